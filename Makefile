@@ -1,0 +1,65 @@
+# The two commands a newcomer needs: `make demo` and `make test`. Both set everything up by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test lint format types check lock schemas conformance bench clean
+
+help:  ## list the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled local agent
+	@$(BIN)/python -m runner demo
+
+test: $(VENV)/dev  ## run the tests
+	@$(BIN)/python -m pytest -n auto $(ARGS)
+
+lint: $(VENV)/dev  ## style, import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+
+types: $(VENV)/dev  ## strict type checking
+	@$(BIN)/mypy
+
+check: lint types test  ## everything CI checks
+
+format: $(VENV)/dev  ## put the code in its one format
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+schemas: $(VENV)/dev  ## write schemas/ anew from the models
+	@$(BIN)/python -m tests.support.write_schemas
+
+conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
+	@$(BIN)/python -m tests.support.conformance
+
+bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
+	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+# Locks are universal (every platform, Python 3.11 and later), carry hashes and name no index.
+lock: $(VENV)/dev  ## resolve the dependencies anew
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --custom-compile-command 'make lock' pyproject.toml -o requirements/runtime.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --custom-compile-command 'make lock' pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+
+clean:  ## remove everything that was made here
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+$(VENV)/made:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Eval Gate needs Python 3.11 or later; say which one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "setting up $(VENV) (once) ..." >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/runtime: requirements/runtime.txt | $(VENV)/made
+	@$(PIP) install --require-hashes -r requirements/runtime.txt
+	@touch $@
+
+$(VENV)/dev: requirements/dev.txt pyproject.toml | $(VENV)/made
+	@$(PIP) install --require-hashes -r requirements/dev.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@ $(VENV)/runtime

@@ -1,0 +1,49 @@
+"""`eval-gate compare BASELINE CURRENT`: two stored results, the same output and exit codes as `run`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from runner.cli import options
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    context: typer.Context,
+    baseline: Annotated[str, typer.Argument(help="Run id, results file, run folder, folder of runs, zip, or latest.")],
+    current: Annotated[str, typer.Argument(help="The same, for the run that is judged.")],
+    fail_on: options.FailOn = None,
+    min_pass_rate: options.MinPassRate = None,
+    max_errors: options.MaxErrors = None,
+    output_dir: options.OutputDir = None,
+    report: options.Report = None,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither."""
+    from pathlib import Path
+
+    from runner.cli.output import parse_reports, print_result, say_written, write_reports
+    from runner.gate.baseline import Baseline
+    from runner.gate.judge import judge
+    from runner.gate.policy import Policy, parse_fail_on
+    from runner.gate.stored import read_run
+    from runner.reports.view import ReportContext
+
+    requests = parse_reports(report or ())
+    policy = Policy(parse_fail_on(fail_on or ("failures",)), min_pass_rate, max_errors or 0)
+    folder = Path(output_dir or "evals/results")
+    earlier = Baseline(read_run(baseline, folder), baseline)
+    judged = judge(read_run(current, folder), earlier, policy)
+    report_context = ReportContext()
+    files = write_reports(requests, judged, report_context, Path())
+    print_result(judged, report_context, context.obj, as_json=as_json)
+    say_written(files, context.obj)
+    raise typer.Exit(judged.verdict.exit_code if judged.verdict else 3)

@@ -1,0 +1,87 @@
+"""Standard output and standard error: encoding, colour, and how errors are worded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TextIO
+
+from runner import __version__
+from runner.errors import GateError, Problem
+
+MAX_SHOWN_PROBLEMS = 50
+
+
+class Verbosity(IntEnum):
+    """How much is said beside the result."""
+
+    QUIET = 0
+    NORMAL = 1
+    VERBOSE = 2
+
+
+def prepare_streams() -> None:
+    """Never fail on a character: what the encoding cannot hold is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def ascii_only(stream: TextIO) -> bool:
+    """Whether the stream cannot hold `✓` (an encoding that somebody chose; Python makes plain C locales UTF-8)."""
+    return not (stream.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether to write colour: on a terminal, unless NO_COLOR says otherwise (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def in_ci() -> bool:
+    """Whether nobody sits in front of this (the variable every CI system sets)."""
+    return bool(os.environ.get("CI"))
+
+
+def say(text: str) -> None:
+    """One line for people, beside the result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_error(error: GateError) -> None:
+    """The error's sentence, every place it holds for, and what to do."""
+    say(f"error[{error.code}]: {_line(error.message)}")
+    print_problems(error.problems, indent="  ")
+    if error.hint:
+        say(f"  hint: {_line(error.hint)}")
+
+
+def print_problems(problems: Sequence[Problem], indent: str = "") -> None:
+    """Every problem on its own line, up to a bound."""
+    for problem in problems[:MAX_SHOWN_PROBLEMS]:
+        say(f"{indent}{_line(str(problem))}")
+    if len(problems) > MAX_SHOWN_PROBLEMS:
+        say(f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more")
+
+
+def print_crash(error: Exception) -> None:
+    """A defect of ours: the traceback, folded where the log can fold it, and the one sentence last."""
+    import traceback
+
+    folds = bool(os.environ.get("GITHUB_ACTIONS"))
+    if folds:
+        say("::group::Traceback")
+    say("".join(_line(line) + "\n" for line in "".join(traceback.format_exception(error)).splitlines()).rstrip())
+    if folds:
+        say("::endgroup::")
+    say(f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change.")
+    say("  hint: please report it with the traceback above")
+
+
+def _line(text: str) -> str:
+    """Foreign text on one line of a log: no control characters, nothing a CI runner takes for a command."""
+    from runner.text.escape import console_line
+
+    return console_line(text)

@@ -1,0 +1,55 @@
+"""`eval-gate report RESULT`: a stored result in another form."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from runner.cli import options
+
+
+class ReportFormat(StrEnum):
+    """What a report can be."""
+
+    MD = "md"
+    HTML = "html"
+    JUNIT = "junit"
+    CONSOLE = "console"
+    JSON = "json"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest.")],
+    report_format: Annotated[ReportFormat, typer.Option("--format", help="What to make of it.")] = ReportFormat.MD,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
+    ] = None,
+    output_dir: options.OutputDir = None,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Render a stored result: md is the pull request comment, html a page, junit for other CI systems.
+
+    The exit code says only whether the report was made, not whether the gate passed.
+    """
+    from pathlib import Path
+
+    from runner.engine.store import write_atomically
+    from runner.gate.stored import read_run
+    from runner.reports.render import render
+    from runner.reports.view import ReportContext
+
+    stored = read_run(result, Path(output_dir or "evals/results"))
+    text = render(report_format.value, stored, ReportContext())
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(Path(output), text)

@@ -1,0 +1,88 @@
+"""`eval-gate run`: run the evals, write the results, compare, print the summary, exit by the gate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from runner.cli import options
+
+if TYPE_CHECKING:
+    from runner.cli.running import Asked
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    context: typer.Context,
+    paths: options.Paths = None,
+    config: options.Config = None,
+    agent_endpoint: options.AgentEndpoint = None,
+    target: options.TargetName = None,
+    targets: options.Targets = None,
+    seed_manifest: options.SeedManifest = None,
+    snapshot: options.Snapshot = None,
+    snapshot_command: options.SnapshotCommand = None,
+    snapshot_enabled: options.SnapshotEnabled = None,
+    tool_registry: options.ToolRegistry = None,
+    concurrency: options.Concurrency = None,
+    timeout_ms: options.TimeoutMs = None,
+    max_retries: options.MaxRetries = None,
+    trials: options.Trials = None,
+    strict: options.Strict = None,
+    resume: options.Resume = None,
+    baseline: options.Baseline = None,
+    fail_on: options.FailOn = None,
+    min_pass_rate: options.MinPassRate = None,
+    max_errors: options.MaxErrors = None,
+    output_dir: options.OutputDir = None,
+    report: options.Report = None,
+    store_responses: options.StoreResponses = None,
+    json: options.Json = False,
+    cases: options.Cases = None,
+    tags: options.Tags = None,
+    tiers: options.Tiers = None,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run the evals, write the results, compare with a baseline if one is given, and exit by the gate.
+
+    Every option is also a key of the configuration file and a variable: --timeout-ms, timeoutMs, EVAL_GATE_TIMEOUT_MS.
+    A flag wins over a variable, a variable over the file.
+
+    Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the run could not
+    be completed, 130 and 143 interrupted after writing what was done.
+    """
+    from runner.cli.running import run_and_judge
+
+    asked = _asked(context, config, resume, as_json=json, cases=cases, tags=tags, tiers=tiers)
+    raise typer.Exit(run_and_judge(asked))
+
+
+def _asked(
+    context: typer.Context,
+    config: str | None,
+    resume: str | None,
+    *,
+    as_json: bool,
+    cases: list[str] | None,
+    tags: list[str] | None,
+    tiers: list[str] | None,
+) -> Asked:
+    from pathlib import Path
+
+    from runner.cli.running import Asked
+    from runner.config import Selection
+
+    return Asked(
+        flags=options.given_flags(context),
+        config_file=Path(config) if config else None,
+        selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ())),
+        resume=resume,
+        as_json=as_json,
+        verbosity=context.obj,
+    )

@@ -1,0 +1,156 @@
+"""What happens when evals are run from a command line, from the configuration to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from runner.cli.console import Verbosity, say
+from runner.cli.git import git_facts
+from runner.cli.output import ReportRequest, parse_reports, print_result, rerun_command, say_written, write_reports
+from runner.cli.progress import progress_for
+from runner.config import RunConfig, Selection, find_config, load_config
+from runner.engine.plan import RunPlan
+from runner.engine.prepare import prepare
+from runner.engine.run import Run
+from runner.engine.store import write_result
+from runner.errors import ExitCode
+from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.judge import judge
+from runner.gate.policy import Policy, parse_fail_on
+from runner.gate.stored import find_baseline
+from runner.model.result import RunResult
+from runner.reports.view import ReportContext
+
+_SIGNALS = {
+    signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
+    signal.SIGTERM: (ExitCode.TERMINATED, "ended from outside (SIGTERM)"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One call of `run`: what was given on the command line."""
+
+    flags: dict[str, JsonValue]
+    config_file: Path | None
+    selection: Selection
+    resume: str | None
+    as_json: bool
+    verbosity: Verbosity
+    root: Path = field(default_factory=Path.cwd)
+    """What the paths of eval files, seeds, snapshots and registries are relative to."""
+    own_configuration: bool = True
+    """Whether the person's own file and variables are read; the demonstration has its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the result is held against, and where it goes: decided before anything is asked of the target."""
+
+    policy: Policy
+    baseline: Baseline | NoBaseline
+    reports: tuple[ReportRequest, ...]
+    output_dir: Path
+
+
+def run_and_judge(asked: Asked) -> ExitCode:
+    """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
+    config = _configuration(asked)
+    output_dir = Path(config.output_dir)
+    judging = Judging(
+        policy=Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors),
+        baseline=find_baseline(config.baseline_reference, output_dir),
+        reports=parse_reports(config.reports),
+        output_dir=output_dir,
+    )
+    result, interrupted = asyncio.run(_run(asked, config, output_dir))
+    judged, files, context = _judge_and_write(result, judging, complete_selection=asked.selection.everything)
+    print_result(judged, context, asked.verbosity, as_json=asked.as_json)
+    say_written(files, asked.verbosity)
+    if interrupted is not None:
+        say(f"to go on: eval-gate run --resume {result.run_id} with the same options")
+        return interrupted
+    return judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE
+
+
+def _configuration(asked: Asked) -> RunConfig:
+    if not asked.own_configuration:
+        return load_config(asked.flags, {}, None)
+    file = asked.config_file or find_config(asked.root)
+    config = load_config(asked.flags, os.environ, file)
+    if file is not None and asked.config_file is None and asked.verbosity is Verbosity.VERBOSE:
+        say(f"configuration: {file}")
+    return config
+
+
+async def _run(asked: Asked, config: RunConfig, output_dir: Path) -> tuple[RunResult, ExitCode | None]:
+    """The result, and the exit code of the signal that ended the run early, if one did."""
+    plan = await prepare(
+        config,
+        asked.selection,
+        root=asked.root,
+        environment=os.environ,
+        resume=asked.resume,
+        git=git_facts(os.environ, asked.root),
+    )
+    try:
+        return await _execute(plan, output_dir, asked.verbosity)
+    finally:
+        await plan.target.aclose()
+
+
+async def _execute(plan: RunPlan, output_dir: Path, verbosity: Verbosity) -> tuple[RunResult, ExitCode | None]:
+    progress = progress_for(verbosity)
+    run = Run(plan, output_dir, progress)
+    try:
+        with _stopped_by_signals(run) as caught:
+            result = await run.execute()
+    finally:
+        progress.close()
+    return result, caught[0] if caught else None
+
+
+@contextmanager
+def _stopped_by_signals(run: Run) -> Iterator[list[ExitCode]]:
+    """The first SIGINT or SIGTERM ends the run in good order; a second one ends the process.
+
+    As the first process of a container Python has no default action for SIGTERM, so both are handled here.
+    """
+    caught: list[ExitCode] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        code, reason = _SIGNALS[number]
+        caught.append(code)
+        run.stop(reason)
+        loop.remove_signal_handler(number)
+
+    for number in _SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        yield caught
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+
+
+def _judge_and_write(
+    result: RunResult, judging: Judging, *, complete_selection: bool
+) -> tuple[RunResult, tuple[Path, ...], ReportContext]:
+    judged = judge(result, judging.baseline, judging.policy, everything_selected=complete_selection)
+    record = write_result(judging.output_dir, judged)
+    context = ReportContext(
+        result_path=str(record),
+        rerun_command=rerun_command(sys.argv[1:], judged),
+    )
+    files = write_reports(judging.reports, judged, context, record.parent)
+    return judged, files, context

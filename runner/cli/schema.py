@@ -1,0 +1,58 @@
+"""`eval-gate schema KIND`: the JSON Schema of a file, for editors and for other programs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from runner.cli import options
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Kind(StrEnum):
+    """The files that have a schema."""
+
+    CONFIG = "config"
+    RUN = "run"
+    SUITE_RESULT = "suite-result"
+    TOOL_FORGE = "tool-forge"
+    TARGETS = "targets"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("schema")(schema)
+
+
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="Which file.")],
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, targets."""
+    typer.echo(json.dumps(schema_of(kind), indent=2, ensure_ascii=False))
+
+
+def schema_of(kind: Kind) -> dict[str, object]:
+    """The schema of one kind of file, as a document of its own."""
+    from runner.config import RunConfig
+    from runner.formats.tool_forge import json_schema as tool_forge_schema
+    from runner.model.result import RunResult, SuiteResult
+    from runner.targets.config import json_schema as targets_schema
+
+    match kind:
+        case Kind.CONFIG:
+            body = RunConfig.model_json_schema()
+        case Kind.RUN:
+            body = RunResult.model_json_schema(mode="serialization")
+        case Kind.SUITE_RESULT:
+            body = SuiteResult.model_json_schema(mode="serialization")
+        case Kind.TOOL_FORGE:
+            body = tool_forge_schema()
+        case Kind.TARGETS:
+            body = targets_schema()
+    return {"$schema": DIALECT, **body}

@@ -1,0 +1,140 @@
+"""Reads and checks everything a run needs, so that whatever is wrong is said before anything is asked."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runner.config import DEFAULT_SEED_MANIFEST, RunConfig, Selection
+from runner.engine.plan import Limits, RunPlan
+from runner.engine.select import select
+from runner.engine.snapshot import capture_snapshot, load_seed
+from runner.engine.store import read_record
+from runner.errors import GateError, Problem
+from runner.formats.discovery import discover, load_suites
+from runner.model.base import JsonValue
+from runner.model.case import EvalSuite
+from runner.model.result import GitFacts
+from runner.registry.base import Registry
+from runner.registry.load import load_registry
+from runner.registry.staleness import check
+from runner.targets.base import Target
+from runner.targets.build import TargetChoice, build_target
+from runner.text.tokens import TokenData
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The eval files and what they refer to, read and checked. `suites` hold only the selected cases."""
+
+    suites: tuple[EvalSuite, ...]
+    registry: Registry | None
+    seed: JsonValue
+    warnings: tuple[str, ...]
+
+
+async def read_inputs(config: RunConfig, selection: Selection, root: Path) -> Inputs:
+    """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once."""
+    registry = await load_registry(config.tool_registry_path, root) if config.tool_registry_path else None
+    names = {tool.name for tool in registry.tools} if registry else set()
+    suites = load_suites(discover(config.evals, root), strict=config.strict, tool_names=names, root=root)
+    seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
+    seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
+    warnings = tuple(registry.notices) if registry else ()
+    return Inputs(select(suites, selection), registry, seed, warnings)
+
+
+async def prepare(
+    config: RunConfig,
+    selection: Selection,
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    resume: str | None = None,
+    git: GitFacts | None = None,
+) -> RunPlan:
+    """Everything decided. The snapshot is captured last, immediately before the run.
+
+    Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
+    registry or snapshot that is configured and cannot be had.
+    """
+    inputs = await read_inputs(config, selection, root)
+    _refuse_stubs(inputs.suites)
+    target = build_target(target_choice(config), environment, root)
+    run_id, timestamp = _identity(Path(config.output_dir), target, resume)
+    snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root)
+    return RunPlan(
+        run_id=run_id,
+        timestamp=timestamp,
+        suites=inputs.suites,
+        target=target,
+        limits=Limits(
+            concurrency=config.concurrency or target.workers or 1,
+            timeout_ms=config.timeout_ms,
+            trials=config.trials,
+            store_responses=config.store_responses,
+        ),
+        tokens=TokenData(seed=inputs.seed, snapshot=snapshot),
+        staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
+        git=git,
+        warnings=inputs.warnings + snapshot_warnings,
+    )
+
+
+def target_choice(config: RunConfig) -> TargetChoice:
+    """What the configuration says is to be evaluated."""
+    return TargetChoice(
+        endpoint=config.agent_endpoint,
+        name=config.target,
+        targets=config.targets,
+        concurrency=config.concurrency,
+        max_retries=config.max_retries,
+    )
+
+
+def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str]:
+    """Run id and timestamp: new, or those of the run that is resumed."""
+    if resume is None:
+        return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    earlier = read_record(output_dir, resume)
+    if earlier.target.identity != target.identity.identity:
+        raise GateError(
+            "another-target",
+            f"run {resume} evaluated {earlier.target.identity}, not {target.identity.identity}",
+            "resume with the same target, or start a new run",
+        )
+    return earlier.run_id, earlier.timestamp
+
+
+def _refuse_stubs(suites: tuple[EvalSuite, ...]) -> None:
+    """A case with stubs is a conversation with a model: never run against an endpoint as if stubs were absent."""
+    problems = [
+        Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
+        for suite in suites
+        for case in suite.cases
+        if case.stubs is not None and case.skip_reason is None
+    ]
+    if problems:
+        raise GateError(
+            "stubs-need-a-model",
+            "cases with stubs need a model, and an agent endpoint cannot take stubs",
+            "leave these cases out with --case, or move them to a suite that is run against a model",
+            problems=problems,
+        )
+
+
+async def _snapshot(config: RunConfig, suites: tuple[EvalSuite, ...], root: Path) -> tuple[JsonValue, tuple[str, ...]]:
+    """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
+    configured = config.snapshot_path is not None or config.snapshot_command is not None
+    if config.snapshot_enabled and not configured:
+        raise GateError(
+            "no-snapshot-source",
+            "snapshotEnabled is true, but there is nothing to capture it from",
+            "give snapshotPath (a file or URL) or snapshotCommand",
+        )
+    if not configured or config.snapshot_enabled is False:
+        return None, ()
+    return await capture_snapshot(path=config.snapshot_path, command=config.snapshot_command, root=root), ()

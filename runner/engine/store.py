@@ -1,0 +1,98 @@
+"""Results on disk: `<outputDir>/<runId>/run.json`, one file per suite beside it, and `latest.json`.
+
+Every file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from runner.errors import GateError
+from runner.model.result import RunResult, SuiteResult
+
+RUN_NAME = "run.json"
+LATEST_NAME = "latest.json"
+
+
+def run_folder(output_dir: Path, run_id: str) -> Path:
+    """The folder of a run, made if needed. Raises GateError `output-not-writable`."""
+    folder = output_dir / run_id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+    return folder
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace `file` as a whole. Raises GateError `output-not-writable`; the old file is then as it was."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
+                os.fchmod(stream.fileno(), 0o644)
+            Path(name).replace(file)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _not_writable(file, error) from error
+
+
+def write_record(output_dir: Path, result: RunResult) -> Path:
+    """Write the run record and point `latest.json` at it; the path of the record."""
+    file = output_dir / result.run_id / RUN_NAME
+    write_atomically(file, result.model_dump_json(by_alias=True, indent=2) + "\n")
+    pointer = {"runId": result.run_id, "timestamp": result.timestamp, "path": f"{result.run_id}/{RUN_NAME}"}
+    write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
+    return file
+
+
+def write_result(output_dir: Path, result: RunResult) -> Path:
+    """Write the record and every suite's EvalSuiteResult; the path of the record."""
+    names: set[str] = set()
+    for suite in result.suites:
+        file = output_dir / result.run_id / _suite_file(suite, names)
+        write_atomically(file, suite.model_dump_json(by_alias=True, indent=2) + "\n")
+    return write_record(output_dir, result)
+
+
+def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
+    """`<eval file's stem>.json`, made safe and unique within the run."""
+    stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
+    name, number = f"{stem}.json", 1
+    while name.casefold() in taken or name in {RUN_NAME}:
+        number += 1
+        name = f"{stem}-{number}.json"
+    taken.add(name.casefold())
+    return name
+
+
+def read_record(output_dir: Path, run_id: str) -> RunResult:
+    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
+    file = output_dir / run_id / RUN_NAME
+    if not re.fullmatch(r"[\w-]+", run_id) or not file.is_file():
+        raise GateError(
+            "no-such-run",
+            f'there is no run "{run_id[:80]}" in {output_dir}',
+            f"`{output_dir}/{LATEST_NAME}` names the newest one",
+        )
+    try:
+        return RunResult.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise GateError("no-such-run", f"{file} is not a run record of this version") from error
+
+
+def _not_writable(file: Path, error: OSError) -> GateError:
+    return GateError(
+        "output-not-writable",
+        f"{file} cannot be written: {error.strerror}",
+        "choose another folder with --output-dir",
+    )

@@ -1,0 +1,183 @@
+"""One trial of one case, and several trials joined into the case's result."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from runner.engine.journal import TrialRecord
+from runner.engine.plan import MAX_STORED_RESPONSE, Limits
+from runner.engine.totals import total
+from runner.evaluators.aggregate import judge
+from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.model.case import EvalCase
+from runner.model.conversation import Response
+from runner.model.result import CaseDetails, CaseResult, Status, TokenUsage, Trial
+from runner.targets.base import Request, Target, TargetError, TargetFault
+from runner.text.ecma_regex import PatternMatcher
+from runner.text.tokens import TokenData
+
+MAX_ERROR = 2_000
+"""Characters of an error that are kept."""
+
+
+class UnreachableError(Exception):
+    """The trial failed because there is no connection to the target; carries the finished record."""
+
+    def __init__(self, record: TrialRecord, hint: str | None) -> None:
+        super().__init__(record.error)
+        self.record = record
+        self.hint = hint
+
+
+class TrialRunner:
+    """Runs trials against one target. Never raises for what a target or a judge does, but for `UnreachableError`."""
+
+    def __init__(self, target: Target, limits: Limits, tokens: TokenData, patterns: PatternMatcher) -> None:
+        self._target = target
+        self._limits = limits
+        self._tokens = tokens
+        self._patterns = patterns
+
+    async def run(self, eval_file: str, case: EvalCase, trial: int) -> TrialRecord:
+        """Ask, judge, and say what became of it."""
+        timeout_ms = case.timeout_ms or self._limits.timeout_ms
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                response = await self._target.respond(Request(case.id, case.messages, trial))
+        except TimeoutError:
+            # the contract: the case fails with "timeout", no assertion was run
+            error = f"timeout: no response within {timeout_ms} ms"
+            return self._broken(eval_file, case, trial, Status.FAILED, error, _since(started))
+        except TargetError as error:
+            record = self._broken(eval_file, case, trial, Status.ERROR, error.message, _since(started))
+            if error.fault is TargetFault.UNREACHABLE:
+                raise UnreachableError(record, error.hint) from error
+            return record
+        try:
+            judgement = await judge(EvaluationContext(case, response, self._tokens, self._patterns))
+        except EvaluatorError as error:
+            return self._broken(eval_file, case, trial, Status.ERROR, str(error), response.duration_ms)
+        return self._judged(eval_file, case, trial, response, judgement)
+
+    def _broken(
+        self, eval_file: str, case: EvalCase, trial: int, status: Status, error: str, duration_ms: float
+    ) -> TrialRecord:
+        return TrialRecord(
+            eval_file=eval_file,
+            case_id=case.id,
+            trial=trial,
+            fingerprint=case.fingerprint,
+            status=status,
+            duration_ms=duration_ms,
+            attempts=1,
+            error=error[:MAX_ERROR],
+        )
+
+    def _judged(
+        self, eval_file: str, case: EvalCase, trial: int, response: Response, judgement: Judgement
+    ) -> TrialRecord:
+        usage = response.usage
+        text = response.text
+        return TrialRecord(
+            eval_file=eval_file,
+            case_id=case.id,
+            trial=trial,
+            fingerprint=case.fingerprint,
+            status=Status.PASSED if judgement.passed else Status.FAILED,
+            score=judgement.score,
+            duration_ms=round(response.duration_ms, 3),
+            attempts=response.attempts,
+            assertions_run=judgement.assertions_run,
+            assertions_skipped=judgement.assertions_skipped,
+            error=judgement.error and judgement.error[:MAX_ERROR],
+            details=CaseDetails(
+                tools_called=tuple(call.name for call in response.tool_calls),
+                response_length=len(text),
+                skipped_tokens=judgement.skipped_tokens,
+                response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
+                response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
+            ),
+            evaluator_results=judgement.results,
+            trace_summary=judgement.trace_summary,
+            usage=usage and TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            cost_usd=response.cost_usd,
+            warnings=judgement.warnings,
+        )
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def unrun(case: EvalCase) -> CaseResult:
+    """The result of a case without a finished trial: skipped for its reason, or not run."""
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        passed=False,
+        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
+        error=case.skip_reason,
+        difficulty=case.difficulty,
+        tags=case.tags,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        warnings=case.warnings,
+    )
+
+
+def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
+    """Join the trials of a case.
+
+    A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
+    Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
+    of the first trial that decided: a failed one for a failed case.
+    """
+    if not records:
+        return unrun(case)
+    records = sorted(records, key=lambda record: record.trial)
+    judged = [record for record in records if record.status.judged]
+    passes = sum(record.status is Status.PASSED for record in judged)
+    if not judged:
+        status = Status.ERROR
+    else:
+        status = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+    shown = next(record for record in records if record.status is status)
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        passed=status is Status.PASSED,
+        duration_ms=sum(record.duration_ms for record in records) if len(records) > 1 else shown.duration_ms,
+        assertions_run=shown.assertions_run,
+        assertions_skipped=shown.assertions_skipped,
+        error=shown.error,
+        details=shown.details,
+        status=status,
+        score=sum(record.score for record in judged) / len(judged) if judged else 0.0,
+        flaky=0 < passes < len(judged),
+        difficulty=case.difficulty,
+        tags=case.tags,
+        evaluator_results=shown.evaluator_results,
+        trace_summary=shown.trace_summary,
+        trials=tuple(
+            Trial(status=record.status, score=record.score, duration_ms=record.duration_ms, error=record.error)
+            for record in records
+        ),
+        attempts=sum(record.attempts for record in records),
+        usage=_usage(records),
+        cost_usd=total(record.cost_usd for record in records),
+        location=case.location,
+        fingerprint=case.fingerprint,
+        warnings=case.warnings + tuple(dict.fromkeys(line for record in records for line in record.warnings)),
+    )
+
+
+def _usage(records: list[TrialRecord]) -> TokenUsage | None:
+    known = [record.usage for record in records if record.usage is not None]
+    if not known:
+        return None
+    return TokenUsage(
+        input_tokens=total(usage.input_tokens for usage in known),
+        output_tokens=total(usage.output_tokens for usage in known),
+    )

@@ -1,0 +1,78 @@
+"""What can go wrong before or around a run, as data a person can act on, and how the process then ends."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The one table of exit codes (docs/cli.md shows it to users)."""
+
+    PASSED = 0
+    """The gate passed."""
+    FAILED = 1
+    """The gate failed: the policy says no."""
+    USAGE = 2
+    """Usage, configuration or input files are wrong: nothing was run."""
+    INCOMPLETE = 3
+    """The run could not be completed, so there is no verdict to believe."""
+    INTERRUPTED = 130
+    """SIGINT, after writing what was done."""
+    TERMINATED = 143
+    """SIGTERM, after writing what was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong at one place.
+
+    `file` is as the user wrote it, `line` counts from 1, `field` is a path such as `cases[2].expect.toolsCalled`.
+    """
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    field: str | None = None
+
+    def __str__(self) -> str:
+        place = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        return ": ".join(part for part in (place, self.field, self.message) if part)
+
+
+class GateError(Exception):
+    """An error for a person: a stable code, one sentence, what to do about it, and every place it holds for.
+
+    The command line prints it without a traceback and exits with `exit_code`.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        *,
+        problems: Sequence[Problem] = (),
+        exit_code: ExitCode = ExitCode.USAGE,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.problems = tuple(problems)
+        self.exit_code = exit_code
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be, or None when nothing is close."""
+    by_folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` (did you mean "x"?)`, or nothing when no known word is close."""
+    match = nearest(word, known)
+    return f' (did you mean "{match}"?)' if match else ""

@@ -1,0 +1,65 @@
+"""What an evaluator gets and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from runner.model.case import EvalCase
+from runner.model.conversation import Response
+from runner.model.result import EvaluatorResult, TraceSummary
+from runner.text.ecma_regex import PatternMatcher
+from runner.text.tokens import TokenData
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """One case, one response, and what the whole run shares."""
+
+    case: EvalCase
+    response: Response
+    tokens: TokenData
+    patterns: PatternMatcher
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluator's answer.
+
+    `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
+    sentence, `<type>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
+    `checks_skipped` those that could not be (tool-forge behaviour A-01).
+    """
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    error: str | None = None
+    checks_run: int = 0
+    checks_skipped: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reasoning: str | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is missing."""
+        return self.score >= 1.0
+
+
+class EvaluatorError(Exception):
+    """An evaluator could not judge (a judge was unreachable, a worker died): never a failed assertion."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all evaluators of a case say together, joined by the case's aggregation."""
+
+    passed: bool
+    score: float
+    error: str | None = None
+    assertions_run: int = 0
+    assertions_skipped: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    results: tuple[EvaluatorResult, ...] = field(default=())
+    trace_summary: TraceSummary | None = None

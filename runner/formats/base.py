@@ -1,0 +1,56 @@
+"""What every format module offers, and the one error all of them raise."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from runner.errors import GateError, Problem
+from runner.model.base import JsonValue
+from runner.model.case import EvalSuite
+from runner.text.json_source import JsonPositions
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An eval file that was read: its path as people see it, and its bytes."""
+
+    file: str
+    data: bytes
+
+
+class EvalFileError(GateError):
+    """An eval file is wrong. All problems of the file are in `problems`."""
+
+    def __init__(self, file: str, problems: Sequence[Problem]) -> None:
+        count = len(problems)
+        super().__init__(
+            "invalid-eval-file",
+            f"{file} has {count} problem{'s' if count != 1 else ''}",
+            "correct the file; `eval-gate validate` checks it without calling anything",
+            problems=problems,
+        )
+
+
+class Format(Protocol):
+    """A module of this room. Detection is by the document's shape, not by the file's name."""
+
+    def recognises(self, document: JsonValue) -> bool:
+        """Whether this parsed document is of this format."""
+        ...
+
+    def load(
+        self,
+        document: JsonValue,
+        positions: JsonPositions,
+        source: Source,
+        *,
+        strict: bool,
+        tool_names: Collection[str],
+    ) -> EvalSuite:
+        """The suite of this document; raises EvalFileError with every problem of the file at once.
+
+        `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
+        """
+        ...

@@ -1,0 +1,152 @@
+"""What a valid tool-forge file may still get wrong: above all, checks that silently do not check anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, JsonValue
+
+from runner.errors import did_you_mean
+from runner.formats.tool_forge_wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
+from runner.model.case import Tier
+from runner.text.tokens import find_tokens, snapshot_tokens, unknown_sources
+
+NOT_SUPPORTED = frozenset(
+    {
+        *("maxCost", "minToolCalls", "maxToolCalls", "jsonValid", "schemaData", "requiredKeys", "typeChecks"),
+        *("minLength", "maxLength", "copOutPhrases", "requiresPreamble"),
+    }
+)
+"""Keys of the shipped tool-forge runner that its contract does not know: recognised, so not called typos."""
+_HARMLESS = {
+    Case: frozenset({"requiresPreamble", "name", "notes", "comment", "$comment"}),
+    Metadata: frozenset(
+        {
+            *("skillVersion", "generatedAt", "generatedBy", "createdAt", "updatedAt", "overlapMapVersion", "caseCount"),
+            *("description", "version", "counts", "distribution", "seedManifest", "notes", "$comment"),
+        }
+    ),
+    Envelope: frozenset({"$schema", "$comment"}),
+}
+"""Further keys that upstream's generators write and nothing depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence about one place. `silent` ones mean that something passes unchecked: problems under --strict."""
+
+    message: str
+    path: tuple[str | int, ...]
+    silent: bool
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found in one file, in order."""
+
+    all: list[Finding] = field(default_factory=list)
+
+    def add(self, message: str, path: tuple[str | int, ...], *, silent: bool = False) -> None:
+        """Keep one more."""
+        self.all.append(Finding(message, path, silent))
+
+    @property
+    def strict(self) -> list[Finding]:
+        """Those that are problems under --strict."""
+        return [finding for finding in self.all if finding.silent]
+
+    def of_case(self, index: int) -> tuple[str, ...]:
+        """The sentences about one case."""
+        return tuple(finding.message for finding in self.all if finding.path[:2] == ("cases", index))
+
+
+def check_keys(envelope: Envelope, findings: Findings) -> None:
+    """Unknown keys of the file as a whole."""
+    _unknown(envelope, (), findings)
+    if envelope.metadata:
+        _unknown(envelope.metadata, ("metadata",), findings)
+
+
+def check_case(case: Case, path: tuple[str | int, ...], tier: Tier, findings: Findings) -> None:
+    """Everything about one case."""
+    _unknown(case, path, findings)
+    _unknown(case.input, (*path, "input"), findings)
+    for token in find_tokens(case.input.message):
+        findings.add(f"{token} is sent as it is: tokens are not replaced in messages", (*path, "input", "message"))
+    if case.expect is not None:
+        _expect(case.expect, (*path, "expect"), findings)
+    if tier is Tier.REGRESSION and case.expect is not None:
+        _regression(case, path, findings)
+
+
+def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+    for key in expect.model_extra or {}:
+        if key in NOT_SUPPORTED:
+            message = f'the assertion "{key}" is recognised, but not supported: it is not checked'
+        else:
+            message = f'unknown assertion "{key[:80]}"{did_you_mean(key, _keys(Expect))}: it is not checked'
+        findings.add(message, (*path, key), silent=True)
+    if not expect.model_fields_set:
+        findings.add("`expect` is empty: the case passes whatever the agent answers", path, silent=True)
+    for index, one in enumerate(expect.tool_params or ()):
+        _unknown(one, (*path, "toolParams", index), findings)
+    for index, group in enumerate(expect.response_contains_any or ()):
+        if not group:
+            findings.add("an empty group is skipped", (*path, "responseContainsAny", index), silent=True)
+    if "" in (expect.response_not_contains or ()):
+        findings.add('"" is in every answer: this always fails', (*path, "responseNotContains"))
+    _tokens(expect, path, findings)
+
+
+def _tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+    for key, text in _texts(expect.model_dump(by_alias=True, include=_TOKEN_FIELDS, exclude_none=True)):
+        for token in unknown_sources(text):
+            findings.add(f"{token} has an unknown source and is taken literally", (*path, key))
+    for key, text in _texts(expect.model_dump(by_alias=True, include=_PLAIN_FIELDS, exclude_none=True)):
+        for token in find_tokens(text):
+            findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
+
+
+_TOKEN_FIELDS = {"response_contains", "response_contains_any", "response_not_contains", "tool_params"}
+_PLAIN_FIELDS = {"tools_called", "tools_acceptable", "tools_not_called", "response_matches"}
+
+
+def _texts(values: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
+    """Every text below each key."""
+    for key, value in values.items():
+        waiting: list[JsonValue] = [value]
+        while waiting:
+            match waiting.pop():
+                case str() as text if "{{" in text:
+                    yield key, text
+                case list() as members:
+                    waiting += members
+                case dict() as members:
+                    waiting += members.values()
+
+
+def _regression(case: Case, path: tuple[str | int, ...], findings: Findings) -> None:
+    for key, value in (("createdAt", case.created_at), ("bugRef", case.bug_ref)):
+        if not value:
+            findings.add(f"a regression case names its {key}", path)
+    assert case.expect is not None
+    for _, text in _texts(case.expect.model_dump(by_alias=True, exclude_none=True)):
+        for token in snapshot_tokens(text):
+            findings.add(f"{token} changes from run to run: regression cases use seed values only", (*path, "expect"))
+
+
+def _unknown(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -> None:
+    """Keys nobody reads, with the nearest one that is read."""
+    for key in part.model_extra or {}:
+        if key in _HARMLESS.get(type(part), frozenset()):
+            continue
+        hint = did_you_mean(key, _keys(type(part)))
+        if isinstance(part, Case) and key in _keys(Expect):
+            hint = " (it belongs into `expect`)"
+        silent = isinstance(part, Case | ParamAssertion | CaseInput) and bool(hint)
+        findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=silent)
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    return {info.alias or name for name, info in model.model_fields.items()}

@@ -1,0 +1,163 @@
+"""Reads stored results, whatever form they were kept in: run id, file, run folder, folder of runs, zip."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import ValidationError
+
+from runner.errors import GateError, Problem, did_you_mean
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.foreign import run_of_suite
+from runner.model.base import JsonValue
+from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
+from runner.text.json_source import JsonPositions, parse_json
+from runner.text.shape import field_path, sentence
+
+RUN_NAME: Final = "run.json"
+LATEST: Final = "latest"
+MAX_RESULT_BYTES: Final = 64_000_000
+MAX_ENTRIES: Final = 10_000
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
+    """The baseline that was named. One that is named and cannot be found is an error, not an absence."""
+    if reference is None:
+        return NOT_ASKED_FOR
+    return Baseline(read_run(reference, output_dir), reference)
+
+
+def read_run(reference: str, output_dir: Path) -> RunResult:
+    """The run that `reference` leads to; of a folder of runs the newest complete one.
+
+    Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
+    """
+    path = Path(reference)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.is_file():
+        return _from_zip(path) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
+    if reference == LATEST and output_dir.is_dir():
+        return _from_folder(output_dir)
+    if _RUN_ID.fullmatch(reference) and (output_dir / reference / RUN_NAME).is_file():
+        file = output_dir / reference / RUN_NAME
+        return _parse(_read(file), str(file))
+    known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
+    raise GateError(
+        "baseline-not-found",
+        f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
+        f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
+    )
+
+
+def runs_in(folder: Path) -> tuple[RunResult, ...]:
+    """Every run of a folder of runs, newest first. A run that cannot be read is an error: history has no holes."""
+    files = sorted(folder.glob(f"*/{RUN_NAME}"))
+    runs = [_parse(_read(file), str(file)) for file in files]
+    return tuple(sorted(runs, key=lambda run: run.timestamp, reverse=True))
+
+
+def _from_folder(folder: Path) -> RunResult:
+    if (folder / RUN_NAME).is_file():
+        return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
+    complete = [run for run in runs_in(folder) if run.complete]
+    if complete:
+        return complete[0]
+    raise GateError(
+        "baseline-not-found",
+        f"{folder} holds no complete run",
+        f"a run folder holds {RUN_NAME}; a folder of runs holds such folders",
+    )
+
+
+def _from_zip(file: Path) -> RunResult:
+    """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            if len(entries) > MAX_ENTRIES:
+                raise _corrupt(str(file), f"more than {MAX_ENTRIES:,} entries")
+            for entry in entries:
+                name = PurePosixPath(entry.filename.replace("\\", "/"))
+                if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", entry.filename):
+                    raise _corrupt(str(file), f'the entry "{entry.filename[:100]}" leads out of the archive')
+            records = [entry for entry in entries if PurePosixPath(entry.filename).name == RUN_NAME]
+            if len(records) != 1:
+                raise _corrupt(str(file), f"{len(records)} entries are called {RUN_NAME}, expected one")
+            with archive.open(records[0]) as stream:
+                data = stream.read(MAX_RESULT_BYTES + 1)
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
+        raise _corrupt(str(file), f"the archive cannot be read: {error}") from error
+    return _parse(data, f"{file}!{records[0].filename}")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_RESULT_BYTES + 1)
+    except OSError as error:
+        raise _corrupt(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _parse(data: bytes, shown: str) -> RunResult:
+    """A run record of ours, or one EvalSuiteResult of any runner that keeps the contract."""
+    if len(data) > MAX_RESULT_BYTES:
+        raise _corrupt(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
+    document, positions = _parsed(data, shown)
+    if not isinstance(document, dict):
+        raise _corrupt(shown, "expected a mapping: a run record or an EvalSuiteResult")
+    version = document.get("schemaVersion")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise GateError(
+            "baseline-schema",
+            f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
+            "update eval-gate, or name an older result",
+        )
+    try:
+        if version is None and "cases" in document:
+            return run_of_suite(SuiteResult.model_validate(_with_status(document)))
+        return RunResult.model_validate(document)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[:20]
+        raise _corrupt(
+            shown,
+            "not a run record",
+            [
+                Problem(sentence(detail), shown, positions.line(detail["loc"]), field_path(detail["loc"]))
+                for detail in details
+            ],
+        ) from error
+
+
+def _parsed(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
+    try:
+        return parse_json(data, shown)
+    except GateError as error:
+        raise _corrupt(shown, "not valid JSON", list(error.problems)) from error
+
+
+def _with_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A contract result knows only `passed`: that is the status."""
+    cases = suite.get("cases")
+    if not isinstance(cases, list):
+        return suite
+    told: list[JsonValue] = []
+    for case in cases:
+        if isinstance(case, dict):
+            told.append({"status": "passed" if case.get("passed") is True else "failed", **case})
+        else:
+            told.append(case)
+    return {**suite, "cases": told}
+
+
+def _corrupt(shown: str, what: str, problems: list[Problem] | None = None) -> GateError:
+    return GateError(
+        "baseline-corrupt",
+        f"{shown} is not a result that can be compared with: {what}",
+        "name another result; a result is never changed by hand",
+        problems=problems or (),
+    )

@@ -1,0 +1,1 @@
+"""The data every room speaks about: frozen, without I/O, clock or environment."""

@@ -1,0 +1,119 @@
+"""This run beside an earlier one, case by case, and what the policy makes of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from runner.errors import ExitCode
+from runner.model.base import Record
+from runner.model.case import Location
+
+
+class CaseClass(StrEnum):
+    """What became of a case between the baseline and this run."""
+
+    REGRESSION = "regression"
+    NEW_PASS = "new_pass"  # noqa: S105 (a class of cases, not a password)
+    STILL_FAILING = "still_failing"
+    STILL_PASSING = "still_passing"
+    ADDED = "added"
+    REMOVED = "removed"
+    FLAKY = "flaky"
+    """Passes here by majority, but both passes and failures were seen."""
+    UNSETTLED = "unsettled"
+    """The evidence does not decide."""
+    ERRORED = "errored"
+    """Could not be judged here."""
+    NOT_RUN = "not_run"
+    INCOMPARABLE = "incomparable"
+    """The question or the expectation is another one, or the baseline never judged it."""
+
+
+class Tally(Record):
+    """Passes `k` of `n` judged trials, and the mean score."""
+
+    k: int
+    n: int
+    score: float
+
+
+class CaseChange(Record):
+    """One case on both sides. A side is None where the case was absent or never judged."""
+
+    suite: str
+    """Identity of the suite: its eval file."""
+    case_id: str
+    change: CaseClass
+    baseline: Tally | None = None
+    here: Tally | None = None
+    reason: str | None = None
+    """What failed here, or why there is nothing to compare, in one line."""
+    location: Location | None = None
+    stale: bool = False
+
+
+class BaselineFacts(Record):
+    """Which earlier run this is. Ages are filled in by whoever knows the clock and the history."""
+
+    run_id: str
+    timestamp: str
+    source: str
+    """What the person named: a path, a run id, an artifact."""
+    sha: str | None = None
+    age_days: float | None = None
+    commits_behind: int | None = None
+    pass_rate: float | None = None
+    passed: int = 0
+    total_cases: int = 0
+    suite_passes: dict[str, int] = Field(default_factory=dict)
+    """Passing cases by eval file."""
+    total_duration_ms: float | None = None
+    estimated_cost_usd: float | None = None
+
+
+class Comparison(Record):
+    """All cases of both runs, in file order, removed ones last."""
+
+    baseline: BaselineFacts
+    changes: tuple[CaseChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences about what could not be compared and why."""
+
+    def of(self, *classes: CaseClass) -> tuple[CaseChange, ...]:
+        """The changes of these classes, in order."""
+        return tuple(change for change in self.changes if change.change in classes)
+
+
+class Outcome(StrEnum):
+    """What the gate says. `error`: it could not decide, which never counts as a pass."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    ERROR = "error"
+
+
+class Reason(Record):
+    """One sentence of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
+
+    code: str
+    message: str
+
+
+class Rule(Record):
+    """One line of the rule table: what was measured, what was allowed, whether that is fine."""
+
+    name: str
+    value: str
+    limit: str
+    ok: bool
+
+
+class Verdict(Record):
+    """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied."""
+
+    outcome: Outcome
+    exit_code: ExitCode
+    reasons: tuple[Reason, ...] = ()
+    rules: tuple[Rule, ...] = ()

@@ -1,0 +1,52 @@
+"""What is said to a target and what comes back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from runner.model.base import Frozen, JsonValue
+
+
+class ToolCall(Frozen):
+    """One call of a tool, as the target reported it, in call order.
+
+    `success` is None when the target does not say. `params` are the arguments the model passed.
+    """
+
+    name: str
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    success: bool | None = None
+    duration_ms: float | None = None
+
+
+class Message(Frozen):
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: JsonValue = ""
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class Usage(Frozen):
+    """Tokens as the provider counted them, over all turns of one case."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Response(Frozen):
+    """What a target gave back for one case.
+
+    `duration_ms` is the wall clock from sending the message to the complete response, measured by us
+    (tool-forge contract, "Latency measurement definition"). `attempts` counts tries, the last one included.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    duration_ms: float = 0.0
+    attempts: int = 1

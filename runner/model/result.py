@@ -1,0 +1,237 @@
+"""The result of a run, as it is written to disk (docs/results.md). The contract's fields first, then ours."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from runner.model.base import Record
+from runner.model.case import Location, Tier
+from runner.model.comparison import Comparison, Verdict
+
+SCHEMA_VERSION = 1
+
+
+class Status(StrEnum):
+    """What became of a case or a trial. Only `passed` and `failed` are judgements."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """Could not be judged: the target or a judge broke."""
+    SKIPPED = "skipped"
+    """Cannot be run as things are; the reason is in `error`."""
+    NOT_RUN = "not_run"
+    """Was to be run, but the run ended before."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether this says anything about the agent."""
+        return self in {Status.PASSED, Status.FAILED}
+
+
+class EvaluatorResult(Record):
+    """What one evaluator said. For an assertion the score is 0 or 1."""
+
+    name: str
+    type: str
+    score: float
+    weight: float = 1.0
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    evaluator_provider_request: dict[str, Any] | None = None
+
+
+class Trial(Record):
+    """One execution of one case, in short."""
+
+    status: Status
+    score: float
+    duration_ms: float
+    error: str | None = None
+
+
+class CaseDetails(Record):
+    """The contract's `details`. `response` is absent when responses are not stored."""
+
+    tools_called: tuple[str, ...] = ()
+    response_length: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    response: str | None = None
+    response_truncated: bool = False
+
+
+class TokenUsage(Record):
+    """Tokens, summed over the trials of a case; None when the target does not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class TraceSummary(Record):
+    """The trace in four numbers (AgentV)."""
+
+    event_count: int
+    tool_names: tuple[str, ...]
+    tool_calls_by_name: dict[str, int]
+    error_count: int
+
+
+class CaseResult(Record):
+    """One case. With several trials the details are those of the trial that decided."""
+
+    id: str
+    description: str = ""
+    passed: bool
+    duration_ms: float = 0.0
+    assertions_run: int = 0
+    assertions_skipped: int = 0
+    error: str | None = None
+    details: CaseDetails = CaseDetails()
+
+    status: Status
+    score: float = 0.0
+    flaky: bool = False
+    difficulty: str | None = None
+    tags: tuple[str, ...] = ()
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    trace_summary: TraceSummary | None = None
+    conversation_id: str | None = None
+    trials: tuple[Trial, ...] = ()
+    attempts: int = 0
+    usage: TokenUsage | None = None
+    cost_usd: float | None = None
+    location: Location | None = None
+    fingerprint: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class ToolFacts(Record):
+    """The tool and its registry at the time of the run; None where unknown."""
+
+    tool_version: str | None = None
+    description_hash: str | None = None
+    registry_size: int | None = None
+    eval_file_hash: str | None = None
+
+
+class StaleKind(StrEnum):
+    """In which way an eval file is older than the tool it speaks about."""
+
+    DESCRIPTION = "description"
+    """The description is another one; the values are hashes."""
+    REGISTRY_SIZE = "registrySize"
+    """The registry has grown by more than half; the values are counts."""
+    VERSION = "version"
+    """The major version is another one."""
+    MISSING = "missing"
+    """The tool is not in the registry; there are no values."""
+    STATUS = "status"
+    """The tool is deprecated or removed; `current` is that word."""
+
+
+class StaleFact(Record):
+    """One staleness warning as data: what the eval file records, and what is true now."""
+
+    kind: StaleKind
+    recorded: str | None = None
+    current: str | None = None
+
+
+class Summary(Record):
+    """Counts over cases. `totalDurationMs` is the sum of the cases, `wallMs` the clock; unknown cost is null."""
+
+    total_cases: int = 0
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    not_run: int = 0
+    flaky: int = 0
+    skipped_assertions: int = 0
+    total_duration_ms: float = 0.0
+    wall_ms: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    estimated_cost_usd: float | None = None
+    pass_rate: float | None = None
+    """passed / (passed + failed); None when nothing was judged."""
+
+
+class SuiteResult(Record):
+    """The contract's EvalSuiteResult, complete, one per eval file."""
+
+    run_id: str
+    timestamp: str
+    tier: Tier | None
+    tool_name: str
+    agent_endpoint: str | None = None
+    metadata: ToolFacts = ToolFacts()
+    staleness_warnings: tuple[str, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    summary: Summary = Summary()
+    baseline_run_id: str | None = None
+    regressions: tuple[str, ...] = ()
+    new_passes: tuple[str, ...] = ()
+
+    eval_file: str = ""
+    format: str = "tool-forge"
+    stale: bool = False
+    stale_facts: tuple[StaleFact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class ToolIdentity(Record):
+    """Which program made the result."""
+
+    name: str = "eval-gate"
+    version: str
+
+
+class TargetIdentity(Record):
+    """What was evaluated. `identity` carries no credentials and no query."""
+
+    name: str
+    provider: str
+    identity: str
+    model: str | None = None
+
+
+class GitFacts(Record):
+    """The commit that was evaluated; None where unknown."""
+
+    sha: str | None = None
+    ref: str | None = None
+    repository: str | None = None
+
+
+class Shard(Record):
+    """Part `index` of `count`, counting from 1."""
+
+    index: int
+    count: int
+
+
+class RunResult(Record):
+    """The run record, `run.json`. `complete` is false while cases are missing (interrupted, target gone)."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    timestamp: str
+    complete: bool
+    tool: ToolIdentity
+    target: TargetIdentity
+    git: GitFacts | None = None
+    shard: Shard | None = None
+    suites: tuple[SuiteResult, ...] = ()
+    summary: Summary = Summary()
+    warnings: tuple[str, ...] = Field(default=())
+    stopped: str | None = None
+    """Why the run ended before its last case, in one sentence; None when it did not."""
+    baseline_run_id: str | None = None
+    comparison: Comparison | None = None
+    verdict: Verdict | None = None

@@ -1,0 +1,212 @@
+"""The summary on a terminal: the contract's block per suite, then what changed, and the verdict last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from runner.model.comparison import CaseClass, Outcome
+from runner.model.result import CaseResult, Status, SuiteResult
+from runner.reports.staleness import short_words
+from runner.reports.view import CaseRow, View
+from runner.reports.wording import count, percent, points
+from runner.text.escape import console_line, cut
+
+WIDTH: Final = 67
+MAX_ID: Final = 40
+MAX_DESCRIPTION: Final = 60
+MAX_ROWS: Final = 30
+FOLD_ABOVE: Final = 200
+"""Cases of a suite above which passing ones are only counted, unless everything is asked for."""
+MAX_WARNINGS: Final = 10
+
+_GLYPHS: Final = {
+    Status.PASSED: ("✓", "+"),
+    Status.FAILED: ("✗", "x"),
+    Status.ERROR: ("!", "!"),
+    Status.SKIPPED: ("-", "-"),
+    Status.NOT_RUN: ("·", "."),
+}
+_ASCII: Final = str.maketrans({"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/"})
+_COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleStyle:
+    """How the place it goes to wants it."""
+
+    colour: bool = False
+    ascii: bool = False
+    verbose: bool = False
+
+
+def render_console(view: View, style: ConsoleStyle) -> str:
+    """The whole summary, ending with a line break."""
+    lines = list(_Console(view, style).lines())
+    text = "\n".join(lines) + "\n"
+    return text.translate(_ASCII) if style.ascii else text
+
+
+class _Console:
+    def __init__(self, view: View, style: ConsoleStyle) -> None:
+        self._view = view
+        self._style = style
+
+    def lines(self) -> Iterator[str]:
+        for suite in self._view.run.suites:
+            yield from self._suite(suite)
+            yield ""
+        yield from self._changes()
+        yield from self._warnings()
+        yield from self._verdict()
+
+    def _paint(self, colour: str, text: str) -> str:
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._style.colour else text
+
+    def _suite(self, suite: SuiteResult) -> Iterator[str]:
+        tier = f" — {suite.tier.value} evals " if suite.tier else " — evals "
+        title = f"═══ {console_line(suite.tool_name, 60)}{tier}"
+        yield self._paint("bold", title + "═" * max(3, WIDTH - width(title)))
+        shown = suite.cases
+        if len(shown) > FOLD_ABOVE and not self._style.verbose:
+            shown = tuple(case for case in suite.cases if case.status is not Status.PASSED)
+            yield f"  … {count(len(suite.cases) - len(shown), 'passing case')} not listed (--verbose lists them)"
+        yield from self._cases(shown)
+        yield "─" * WIDTH
+        yield f"  {_totals(suite)}"
+        for fact in suite.stale_facts:
+            words = short_words(fact)
+            if words:
+                yield self._paint("yellow", f"  ⚠ {console_line(words)}")
+        for fact, warning in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
+            if short_words(fact) is None:
+                yield self._paint("yellow", f"  ⚠ {console_line(warning)}")
+        if self._style.verbose:
+            yield from (f"  note: {console_line(notice)}" for notice in suite.notices)
+
+    def _cases(self, cases: tuple[CaseResult, ...]) -> Iterator[str]:
+        ids = [cut(console_line(case.id), MAX_ID) for case in cases]
+        descriptions = [cut(console_line(case.description), MAX_DESCRIPTION) for case in cases]
+        id_width = max(map(width, ids), default=0)
+        text_width = max(map(width, descriptions), default=0)
+        for case, case_id, description in zip(cases, ids, descriptions, strict=True):
+            glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
+            colour = {"passed": "green", "failed": "red", "error": "yellow"}.get(case.status.value, "dim")
+            time = f"{case.duration_ms:.0f}ms" if case.status.judged or case.duration_ms else ""
+            trials = f"  {_trials(case)}" if len(case.trials) > 1 else ""
+            line = f"{pad(case_id, id_width)}  {pad(description, text_width)}  {time:>8}{trials}"
+            yield f"  {self._paint(colour, glyph)} {line}".rstrip()
+            if case.error and case.status is not Status.NOT_RUN:
+                word = {"error": "error: ", "skipped": "skipped: "}.get(case.status.value, "")
+                yield f"    → {word}{console_line(case.error, 500)}"
+
+    def _changes(self) -> Iterator[str]:
+        view = self._view
+        if view.regressions:
+            ids = ", ".join(console_line(row.id) for row in view.regressions[:MAX_ROWS])
+            yield self._paint("red", f"REGRESSIONS ({len(view.regressions)}): {ids}{_more(view.regressions)}")
+            yield from _table(view.regressions)
+            yield ""
+        if view.new_passes:
+            ids = ", ".join(console_line(row.id) for row in view.new_passes[:MAX_ROWS])
+            yield self._paint("green", f"NEW PASSES ({len(view.new_passes)}): {ids}{_more(view.new_passes)}")
+            yield ""
+        for name, rows in (("FLAKY", view.flaky), ("INCOMPARABLE", view.incomparable), ("REMOVED", view.removed)):
+            if rows:
+                ids = ", ".join(console_line(row.id) for row in rows[:MAX_ROWS])
+                yield f"{name} ({len(rows)}): {ids}{_more(rows)}"
+                yield ""
+
+    def _warnings(self) -> Iterator[str]:
+        warnings = (*self._view.warnings, *self._view.notes)
+        shown = warnings if self._style.verbose else warnings[:MAX_WARNINGS]
+        for warning in shown:
+            yield self._paint("yellow", f"⚠ {console_line(warning, 500)}")
+        if len(warnings) > len(shown):
+            yield f"⚠ … and {count(len(warnings) - len(shown), 'more warning')} (--verbose lists them)"
+        if warnings:
+            yield ""
+
+    def _verdict(self) -> Iterator[str]:
+        view = self._view
+        yield _counts(view)
+        yield _rate(view)
+        yield ""
+        words, colour = {
+            Outcome.PASS: ("GATE PASSED", "green"),
+            Outcome.FAIL: ("GATE FAILED", "red"),
+            Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
+        }[view.verdict.outcome]
+        reasons = "; ".join(console_line(reason.message, 1_000) for reason in view.verdict.reasons)
+        yield self._paint(colour, f"{words}: {reasons or 'the run was not judged'}   exit {int(view.verdict.exit_code)}")
+        if view.context.result_path:
+            yield f"report: {view.context.result_path}"
+        if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:
+            yield f"rerun:  {view.context.rerun_command}"
+
+
+def _table(rows: tuple[CaseRow, ...]) -> Iterator[str]:
+    from tabulate import tabulate
+
+    cells = [
+        [cut(console_line(row.id), MAX_ID), row.then or "", row.here or "", console_line(row.what or "", 100)]
+        for row in rows[:MAX_ROWS]
+    ]
+    yield from tabulate(cells, headers=["case", "baseline", "here", "what changed"], disable_numparse=True).splitlines()
+
+
+def _more(rows: tuple[CaseRow, ...]) -> str:
+    return f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
+
+
+def _trials(case: CaseResult) -> str:
+    passed = sum(trial.status is Status.PASSED for trial in case.trials)
+    return f"{passed}/{len(case.trials)}{' flaky' if case.flaky else ''}"
+
+
+def _totals(suite: SuiteResult) -> str:
+    summary = suite.summary
+    parts = [f"{summary.passed}/{summary.total_cases} passed", f"{summary.failed} failed"]
+    for number, word in ((summary.errored, "errors"), (summary.skipped, "skipped"), (summary.not_run, "not run")):
+        if number:
+            parts.append(f"{number} {word}")
+    parts += [f"{summary.skipped_assertions} skipped assertions", f"{summary.total_duration_ms:.0f}ms total"]
+    return " | ".join(parts)
+
+
+def _counts(view: View) -> str:
+    summary = view.summary
+    known = ""
+    if view.comparison is not None:
+        still = len(view.comparison.of(CaseClass.STILL_FAILING))
+        known = f" ({count(len(view.regressions), 'regression')}, {still} still failing)"
+    parts = [f"pass {summary.passed}", f"fail {summary.failed}{known}", f"errors {summary.errored}"]
+    parts.append(f"not run {summary.not_run}")
+    if summary.skipped:
+        parts.append(f"skipped {summary.skipped}")
+    if summary.flaky:
+        parts.append(f"flaky {summary.flaky}")
+    return "   ".join(parts)
+
+
+def _rate(view: View) -> str:
+    now = view.summary.pass_rate
+    before = view.comparison.baseline.pass_rate if view.comparison else None
+    if now is None or before is None:
+        return f"pass rate {percent(now)}"
+    return f"pass rate {percent(now)}  baseline {percent(before)}  {points(before, now)}"
+
+
+def width(text: str) -> int:
+    """Columns the text takes on a terminal: wide characters take two."""
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth
+
+    return max(wcswidth(text), 0)
+
+
+def pad(text: str, columns: int) -> str:
+    """The text filled up with blanks to so many columns."""
+    return text + " " * max(0, columns - width(text))

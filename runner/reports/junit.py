@@ -1,0 +1,73 @@
+"""JUnit XML, as CI systems read it: a failed assertion is a failure, an execution error an error."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from xml.etree import ElementTree as ET
+
+from runner.model.result import CaseResult, RunResult, Status, SuiteResult
+
+_NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+MAX_OUTPUT: Final = 20_000
+
+
+def render_junit(run: RunResult) -> str:
+    """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
+    summary = run.summary
+    root = ET.Element(
+        "testsuites",
+        name="eval-gate",
+        tests=str(summary.total_cases),
+        failures=str(summary.failed),
+        errors=str(summary.errored + summary.not_run),
+        skipped=str(summary.skipped),
+        time=_seconds(summary.total_duration_ms),
+    )
+    for suite in run.suites:
+        root.append(_suite(suite))
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(suite: SuiteResult) -> ET.Element:
+    summary = suite.summary
+    element = ET.Element(
+        "testsuite",
+        name=_text(suite.eval_file or suite.tool_name),
+        tests=str(summary.total_cases),
+        failures=str(summary.failed),
+        errors=str(summary.errored + summary.not_run),
+        skipped=str(summary.skipped),
+        time=_seconds(summary.total_duration_ms),
+        timestamp=_text(suite.timestamp),
+    )
+    for case in suite.cases:
+        element.append(_case(case, suite))
+    return element
+
+
+def _case(case: CaseResult, suite: SuiteResult) -> ET.Element:
+    element = ET.Element(
+        "testcase", name=_text(case.id), classname=_text(suite.eval_file), time=_seconds(case.duration_ms)
+    )
+    if case.location:
+        element.set("file", _text(case.location.file))
+        element.set("line", str(case.location.line))
+    # a case that was not run is an error here: JUnit has no word for it, and it must not look fine
+    tag = {Status.FAILED: "failure", Status.ERROR: "error", Status.NOT_RUN: "error", Status.SKIPPED: "skipped"}
+    if case.status in tag:
+        message = _text(case.error or case.status.value.replace("_", " "))
+        ET.SubElement(element, tag[case.status], message=message).text = message
+    if case.details.response:
+        ET.SubElement(element, "system-out").text = _text(case.details.response[:MAX_OUTPUT])
+    return element
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.3f}"
+
+
+def _text(text: str) -> str:
+    """Only characters that XML knows."""
+    return _NOT_XML.sub("\ufffd", text)

@@ -1,0 +1,38 @@
+"""Every report by its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runner.errors import GateError, did_you_mean
+from runner.model.result import RunResult
+from runner.reports.console import ConsoleStyle, render_console
+from runner.reports.view import ReportContext, view_of
+
+FORMATS: Final = ("md", "html", "junit", "console", "json")
+
+
+def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
+    """The run in this form. Raises GateError `unknown-value` for a format there is not."""
+    match report_format:
+        case "md":
+            from runner.reports.markdown import render_comment
+
+            return render_comment(view_of(run, context))
+        case "html":
+            from runner.reports.html import render_html
+
+            return render_html(view_of(run, context))
+        case "junit":
+            from runner.reports.junit import render_junit
+
+            return render_junit(run)
+        case "console":
+            return render_console(view_of(run, context), style or ConsoleStyle())
+        case "json":
+            return run.model_dump_json(by_alias=True, indent=2) + "\n"
+    raise GateError(
+        "unknown-value",
+        f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',
+        f"allowed: {', '.join(FORMATS)}",
+    )

@@ -1,0 +1,81 @@
+"""The protocol of a target, and the only error it raises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from runner.model.conversation import Message, Response
+from runner.model.result import TargetIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One case for a target. `trial` counts from 0."""
+
+    case_id: str
+    messages: tuple[Message, ...]
+    trial: int = 0
+
+
+class TargetFault(StrEnum):
+    """Where it broke, as far as that changes what happens next."""
+
+    UNREACHABLE = "unreachable"
+    """No connection: the next case will fare no better."""
+    REFUSED = "refused"
+    """The target answered with an error of its own."""
+    MALFORMED = "malformed"
+    """The answer is not of the agreed shape."""
+
+
+class TargetError(Exception):
+    """A target could not answer. `message` quotes the target's own words, bounded, and names no secret.
+
+    `retry_after_s` is what the target asked for, in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: TargetFault,
+        retryable: bool = False,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault = fault
+        self.retryable = retryable
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.hint = hint
+
+
+class Target(Protocol):
+    """Something that answers a message. Time, retries and concurrency belong to the engine and to `retry`."""
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What this is, for results: without credentials and query."""
+        ...
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once the target's own description asks for; None when it does not say."""
+        ...
+
+    async def respond(self, request: Request) -> Response:
+        """Answer one case. Raises TargetError and nothing else; may be cancelled at any time."""
+        ...
+
+    async def check_health(self) -> None:
+        """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections and processes."""
+        ...

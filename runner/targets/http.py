@@ -1,0 +1,202 @@
+"""The HTTP agent: one POST per case, over pooled connections."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.request import getproxies
+
+import httpx
+
+from runner.model.conversation import Response
+from runner.model.result import TargetIdentity
+from runner.targets.base import Request, TargetError, TargetFault
+from runner.targets.config import HealthCheck, TargetSettings
+from runner.targets.container import System, connection_hint, reachable_host
+from runner.targets.retry import with_retries
+from runner.targets.wire import Wire, quote
+from runner.text.redact import Redactor
+
+if TYPE_CHECKING:
+    import aiohttp
+
+MAX_ERROR_BODY = 4_096
+_RETRY_AFTER_LIMIT_S = 3_600.0
+
+
+class HttpTarget:
+    """An agent behind a URL. One connection per case in flight, kept open between cases."""
+
+    def __init__(
+        self,
+        settings: TargetSettings,
+        *,
+        redact: Redactor,
+        concurrency: int,
+        max_retries: int | None = None,
+        system: System | None = None,
+    ) -> None:
+        self._settings = settings
+        self._redact = redact
+        self._concurrency = concurrency
+        self._retry = settings.retry_policy(max_retries)
+        self._system = system or System()
+        self._wire = Wire(settings)
+        self._url, self._headers = self._address()
+        self._client: httpx.AsyncClient | None = None
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """The URL as it was given, without credentials, query and secrets."""
+        shown = httpx.URL(self._settings.url).copy_with(username=None, password=None, query=None, fragment=None)
+        return TargetIdentity(name=self._settings.name, provider="http", identity=self._redact(str(shown)))
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once the target's own description asks for."""
+        return self._settings.workers
+
+    async def respond(self, request: Request) -> Response:
+        """Ask once, and again where the policy says so. Raises TargetError."""
+        return await with_retries(lambda: self._once(request), self._retry)
+
+    async def check_health(self) -> None:
+        """Ask the health check's URL, if there is one. Raises TargetError (unreachable) unless it answers 2xx."""
+        check = self._settings.healthcheck
+        if check is None:
+            return
+        if isinstance(check, str):
+            check = HealthCheck.model_validate({"url": check})
+        try:
+            answer = await self._connected().get(check.url, timeout=check.timeout_seconds)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error, httpx.URL(check.url), "the health check found no agent") from error
+        if not answer.is_success:
+            raise TargetError(
+                self._redact(f"the agent's health check answered {answer.status_code}: {quote(answer.content)}"),
+                fault=TargetFault.UNREACHABLE,
+            )
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _once(self, request: Request) -> Response:
+        client = self._connected()
+        http_request = httpx.Request("POST", self._url, headers=self._headers, content=self._wire.body(request))
+        started = time.perf_counter()
+        try:
+            answer = await client.send(http_request, stream=True)
+            try:
+                body = await self._body(answer)
+            finally:
+                await answer.aclose()
+        except httpx.ReadError as error:
+            raise TargetError(
+                self._redact(f"agent error: the connection broke in the middle of the answer: {_words(error)}"),
+                fault=TargetFault.REFUSED,
+            ) from error
+        except httpx.HTTPError as error:
+            raise self._unreachable(error, self._url, "agent error: no connection") from error
+        duration_ms = (time.perf_counter() - started) * 1000
+        if not answer.is_success:
+            raise self._refused(answer, body)
+        try:
+            response = self._wire.read(body)
+        except TargetError as error:
+            error.message = self._redact(error.message)
+            raise
+        return response.model_copy(update={"duration_ms": duration_ms})
+
+    async def _body(self, answer: httpx.Response) -> bytes:
+        """The whole body, as long as it stays within the limit: an agent may stream for ever."""
+        limit = self._settings.max_response_bytes if answer.is_success else MAX_ERROR_BODY
+        chunks, size = [], 0
+        try:
+            async for chunk in answer.aiter_bytes():
+                chunks.append(chunk)
+                size += len(chunk)
+                if size > limit:
+                    break
+        except httpx.DecodingError as error:
+            raise TargetError(
+                f"agent error: the answer's compression is broken: {error}", fault=TargetFault.MALFORMED
+            ) from error
+        if size > limit and answer.is_success:
+            raise TargetError(
+                f"agent error: the answer is larger than {limit:,} bytes; it begins {quote(b''.join(chunks))}",
+                fault=TargetFault.MALFORMED,
+                hint="raise the target's maxResponseBytes if this is right",
+            )
+        return b"".join(chunks)
+
+    def _refused(self, answer: httpx.Response, body: bytes) -> TargetError:
+        where = f" to {quote(answer.headers.get('location', '').encode())}" if answer.is_redirect else ""
+        said = f": {quote(body)}" if body.strip() else ""
+        return TargetError(
+            self._redact(f"agent error: HTTP {answer.status_code} {answer.reason_phrase}{where}{said}"),
+            fault=TargetFault.REFUSED,
+            retryable=answer.status_code in self._retry.retryable_status_codes,
+            status=answer.status_code,
+            retry_after_s=_retry_after(answer.headers),
+        )
+
+    def _unreachable(self, error: httpx.HTTPError, url: httpx.URL, what: str) -> TargetError:
+        return TargetError(
+            self._redact(f"{what} to {url.host}:{url.port or (443 if url.scheme == 'https' else 80)}: {_words(error)}"),
+            fault=TargetFault.UNREACHABLE,
+            retryable=True,
+            hint=connection_hint(httpx.URL(self._settings.url).host, self._system),
+        )
+
+    def _address(self) -> tuple[httpx.URL, httpx.Headers]:
+        """Where to connect to and the headers of every request, made once."""
+        url = httpx.URL(self._settings.url)
+        headers = httpx.Headers(
+            {"content-type": "application/json", "accept": "application/json", "user-agent": "eval-gate"}
+        )
+        headers.update(self._settings.headers)
+        host = reachable_host(url.host, self._system)
+        if host != url.host:
+            headers.setdefault("host", url.netloc.decode())
+        return url.copy_with(host=host), headers
+
+    def _connected(self) -> httpx.AsyncClient:
+        if self._client is None:
+            from httpx_aiohttp import AiohttpTransport
+
+            # TLS settings cost 20 ms of certificates: only for those who use them
+            secure = self._url.scheme == "https"
+            transport = AiohttpTransport(verify=secure, client=self._session)
+            auth = httpx.BasicAuth(self._url.username, self._url.password) if self._url.userinfo else None
+            self._client = httpx.AsyncClient(transport=transport, timeout=None, auth=auth, trust_env=False)
+        return self._client
+
+    def _session(self) -> aiohttp.ClientSession:
+        """The pool: as many connections as cases in flight, proxies from the environment where there are any."""
+        import aiohttp
+
+        verify = httpx.create_ssl_context() if self._url.scheme == "https" else True
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._concurrency + 1, ssl=verify),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            # looked up for every request, so only where it matters
+            trust_env=bool(getproxies()),
+            max_line_size=65_536,
+            max_field_size=65_536,
+        )
+
+
+def _words(error: Exception) -> str:
+    """The library's words, or its name where it has none."""
+    return str(error)[:300] or type(error).__name__
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds of a `Retry-After` header in its numeric form."""
+    try:
+        return min(max(float(headers.get("retry-after", "")), 0.0), _RETRY_AFTER_LIMIT_S)
+    except ValueError:
+        return None

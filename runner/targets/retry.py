@@ -1,0 +1,69 @@
+"""The one retry policy: when a try is repeated, after how long, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import Field
+
+from runner.model.base import Frozen
+from runner.model.conversation import Response
+from runner.targets.base import TargetError
+
+
+class RetryPolicy(Frozen):
+    """Exponential delays with jitter, in milliseconds. `Retry-After` wins when it asks for longer, up to the cap."""
+
+    max_retries: int = Field(2, ge=0, le=20)
+    initial_delay_ms: float = Field(250, ge=0)
+    max_delay_ms: float = Field(60_000, ge=0)
+    backoff_factor: float = Field(2, ge=1)
+    retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
+
+
+async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
+    """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
+
+    The caller's own time limit ends it at any moment. `attempts` of the response counts every try.
+    """
+    try:
+        return await call()
+    except TargetError as error:
+        if not error.retryable or policy.max_retries == 0:
+            raise
+        first = error
+    return await _again(call, policy, first)
+
+
+async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, first: TargetError) -> Response:
+    """The second try and those after it. Only now the library is imported: a run without trouble pays nothing."""
+    from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+
+    backoff = wait_exponential_jitter(
+        initial=policy.initial_delay_ms / 1000,
+        max=policy.max_delay_ms / 1000,
+        exp_base=policy.backoff_factor,
+        jitter=policy.initial_delay_ms / 1000,
+    )
+
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after_s if isinstance(error, TargetError) else None
+        return max(backoff(state), min(asked or 0.0, policy.max_delay_ms / 1000))
+
+    made = [first]  # the first try has already been made: its failure is what the first wait answers to
+
+    async def once() -> Response:
+        if made:
+            raise made.pop()
+        return await call()
+
+    retrying = AsyncRetrying(
+        stop=stop_after_attempt(policy.max_retries + 1),
+        wait=wait,
+        retry=retry_if_exception(lambda error: isinstance(error, TargetError) and error.retryable),
+        reraise=True,
+    )
+    response: Response = await retrying(once)
+    attempts: int = retrying.statistics["attempt_number"]
+    return response.model_copy(update={"attempts": attempts})

@@ -1,0 +1,220 @@
+"""What is sent to an HTTP agent and how its answer is read: presets, paths, and one clear sentence when it is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
+
+from runner.model.conversation import Message, Response, ToolCall, Usage
+from runner.targets.base import Request, TargetError, TargetFault
+from runner.targets.config import PresetName, TargetSettings
+from runner.text.js_string import compact_json
+from runner.text.shape import kind_of
+
+MAX_QUOTE = 200
+_PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
+_STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """How one kind of agent speaks. `body` None is the plain message; the other fields name what is read."""
+
+    text: str
+    calls: str
+    call_name: str = "name"
+    call_params: str = "params"
+    body: JsonValue = None
+
+
+PRESETS: Final = {
+    PresetName.EVAL_GATE: Preset("response", "toolCalls"),
+    PresetName.TOOL_FORGE_SIDECAR: Preset("message", "toolCalls", call_params="args"),
+    PresetName.OPENAI_CHAT: Preset(
+        "choices[0].message.content",
+        "choices[0].message.tool_calls",
+        call_name="function.name",
+        call_params="function.arguments",
+        body={"messages": "{{conversation}}"},
+    ),
+}
+
+
+class Wire:
+    """Writes requests and reads answers for one target."""
+
+    def __init__(self, settings: TargetSettings) -> None:
+        preset = PRESETS[settings.preset]
+        self._preset = preset
+        self._template = settings.request_template if settings.request_template is not None else preset.body
+        self._text_path = settings.response_path or preset.text
+        self._calls_path = settings.tool_calls_path or preset.calls
+
+    def body(self, request: Request) -> bytes:
+        """The request's body: `{"message": …}`, with `conversation` for several messages, or the template filled in."""
+        if self._template is not None:
+            return json.dumps(_fill(self._template, request)).encode()
+        body: dict[str, JsonValue] = {"message": request.messages[-1].content}
+        if len(request.messages) > 1:
+            body["conversation"] = _conversation(request.messages)
+        return json.dumps(body).encode()
+
+    def read(self, body: bytes) -> Response:
+        """The answer. Raises TargetError (malformed) that quotes its beginning and names what is missing."""
+        try:
+            document = json.loads(body)
+        except (ValueError, RecursionError):
+            raise _malformed("the answer is not JSON", body) from None
+        text = _at(document, self._text_path)
+        if not isinstance(text, str):
+            # an agent that only calls tools may say so with null; a missing field is never taken for ""
+            if text is not None or not _exists(document, self._text_path) or self._text_path == "response":
+                raise _malformed(f'the answer has no text at "{self._text_path}"', body)
+            text = ""
+        return Response(
+            text=whole(text),
+            tool_calls=self._tool_calls(document, body),
+            usage=_usage(document),
+            cost_usd=_cost(document),
+        )
+
+    def _tool_calls(self, document: JsonValue, body: bytes) -> tuple[ToolCall, ...]:
+        calls = _at(document, self._calls_path)
+        if calls is None:
+            return ()
+        if not isinstance(calls, list):
+            raise _malformed(f'"{self._calls_path}" is not a list but {kind_of(calls)}', body)
+        return tuple(self._tool_call(call, f"{self._calls_path}[{index}]", body) for index, call in enumerate(calls))
+
+    def _tool_call(self, call: JsonValue, place: str, body: bytes) -> ToolCall:
+        name = _at(call, self._preset.call_name)
+        params = _at(call, self._preset.call_params)
+        if isinstance(params, str):
+            params = _arguments(params)
+        if not isinstance(name, str) or not name:
+            raise _malformed(f'"{place}" has no {self._preset.call_name}', body)
+        if params is not None and not isinstance(params, dict):
+            raise _malformed(f'"{place}.{self._preset.call_params}" is not a mapping but {kind_of(params)}', body)
+        success, duration = _at(call, "success"), _at(call, "durationMs")
+        if success is not None and not isinstance(success, bool):
+            raise _malformed(f'"{place}.success" is not true or false but {kind_of(success)}', body)
+        return ToolCall(
+            name=whole(name),
+            params=_whole_values(params or {}),
+            success=success,
+            duration_ms=duration if isinstance(duration, int | float) and not isinstance(duration, bool) else None,
+        )
+
+
+def _arguments(text: str) -> JsonValue:
+    """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4)."""
+    try:
+        value: JsonValue = json.loads(text)
+    except ValueError:
+        return {}
+    return value
+
+
+def _usage(document: JsonValue) -> Usage | None:
+    usage = _at(document, "usage")
+    if not isinstance(usage, dict):
+        return None
+    counts = [
+        next((usage[key] for key in keys if isinstance(usage.get(key), int)), None)
+        for keys in (("inputTokens", "prompt_tokens", "input_tokens"), ("outputTokens", "completion_tokens", "output_tokens"))
+    ]
+    try:
+        return Usage.model_validate({"input_tokens": counts[0], "output_tokens": counts[1]})
+    except ValidationError:
+        return None
+
+
+def _cost(document: JsonValue) -> float | None:
+    cost = _at(document, "costUsd")
+    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+
+
+def _fill(template: JsonValue, request: Request) -> JsonValue:
+    match template:
+        case str():
+            alone = _PLACEHOLDER.fullmatch(template)
+            if alone:
+                return _placeholder(alone[1], request)
+            return _PLACEHOLDER.sub(lambda match: _as_text(_placeholder(match[1], request)), template)
+        case list():
+            return [_fill(member, request) for member in template]
+        case dict():
+            return {key: _fill(member, request) for key, member in template.items()}
+        case _:
+            return template
+
+
+def _placeholder(name: str, request: Request) -> JsonValue:
+    match name:
+        case "message":
+            return request.messages[-1].content
+        case "conversation":
+            return _conversation(request.messages)
+        case _:
+            return request.case_id
+
+
+def _as_text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else compact_json(value)
+
+
+def _conversation(messages: tuple[Message, ...]) -> JsonValue:
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _at(document: JsonValue, path: str) -> JsonValue:
+    value = document
+    if path.isidentifier():  # the usual case, without the cost of a pattern
+        return value.get(path) if isinstance(value, dict) else None
+    for key, index in _STEP.findall(path):
+        if index:
+            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _exists(document: JsonValue, path: str) -> bool:
+    """Whether the last step of the path is there, be it with null."""
+    parent, _, last = path.rpartition(".")
+    holder = _at(document, parent) if parent else document
+    return isinstance(holder, dict) and last in holder
+
+
+def whole(text: str) -> str:
+    """The text with lone surrogates, which JSON may carry and UTF-8 cannot, as U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _whole_values(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    found = json.dumps(value, ensure_ascii=False)
+    if found.isascii():
+        return value
+    cleaned: dict[str, JsonValue] = json.loads(whole(found))
+    return cleaned
+
+
+def quote(body: bytes) -> str:
+    """The beginning of foreign bytes, on one line and bounded."""
+    text = " ".join(_CONTROL.sub(" ", body[: MAX_QUOTE * 4].decode("utf-8", "replace")).split())
+    return f"«{text[:MAX_QUOTE]}{'…' if len(text) > MAX_QUOTE or len(body) > MAX_QUOTE * 4 else ''}»" if text else "«»"
+
+
+def _malformed(what: str, body: bytes) -> TargetError:
+    return TargetError(
+        f"agent error: {what}; it begins {quote(body)}",
+        fault=TargetFault.MALFORMED,
+        hint="describe the endpoint's shape with a target's responsePath, toolCallsPath or preset",
+    )

@@ -1,0 +1,1 @@
+"""Text as others define it: tokens, ECMAScript strings and patterns, escaping, positions in JSON, paths."""

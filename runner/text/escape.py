@@ -1,0 +1,80 @@
+"""Foreign text where it is shown: Markdown as GitHub reads it, workflow logs, terminals.
+
+Every function takes raw text and gives text that stays inside its place: a code span, a cell, a line, a fence.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_TEXT: Final = 120
+MAX_BLOCK: Final = 4_000
+
+_CONTROLS: Final = re.compile(
+    # ANSI sequences, C0 and C1, zero width, bidirectional overrides, line and paragraph separators, surrogates
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
+_PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
+_COMMAND: Final = re.compile(r"^\s*::")
+
+
+def cut(text: str, limit: int = MAX_TEXT) -> str:
+    """At most `limit` characters, the last one an ellipsis where something is missing."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def one_line(text: str, limit: int = MAX_TEXT) -> str:
+    """The text on one line, without control characters; a line break shows as `⏎`."""
+    marked = re.sub(r"\s*(?:\r\n|\r|\n)\s*", " ⏎ ", text.strip())
+    return cut(_CONTROLS.sub(" ", marked), limit)
+
+
+def code_span(text: str, limit: int = MAX_TEXT) -> str:
+    """Inline code that holds any text: a fence longer than the longest run of backticks inside."""
+    text = one_line(text, limit)
+    if not text.strip():
+        return "` `"
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    fence = "`" * (longest + 1)
+    pad = " " if text[0] == "`" or text[-1] == "`" or (text[0] == text[-1] == " ") else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def code_cell(text: str, limit: int = MAX_TEXT) -> str:
+    """Inline code inside a table cell: a pipe would end the cell even inside code, so it is escaped."""
+    return code_span(text, limit).replace("|", "\\|")
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Text in a line or cell: every ASCII punctuation as an entity, so that nothing is Markdown, HTML or a mention."""
+    return _PUNCTUATION.sub(lambda match: f"&#{ord(match[0])};", one_line(text, limit))
+
+
+def block(text: str, limit: int = MAX_BLOCK) -> str:
+    """A fenced block that holds any text: the fence is longer than any run of tildes inside."""
+    text = cut(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
+    longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
+    fence = "~" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+def html_text(text: str, limit: int = MAX_TEXT) -> str:
+    """Text inside HTML that stands in Markdown, such as `<summary>`."""
+    shown = one_line(text, limit)
+    for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
+        shown = shown.replace(raw, entity)
+    return shown
+
+
+def console_line(text: str, limit: int = 2_000) -> str:
+    """A line for a terminal or a log: no control characters, and nothing a CI runner takes for a command."""
+    shown = one_line(text, limit).replace("##[", "# #[")
+    return _COMMAND.sub(" : :", shown)
+
+
+def comment_key(text: str) -> str:
+    """A key inside a hidden comment: only `A-Za-z0-9._-`, and never `--`, which would end it."""
+    return re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9._-]+", "-", text)).strip("-")[:200] or "default"

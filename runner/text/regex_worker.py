@@ -1,0 +1,69 @@
+"""The process that matches ECMAScript patterns: it can be ended when a pattern runs away, a thread could not.
+
+Reads one request per frame from standard input and writes one reply per frame to standard output. A frame is four
+bytes of length, big-endian, and as many bytes of JSON. Ends when standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from typing import BinaryIO
+
+from regress import Regex, RegressError
+
+MAX_CACHED = 512
+MAX_MEMORY = 1 << 30
+"""Bytes of address space beyond which the worker dies instead of the machine."""
+
+
+def read_frame(stream: BinaryIO) -> bytes | None:
+    """The next frame's bytes; None at the end."""
+    head = stream.read(4)
+    return stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else None
+
+
+def answer(request: dict[str, str], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
+    """`{"found": bool}` or `{"error": text}`. Without `text` the pattern is only compiled."""
+    key = request["pattern"], request["flags"]
+    try:
+        regex = cache.get(key)
+        if regex is None:
+            if len(cache) >= MAX_CACHED:
+                cache.clear()
+            regex = cache[key] = Regex(whole(request["pattern"]), request["flags"].replace("y", ""))
+    except RegressError as error:
+        return {"error": str(error)}
+    if "text" not in request:
+        return {"found": False}
+    match = regex.find(whole(request["text"]))
+    # `y` (sticky) is ours: the engine ignores it, and it means a match at the very beginning
+    return {"found": match is not None and ("y" not in request["flags"] or match.range().start == 0)}
+
+
+def whole(text: str) -> str:
+    """The text as the engine takes it: a lone surrogate, which JSON may carry, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+    """Answer until the requests end."""
+    cache: dict[tuple[str, str], Regex] = {}
+    while (frame := read_frame(requests)) is not None:
+        reply = json.dumps(answer(json.loads(frame), cache)).encode()
+        replies.write(struct.pack(">I", len(reply)) + reply)
+        replies.flush()
+
+
+def limit_memory() -> None:
+    """Bound what a hostile pattern can take, where the system can."""
+    if sys.platform != "win32":
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+
+
+if __name__ == "__main__":
+    limit_memory()
+    serve(sys.stdin.buffer, sys.stdout.buffer)

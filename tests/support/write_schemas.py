@@ -1,0 +1,23 @@
+"""Writes schemas/*.schema.json from the models, so that editors can point at them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from runner.cli.schema import Kind, schema_of
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+
+
+def schema_files() -> dict[Path, str]:
+    """Every schema file with its text."""
+    return {
+        SCHEMAS / f"{kind.value}.schema.json": json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+        for kind in Kind
+    }
+
+
+if __name__ == "__main__":
+    for file, text in schema_files().items():
+        file.write_text(text, encoding="utf-8")

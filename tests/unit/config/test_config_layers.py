@@ -1,0 +1,130 @@
+"""Flags, environment and file become one configuration, or one list of problems."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runner.config import RunConfig, find_config, flag_of, keys, load_config, variable_of
+from runner.errors import GateError
+
+CONTRACT_EXAMPLE = {
+    "agentEndpoint": "http://localhost:3000/chat",
+    "seedManifestPath": "evals/seed-manifest.json",
+    "snapshotEnabled": False,
+    "outputDir": "evals/results/",
+    "baselineRunId": None,
+    "concurrency": 1,
+    "timeoutMs": 60000,
+    "toolRegistryPath": "tools/tools.exports.ts",
+}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def problems_of(flags=None, environment=None, file=None) -> list[str]:
+    with pytest.raises(GateError) as caught:
+        load_config(flags or {}, environment or {}, file, shown_as=file.name if file else None)
+    assert caught.value.exit_code == 2
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.contract("config.file")
+def test_config__the_contracts_example__is_read_as_it_stands(tmp_path) -> None:
+    config = load_config({}, {}, write(tmp_path, "eval-gate.json", json.dumps(CONTRACT_EXAMPLE)))
+    assert config.agent_endpoint == "http://localhost:3000/chat"
+    assert (config.concurrency, config.timeout_ms, config.snapshot_enabled) == (1, 60000, False)
+    assert config.tool_registry_path == "tools/tools.exports.ts"
+
+
+@pytest.mark.contract("config.defaults")
+def test_config__nothing_given__has_the_contracts_defaults() -> None:
+    config = load_config({}, {}, None)
+    assert (config.timeout_ms, config.output_dir, config.baseline_reference) == (60_000, "evals/results", None)
+    assert (config.concurrency, config.trials, config.fail_on, config.max_errors) == (None, 1, ("failures",), 0)
+
+
+@pytest.mark.contract("config.precedence")
+def test_config__all_layers__flag_beats_variable_beats_file_beats_default(tmp_path) -> None:
+    file = write(tmp_path, "eval-gate.yaml", "concurrency: 2\ntrials: 2\ntimeoutMs: 2\n")
+    environment = {"EVAL_GATE_CONCURRENCY": "3", "EVAL_GATE_TRIALS": "3", "PATH": "/bin", "EVAL_GATE_STRICT": ""}
+    config = load_config({"concurrency": 4}, environment, file)
+    assert (config.concurrency, config.trials, config.timeout_ms, config.max_errors) == (4, 3, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "name", "value"),
+    [
+        ("EVAL_GATE_EVALS", "a, b\nc", "evals", ("a", "b", "c")),
+        ("EVAL_GATE_EVALS", '["a,b"]', "evals", ("a,b",)),
+        ("EVAL_GATE_STRICT", "true", "strict", True),
+        ("EVAL_GATE_MIN_PASS_RATE", "0.5", "min_pass_rate", 0.5),
+        ("EVAL_GATE_BASELINE", "123", "baseline", "123"),
+        ("EVAL_GATE_TARGETS", "targets.yaml", "targets", "targets.yaml"),
+        ("EVAL_GATE_TARGETS", '[{"name": "a"}]', "targets", ({"name": "a"},)),
+    ],
+)
+def test_config__variable__is_read_as_its_kind(variable, text, name, value) -> None:
+    assert getattr(load_config({}, {variable: text}, None), name) == value
+
+
+def test_config__many_mistakes__are_all_named_with_their_places(tmp_path) -> None:
+    file = write(tmp_path, "eval-gate.yaml", "concurency: 3\nevals: x\ntimeoutMs: 0\nfailOn: [1]\n")
+    assert problems_of({"concurrency": 0}, {"EVAL_GATE_TRIALS": "many", "EVAL_GATE_TIALS": "1"}, file) == [
+        'eval-gate.yaml:1: concurency: unknown key (did you mean "concurrency"?)',
+        'EVAL_GATE_TIALS: unknown variable (did you mean "EVAL_GATE_TRIALS"?)',
+        'eval-gate.yaml:2: evals: expected a list, got text "x"',
+        "--concurrency: must be >= 1, got the number 0",
+        "eval-gate.yaml:3: timeoutMs: must be > 0, got the number 0",
+        'EVAL_GATE_TRIALS: expected a whole number, got text "many"',
+        "eval-gate.yaml:4: failOn[0]: expected text, got the number 1",
+    ]
+
+
+def test_config__both_names_of_the_baseline__is_refused() -> None:
+    assert problems_of({"baseline": "a", "baselineRunId": "b"}) == [
+        "--baseline: `baseline` is given too: name the baseline once"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("c.yaml", "- a\n", "c.yaml:1: a configuration is a mapping of keys to values"),
+        ("c.yaml", "a: 1\na: 2\n", 'c.yaml:2: the key "a" stands already in line 1'),
+        ("c.yaml", "a: [1\n", "c.yaml:2: did not find expected ',' or ']'"),
+        ("c.yaml", "a: &x [*x]\n", "c.yaml:1: an alias that contains itself"),
+    ],
+)
+def test_config__file_that_is_none__names_file_and_line(tmp_path, name, text, said) -> None:
+    assert problems_of(file=write(tmp_path, name, text)) == [said]
+
+
+def test_config__empty_file__is_the_defaults(tmp_path) -> None:
+    assert load_config({}, {}, write(tmp_path, "c.yaml", "# nothing yet\n")) == RunConfig()
+
+
+def test_config__missing_file__says_how_to_name_one(tmp_path) -> None:
+    with pytest.raises(GateError, match="cannot be read"):
+        load_config({}, {}, tmp_path / "none.yaml")
+
+
+def test_find_config__several__nearest_folder_then_first_name(tmp_path) -> None:
+    below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
+    write(tmp_path, "eval-gate.yaml", "")
+    assert find_config(below) == tmp_path / "eval-gate.yaml"
+    write(tmp_path / "a", "eval-gate.json", "{}")
+    assert find_config(below) == tmp_path / "a" / "eval-gate.json"
+    write(tmp_path / "a", "eval-gate.yml", "")
+    assert find_config(below) == tmp_path / "a" / "eval-gate.yml"
+
+
+def test_keys__each__has_its_own_variable() -> None:
+    assert variable_of("timeoutMs") == "EVAL_GATE_TIMEOUT_MS"
+    assert flag_of("timeoutMs") == "--timeout-ms"
+    assert len({variable_of(key) for key in keys()}) == len(keys())

@@ -1,0 +1,194 @@
+"""The run as a whole, against targets that behave and targets that do not."""
+
+import asyncio
+import json
+
+import pytest
+
+from runner.engine.plan import Limits
+from runner.engine.run import Run
+from runner.engine.store import write_result
+from runner.model.conversation import Response
+from runner.model.result import RunResult, Status
+from runner.targets.base import TargetError, TargetFault
+from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
+
+
+def execute(plan, folder, observer=None) -> RunResult:
+    return asyncio.run(Run(plan, folder, observer or Watching()).execute())
+
+
+def statuses(result: RunResult) -> dict[str, str]:
+    return {case.id: case.status.value for suite in result.suites for case in suite.cases}
+
+
+def ten_cases() -> list:
+    return [make_case(f"c{number}") for number in range(10)]
+
+
+async def unreachable(request):
+    raise TargetError("connection refused", fault=TargetFault.UNREACHABLE, hint="start the agent")
+
+
+def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_path) -> None:
+    async def slow_first(request):
+        await asyncio.sleep(0.01 if request.case_id == "c0" else 0)
+        return Response(text="ok" if request.case_id != "c3" else "no")
+
+    target = ScriptedTarget(slow_first)
+    watching = Watching()
+    result = execute(make_plan(make_suite(*ten_cases()), target=target, limits=Limits(concurrency=4)), tmp_path, watching)
+    assert list(statuses(result)) == [f"c{number}" for number in range(10)]
+    assert statuses(result)["c3"] == "failed"
+    assert result.complete
+    assert (result.summary.passed, result.summary.failed, result.summary.pass_rate) == (9, 1, 0.9)
+    assert target.most_in_flight == 4
+    assert (watching.total, len(watching.records)) == (10, 10)
+
+
+@pytest.mark.contract("run.concurrency.default")
+def test_run__no_concurrency_named__one_at_a_time(tmp_path) -> None:
+    target = ScriptedTarget()
+    execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
+    assert target.most_in_flight == 1
+
+
+@pytest.mark.contract("run.timeout")
+def test_run__silent_agent__case_fails_with_timeout_and_the_others_go_on(tmp_path) -> None:
+    async def hangs(request):
+        await asyncio.sleep(60 if request.case_id == "c1" else 0)
+        return Response(text="ok")
+
+    result = execute(
+        make_plan(make_suite(*ten_cases()), target=ScriptedTarget(hangs), limits=Limits(timeout_ms=30)), tmp_path
+    )
+    case = result.suites[0].cases[1]
+    assert (case.status, case.error, case.assertions_run) == (
+        Status.FAILED,
+        "timeout: no response within 30 ms",
+        0,
+    )
+    assert result.summary.passed == 9
+
+
+def test_run__case_with_its_own_timeout__that_one_holds(tmp_path) -> None:
+    async def hangs(request):
+        await asyncio.sleep(60)
+        return Response(text="ok")
+
+    plan = make_plan(make_suite(make_case(timeout_ms=10)), target=ScriptedTarget(hangs))
+    assert execute(plan, tmp_path).suites[0].cases[0].error == "timeout: no response within 10 ms"
+
+
+@pytest.mark.contract("run.agent-error")
+def test_run__agent_breaks_once__is_an_error_of_that_case_only(tmp_path) -> None:
+    async def breaks(request):
+        if request.case_id == "c1":
+            raise TargetError("agent error: 500 boom", fault=TargetFault.REFUSED, status=500)
+        return Response(text="ok")
+
+    result = execute(make_plan(make_suite(*ten_cases()), target=ScriptedTarget(breaks)), tmp_path)
+    case = result.suites[0].cases[1]
+    assert (case.status, case.passed, case.error) == (Status.ERROR, False, "agent error: 500 boom")
+    assert (result.summary.errored, result.summary.failed, result.summary.passed) == (1, 0, 9)
+
+
+def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:
+    target = ScriptedTarget(unreachable)
+    result = execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
+    assert len(target.asked) == 5
+    assert (result.summary.errored, result.summary.not_run, result.complete) == (5, 5, False)
+    assert result.stopped == "no connection to the target, 5 cases in a row: connection refused (start the agent)"
+
+
+def test_run__unhealthy_target__asks_nothing(tmp_path) -> None:
+    def unhealthy() -> None:
+        raise TargetError("health check answered 503", fault=TargetFault.UNREACHABLE)
+
+    target = ScriptedTarget(healthy=unhealthy)
+    result = execute(make_plan(make_suite(*ten_cases()), target=target), tmp_path)
+    assert target.asked == []
+    assert (result.summary.not_run, result.stopped) == (10, "health check answered 503")
+
+
+def test_run__skipped_case__is_not_asked_and_keeps_its_reason(tmp_path) -> None:
+    target = ScriptedTarget()
+    suite = make_suite(make_case("a"), make_case("b", skip_reason="no judge"))
+    result = execute(make_plan(suite, target=target), tmp_path)
+    assert target.asked == ["a"]
+    assert statuses(result) == {"a": "passed", "b": "skipped"}
+    assert result.complete
+
+
+def test_run__trials__every_case_so_often_and_all_first_ones_first(tmp_path) -> None:
+    target = ScriptedTarget()
+    suite = make_suite(make_case("a"), make_case("b"))
+    result = execute(make_plan(suite, target=target, limits=Limits(trials=3)), tmp_path)
+    assert target.asked == ["a", "b"] * 3
+    assert [len(case.trials) for case in result.suites[0].cases] == [3, 3]
+
+
+def test_run__stopped_half_way__keeps_what_is_finished_and_resumes_without_asking_it_again(tmp_path) -> None:
+    async def first_process() -> RunResult:
+        run = Run(make_plan(make_suite(*ten_cases()), target=first), tmp_path, Watching())
+
+        async def stop_at_five() -> None:
+            while len(first.asked) < 5:
+                await asyncio.sleep(0)
+            run.stop("interrupted")
+
+        _, result = await asyncio.gather(stop_at_five(), run.execute())
+        return result
+
+    first, second, watching = ScriptedTarget(), ScriptedTarget(), Watching()
+    stopped = asyncio.run(first_process())
+    finished = {case_id for case_id, status in statuses(stopped).items() if status == "passed"}
+    assert 0 < len(finished) < 10
+    assert (stopped.complete, stopped.stopped) == (False, "interrupted")
+
+    result = execute(make_plan(make_suite(*ten_cases()), target=second), tmp_path, watching)
+    assert set(second.asked) == set(statuses(stopped)) - finished
+    assert watching.done == len(finished)
+    assert (result.summary.passed, result.complete, result.stopped) == (10, True, None)
+
+
+def test_run__resumed__asks_again_what_could_not_be_judged_or_has_changed(tmp_path) -> None:
+    async def breaks(request):
+        if request.case_id == "c1":
+            raise TargetError("agent error", fault=TargetFault.REFUSED)
+        return Response(text="ok")
+
+    execute(make_plan(make_suite(*ten_cases()), target=ScriptedTarget(breaks)), tmp_path)
+    changed = [*ten_cases()[:9], make_case("c9", fingerprint="another question")]
+    target = ScriptedTarget()
+    assert execute(make_plan(make_suite(*changed), target=target), tmp_path).summary.passed == 10
+    assert target.asked == ["c1", "c9"]
+
+
+def test_run__killed_at_once__has_left_a_record_that_says_it_is_not_complete(tmp_path) -> None:
+    seen = []
+
+    async def look(request):
+        seen.append(json.loads(next(tmp_path.glob("*/run.json")).read_text()))
+        return Response(text="ok")
+
+    execute(make_plan(target=ScriptedTarget(look)), tmp_path)
+    assert seen[0]["complete"] is False
+    assert seen[0]["suites"][0]["cases"][0]["status"] == "not_run"
+
+
+def test_run__long_response__is_cut_in_the_results(tmp_path) -> None:
+    async def long(request):
+        return Response(text="ok" * 20_000)
+
+    details = execute(make_plan(target=ScriptedTarget(long)), tmp_path).suites[0].cases[0].details
+    assert (details.response_length, len(details.response), details.response_truncated) == (40_000, 20_000, True)
+
+
+def test_run__responses_not_stored__are_nowhere(tmp_path) -> None:
+    async def secret(request):
+        return Response(text="ok top-secret")
+
+    plan = make_plan(target=ScriptedTarget(secret), limits=Limits(store_responses=False))
+    write_result(tmp_path, execute(plan, tmp_path))
+    assert not [file for file in tmp_path.rglob("*.json*") if "top-secret" in file.read_text()]

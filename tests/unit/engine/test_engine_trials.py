@@ -1,0 +1,75 @@
+"""How the trials of a case become its result."""
+
+import pytest
+
+from runner.engine.journal import TrialRecord
+from runner.engine.trials import settle, unrun
+from runner.model.result import Status, TokenUsage
+from tests.support.cases import make_case
+
+P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
+
+
+def records(*statuses: Status, **fields) -> list[TrialRecord]:
+    return [
+        TrialRecord(
+            eval_file="e.json",
+            case_id="a",
+            trial=number,
+            fingerprint="f",
+            status=status,
+            score=1.0 if status is P else 0.0,
+            duration_ms=10.0,
+            attempts=1,
+            error=None if status is P else f"{status} {number}",
+            **fields,
+        )
+        for number, status in enumerate(statuses)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("trials", "status", "flaky", "error"),
+    [
+        ((P,), P, False, None),
+        ((F,), F, False, "failed 0"),
+        ((E,), E, False, "error 0"),
+        ((P, P, P), P, False, None),
+        ((P, F, P), P, True, None),
+        ((P, F, F), F, True, "failed 1"),
+        ((P, F), F, True, "failed 1"),
+        ((E, P, P), P, False, None),
+        ((E, E, F), F, False, "failed 2"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else None,
+)
+def test_settle__trials__passes_when_more_than_half_do(trials, status, flaky, error) -> None:
+    result = settle(make_case(), records(*trials))
+    assert (result.status, result.flaky, result.error) == (status, flaky, error)
+    assert result.passed is (status is P)
+    assert [trial.status for trial in result.trials] == list(trials)
+
+
+def test_settle__out_of_order__shows_trials_in_order() -> None:
+    result = settle(make_case(), list(reversed(records(P, F, F))))
+    assert [trial.status for trial in result.trials] == [P, F, F]
+
+
+def test_settle__usage__is_summed_and_unknown_stays_unknown() -> None:
+    usage = TokenUsage(input_tokens=3, output_tokens=None)
+    result = settle(make_case(), records(P, P, usage=usage, cost_usd=0.25))
+    assert result.usage == TokenUsage(input_tokens=6, output_tokens=None)
+    assert result.cost_usd == 0.5
+    assert settle(make_case(), records(P)).cost_usd is None
+
+
+def test_settle__several_trials__score_is_the_mean_and_duration_the_sum() -> None:
+    result = settle(make_case(), records(P, F, F, F))
+    assert result.score == 0.25
+    assert result.duration_ms == 40.0
+
+
+@pytest.mark.parametrize(("reason", "status"), [(None, Status.NOT_RUN), ("no judge", Status.SKIPPED)])
+def test_unrun__case__is_never_a_pass(reason, status) -> None:
+    result = unrun(make_case(skip_reason=reason))
+    assert (result.status, result.passed, result.error) == (status, False, reason)
