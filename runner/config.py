@@ -199,9 +199,7 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
     return {key: given for key, given in found.items() if key in known}
 
 
-def _parse(
-    data: bytes, shown_as: str, *, as_json: bool
-) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
+def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
     """The document and where its keys stand."""
     if as_json:
         from runner.text.json_source import parse_json

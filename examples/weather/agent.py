@@ -8,6 +8,7 @@ POST /chat {"message": "…"} answers {"response": "…", "toolCalls": […], "u
 
 import argparse
 import asyncio
+import contextlib
 import re
 import sys
 import zlib
@@ -49,7 +50,10 @@ class Agent:
             for tool in tools[:1] if "get_forecast" in tools else tools:
                 for city in cities if self.compares_cities else cities[:1]:
                     sentences.append(self.call(tool, city, message, calls))
-        text = " ".join(sentences) or "I can help with weather, forecasts and air quality. Which city are you asking about?"
+        text = (
+            " ".join(sentences)
+            or "I can help with weather, forecasts and air quality. Which city are you asking about?"
+        )
         usage = {"inputTokens": 40 + len(message) // 4, "outputTokens": len(text) // 4}
         return {"response": text, "toolCalls": calls, "usage": usage}
 
@@ -113,10 +117,8 @@ def main() -> None:
     parser.add_argument("--regress", action="store_true", help="the agent after its change")
     parser.add_argument("--latency-ms", type=int, default=60, help="pause before an answer")
     parser.add_argument("--until-input-ends", action="store_true", help="end with standard input, for parent processes")
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(serve(parser.parse_args()))
-    except KeyboardInterrupt:
-        pass
 
 
 if __name__ == "__main__":

@@ -115,7 +115,8 @@ def _unresolved_seeds(inputs: Inputs) -> Iterator[str]:
             for text in _expected_texts(case):
                 for token in resolve(text, data).unresolved:
                     if token.startswith("{{seed:"):
-                        yield f"{suite.file}:{case.location.line}: {case.id}: {token} leads nowhere in the seed manifest"
+                        place = f"{suite.file}:{case.location.line}"
+                        yield f"{place}: {case.id}: {token} leads nowhere in the seed manifest"
 
 
 def _expected_texts(case: EvalCase) -> Iterator[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import JsonValue
-from pydantic.alias_generators import to_camel
 
 from runner.cli.console import Verbosity
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
 
 def _louder(context: typer.Context, value: bool) -> bool:  # noqa: FBT001 (typer's callback shape)
     if value:
@@ -103,9 +105,7 @@ TimeoutMs = Annotated[
 ]
 MaxRetries = Annotated[
     int | None,
-    typer.Option(
-        metavar="N", help="Tries after one that broke.  [default: the target's or 2]", rich_help_panel=_HOW
-    ),
+    typer.Option(metavar="N", help="Tries after one that broke.  [default: the target's or 2]", rich_help_panel=_HOW),
 ]
 Trials = Annotated[
     int | None, typer.Option(metavar="N", help="How often each case is run.  [default: 1]", rich_help_panel=_HOW)
@@ -188,6 +188,8 @@ NOT_CONFIGURABLE = frozenset({"config", "resume", "json", "cases", "tags", "tier
 
 def given_flags(context: typer.Context) -> dict[str, JsonValue]:
     """The configuration keys that were given on the command line, with their values."""
+    from pydantic.alias_generators import to_camel
+
     return {
         KEYS.get(name, to_camel(name)): value
         for name, value in context.params.items()

@@ -73,7 +73,15 @@ def _home() -> Path:
 @contextmanager
 def _agent(home: Path, *, regress: bool) -> Iterator[str]:
     """The agent as a process of its own; it says its address when it is ready and ends when its input does."""
-    command = [sys.executable, "-I", str(home / "agent.py"), "--port", "0", "--until-input-ends", *(["--regress"] if regress else [])]
+    command = [
+        sys.executable,
+        "-I",
+        str(home / "agent.py"),
+        "--port",
+        "0",
+        "--until-input-ends",
+        *(["--regress"] if regress else []),
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603 (ours)
     try:
         assert process.stdout is not None

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Job = TypeVar("Job")
+
+START_GAP_S: Final = 0.0005
+"""Least time between two starts, in seconds: about what this process needs for one case.
+
+Jobs that start in the same moment come back in the same moment and then wait for each other here, which would be
+measured as the target's latency (10 ms at 50 in flight, and it never dissolves by itself).
+"""
 
 
 async def work_through(
@@ -18,9 +25,11 @@ async def work_through(
     unfinished case is not a result. An exception from `work` is a defect; it ends the pool and is raised.
     """
     queue = iter(jobs)
+    start = _Pace()
 
     async def worker() -> None:
         for job in queue:
+            await start.next()
             if stop.is_set():
                 return
             await work(job)
@@ -43,3 +52,18 @@ async def work_through(
             task.cancel()
         watch.cancel()
         await asyncio.gather(*workers, watch, return_exceptions=True)
+
+
+class _Pace:
+    """Keeps starts apart. Costs nothing while they are apart by themselves."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._latest = 0.0
+
+    async def next(self) -> None:
+        """Return when it is this caller's turn."""
+        now = self._clock()
+        self._latest = max(now, self._latest + START_GAP_S)
+        if self._latest > now:
+            await asyncio.sleep(self._latest - now)

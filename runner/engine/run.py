@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -71,6 +72,9 @@ class Run:
         write_record(self._output_dir, self._result(None))
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
+        # what was loaded lives until the end: no collection needs to look at it while cases are timed
+        gc.collect()
+        gc.freeze()
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))
             if jobs and await self._healthy():

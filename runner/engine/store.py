@@ -11,11 +11,13 @@ import re
 import tempfile
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from runner.errors import GateError
 from runner.model.result import RunResult, SuiteResult
 
+# bytes at once: a large run's text would be in memory three times otherwise
+_RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
 RUN_NAME = "run.json"
 LATEST_NAME = "latest.json"
 
@@ -30,13 +32,14 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return folder
 
 
-def write_atomically(file: Path, text: str) -> None:
+def write_atomically(file: Path, content: str | bytes) -> None:
     """Replace `file` as a whole. Raises GateError `output-not-writable`; the old file is then as it was."""
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
         descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(text.encode("utf-8", "backslashreplace"))
+                stream.write(data)
                 os.fchmod(stream.fileno(), 0o644)
             Path(name).replace(file)
         except BaseException:
@@ -49,7 +52,7 @@ def write_atomically(file: Path, text: str) -> None:
 def write_record(output_dir: Path, result: RunResult) -> Path:
     """Write the run record and point `latest.json` at it; the path of the record."""
     file = output_dir / result.run_id / RUN_NAME
-    write_atomically(file, result.model_dump_json(by_alias=True, indent=2) + "\n")
+    write_atomically(file, _RUN.dump_json(result, by_alias=True, indent=2))
     pointer = {"runId": result.run_id, "timestamp": result.timestamp, "path": f"{result.run_id}/{RUN_NAME}"}
     write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
     return file
@@ -60,7 +63,7 @@ def write_result(output_dir: Path, result: RunResult) -> Path:
     names: set[str] = set()
     for suite in result.suites:
         file = output_dir / result.run_id / _suite_file(suite, names)
-        write_atomically(file, suite.model_dump_json(by_alias=True, indent=2) + "\n")
+        write_atomically(file, _SUITE.dump_json(suite, by_alias=True, indent=2))
     return write_record(output_dir, result)
 
 

@@ -139,10 +139,8 @@ def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
     records = sorted(records, key=lambda record: record.trial)
     judged = [record for record in records if record.status.judged]
     passes = sum(record.status is Status.PASSED for record in judged)
-    if not judged:
-        status = Status.ERROR
-    else:
-        status = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+    decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+    status = decided if judged else Status.ERROR
     shown = next(record for record in records if record.status is status)
     return CaseResult(
         id=case.id,

@@ -72,6 +72,8 @@ def load(
     reader = _Reader(source.file, positions, bare=bare)
     envelope = reader.envelope({"metadata": None, "cases": document} if bare else document)
     tier = reader.tier(envelope)
+    raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
+    assert isinstance(raw_cases, list)
     warned = checks.Findings()
     for index, case in enumerate(envelope.cases):
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
@@ -91,8 +93,8 @@ def load(
         metadata=_metadata(envelope),
         file_hash=hashlib.sha256(source.data).hexdigest()[:12],
         cases=tuple(
-            _case(case, reader.line(("cases", index)), source.file, warned.of_case(index))
-            for index, case in enumerate(envelope.cases)
+            _case(case, raw, Location(file=source.file, line=reader.line(("cases", index))), warned.of_case(index))
+            for index, (case, raw) in enumerate(zip(envelope.cases, raw_cases, strict=True))
         ),
         warnings=tuple(warnings),
     )
@@ -184,7 +186,7 @@ def _metadata(envelope: Envelope) -> SuiteMetadata | None:
     )
 
 
-def _case(case: Case, line: int, file: str, warnings: tuple[str, ...]) -> EvalCase:
+def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, ...]) -> EvalCase:
     return EvalCase(
         id=case.id,
         description=case.description,
@@ -195,10 +197,14 @@ def _case(case: Case, line: int, file: str, warnings: tuple[str, ...]) -> EvalCa
         stubs=case.stubs,
         max_turns=case.max_turns or 5,
         skip_reason=NO_JUDGE if case.expect is None else None,
-        location=Location(file=file, line=line),
-        fingerprint=_fingerprint(case),
+        location=location,
+        fingerprint=_fingerprint(raw),
         warnings=warnings,
     )
+
+
+_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = NoToolErrors(), ResponseNonEmpty()
+"""The same for every case that has them."""
 
 
 def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the contract's order, one line each)
@@ -217,9 +223,9 @@ def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the c
             )
         )
     if expect.no_tool_errors:
-        yield NoToolErrors()
+        yield _NO_TOOL_ERRORS
     if expect.response_non_empty:
-        yield ResponseNonEmpty()
+        yield _RESPONSE_NON_EMPTY
     if expect.response_contains is not None:
         yield ResponseContains(values=tuple(expect.response_contains))
     if expect.response_contains_any is not None:
@@ -235,12 +241,11 @@ def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the c
         yield MaxTokens(limit=expect.max_tokens)
 
 
-def _fingerprint(case: Case) -> str:
-    """SHA-256 of what is asked and expected: a changed description is the same question."""
-    asked = case.model_dump(
-        mode="json",
-        by_alias=True,
-        exclude_unset=True,
-        include={"input", "expect", "stubs", "max_turns", "rubric", "reference_data"},
-    )
+_ASKED = ("input", "expect", "stubs", "maxTurns", "rubric", "referenceData")
+
+
+def _fingerprint(raw: JsonValue) -> str:
+    """SHA-256 of what is asked and expected, as it is written: a changed description is the same question."""
+    assert isinstance(raw, dict)
+    asked = {key: raw[key] for key in _ASKED if key in raw}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
 
 from runner.errors import did_you_mean
 from runner.formats.tool_forge_wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
@@ -99,31 +100,35 @@ def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> 
     _tokens(expect, path, findings)
 
 
+_TOKENS_ALLOWED = ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
+_TOKENS_LITERAL = ("tools_called", "tools_acceptable", "tools_not_called", "response_matches")
+
+
 def _tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
-    for key, text in _texts(expect.model_dump(by_alias=True, include=_TOKEN_FIELDS, exclude_none=True)):
-        for token in unknown_sources(text):
-            findings.add(f"{token} has an unknown source and is taken literally", (*path, key))
-    for key, text in _texts(expect.model_dump(by_alias=True, include=_PLAIN_FIELDS, exclude_none=True)):
-        for token in find_tokens(text):
-            findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
+    for name in _TOKENS_ALLOWED:
+        for text in _texts(getattr(expect, name)):
+            for token in unknown_sources(text):
+                findings.add(f"{token} has an unknown source and is taken literally", (*path, to_camel(name)))
+    for name in _TOKENS_LITERAL:
+        key = to_camel(name)
+        for text in _texts(getattr(expect, name)):
+            for token in find_tokens(text):
+                findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
 
 
-_TOKEN_FIELDS = {"response_contains", "response_contains_any", "response_not_contains", "tool_params"}
-_PLAIN_FIELDS = {"tools_called", "tools_acceptable", "tools_not_called", "response_matches"}
-
-
-def _texts(values: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-    """Every text below each key."""
-    for key, value in values.items():
-        waiting: list[JsonValue] = [value]
-        while waiting:
-            match waiting.pop():
-                case str() as text if "{{" in text:
-                    yield key, text
-                case list() as members:
-                    waiting += members
-                case dict() as members:
-                    waiting += members.values()
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value that could hold a token."""
+    match value:
+        case str():
+            if "{{" in value:
+                yield value
+        case list():
+            for member in value:
+                yield from _texts(member)
+        case dict():
+            yield from _texts(list(value.values()))
+        case ParamAssertion():
+            yield from _texts(value.value)
 
 
 def _regression(case: Case, path: tuple[str | int, ...], findings: Findings) -> None:
@@ -131,9 +136,11 @@ def _regression(case: Case, path: tuple[str | int, ...], findings: Findings) -> 
         if not value:
             findings.add(f"a regression case names its {key}", path)
     assert case.expect is not None
-    for _, text in _texts(case.expect.model_dump(by_alias=True, exclude_none=True)):
-        for token in snapshot_tokens(text):
-            findings.add(f"{token} changes from run to run: regression cases use seed values only", (*path, "expect"))
+    for name in _TOKENS_ALLOWED:
+        for text in _texts(getattr(case.expect, name)):
+            for token in snapshot_tokens(text):
+                message = f"{token} changes from run to run: regression cases use seed values only"
+                findings.add(message, (*path, "expect", to_camel(name)))
 
 
 def _unknown(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -> None:

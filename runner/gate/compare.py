@@ -122,8 +122,12 @@ def tally(case: CaseResult) -> Tally | None:
 
 
 def _removed(baseline: RunResult, current: RunResult, pairs: Mapping[str, SuiteResult]) -> list[CaseChange]:
-    here = {(pairs[suite.eval_file].eval_file, case.id) for suite in current.suites if suite.eval_file in pairs
-            for case in suite.cases}
+    here = {
+        (pairs[suite.eval_file].eval_file, case.id)
+        for suite in current.suites
+        if suite.eval_file in pairs
+        for case in suite.cases
+    }
     return [
         CaseChange(
             suite=suite.eval_file,

@@ -12,7 +12,12 @@ class Frozen(BaseModel):
     """Data that is made by us and never changes: an unknown key is a defect."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )
 
 
@@ -23,5 +28,10 @@ class Record(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="ignore",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
     )

@@ -28,7 +28,9 @@ _GLYPHS: Final = {
     Status.SKIPPED: ("-", "-"),
     Status.NOT_RUN: ("·", "."),
 }
-_ASCII: Final = str.maketrans({"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/"})
+_ASCII: Final = str.maketrans(
+    {"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/"}
+)
 _COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
 
@@ -139,7 +141,9 @@ class _Console:
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
         reasons = "; ".join(console_line(reason.message, 1_000) for reason in view.verdict.reasons)
-        yield self._paint(colour, f"{words}: {reasons or 'the run was not judged'}   exit {int(view.verdict.exit_code)}")
+        yield self._paint(
+            colour, f"{words}: {reasons or 'the run was not judged'}   exit {int(view.verdict.exit_code)}"
+        )
         if view.context.result_path:
             yield f"report: {view.context.result_path}"
         if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:

@@ -128,8 +128,11 @@ def _stale_note(view: View) -> str:
         parts.append(f"**{wording.age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
     if facts.commits_behind is not None:
         parts.append(f"**{facts.commits_behind} commits behind** {branch} (limit {context.max_baseline_commits})")
-    remedy = f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
-    return f"The baseline is {' and '.join(parts)}. Differences may come from {branch}, not from this change. Refresh: {remedy}."
+    remedy = (
+        f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
+    )
+    why = f"Differences may come from {branch}, not from this change."
+    return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
 
 
 def _provenance(view: View) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ def build_target(choice: TargetChoice, environment: Mapping[str, str], root: Pat
     """The target, not yet connected. Raises GateError for a choice that is none, or settings that are wrong."""
     settings, redact = _settings(choice, environment, root)
     _check_url(settings)
+    # httpx imports its own command line, with rich and pygments, where they are installed: 45 ms that no run needs
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None tells Python that there is none
     from runner.targets.http import HttpTarget
 
     return HttpTarget(

@@ -167,7 +167,8 @@ class TargetList:
         resolved = resolver(self._raw[index])
         assert isinstance(resolved, dict)
         problems = [
-            self._problem(f"the variable {variable} is not set", index, ()) for variable in dict.fromkeys(resolver.unset)
+            self._problem(f"the variable {variable} is not set", index, ())
+            for variable in dict.fromkeys(resolver.unset)
         ]
         settings = None
         try:

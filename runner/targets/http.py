@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
@@ -20,6 +22,7 @@ from runner.text.redact import Redactor
 
 if TYPE_CHECKING:
     import aiohttp
+    from httpx_aiohttp import AiohttpTransport
 
 MAX_ERROR_BODY = 4_096
 _RETRY_AFTER_LIMIT_S = 3_600.0
@@ -44,7 +47,7 @@ class HttpTarget:
         self._system = system or System()
         self._wire = Wire(settings)
         self._url, self._headers = self._address()
-        self._client: httpx.AsyncClient | None = None
+        self._transport: AiohttpTransport | None = None
 
     @property
     def identity(self) -> TargetIdentity:
@@ -68,31 +71,30 @@ class HttpTarget:
             return
         if isinstance(check, str):
             check = HealthCheck.model_validate({"url": check})
+        url = httpx.URL(check.url)
+        url = url.copy_with(host=reachable_host(url.host, self._system))
         try:
-            answer = await self._connected().get(check.url, timeout=check.timeout_seconds)
+            async with asyncio.timeout(check.timeout_seconds):
+                answer, body = await self._exchange(httpx.Request("GET", url, headers=self._headers))
+        except TimeoutError as error:
+            what = f"the agent's health check did not answer within {check.timeout_seconds:g} s"
+            raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
         except httpx.HTTPError as error:
-            raise self._unreachable(error, httpx.URL(check.url), "the health check found no agent") from error
+            raise self._unreachable(error, url, "the health check found no connection") from error
         if not answer.is_success:
-            raise TargetError(
-                self._redact(f"the agent's health check answered {answer.status_code}: {quote(answer.content)}"),
-                fault=TargetFault.UNREACHABLE,
-            )
+            what = f"the agent's health check answered HTTP {answer.status_code}: {quote(body)}"
+            raise TargetError(self._redact(what), fault=TargetFault.UNREACHABLE)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._client is not None:
-            await self._client.aclose()
+        if self._transport is not None:
+            await self._transport.aclose()
 
     async def _once(self, request: Request) -> Response:
-        client = self._connected()
         http_request = httpx.Request("POST", self._url, headers=self._headers, content=self._wire.body(request))
         started = time.perf_counter()
         try:
-            answer = await client.send(http_request, stream=True)
-            try:
-                body = await self._body(answer)
-            finally:
-                await answer.aclose()
+            answer, body = await self._exchange(http_request)
         except httpx.ReadError as error:
             raise TargetError(
                 self._redact(f"agent error: the connection broke in the middle of the answer: {_words(error)}"),
@@ -110,12 +112,27 @@ class HttpTarget:
             raise
         return response.model_copy(update={"duration_ms": duration_ms})
 
+    async def _exchange(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+        """One request and the whole answer.
+
+        Straight through the transport: redirects, cookies and authentication flows are not wanted here, and the
+        client that brings them costs as much again as the request.
+        """
+        answer = await self._connected().handle_async_request(request)
+        try:
+            return answer, await self._body(answer)
+        finally:
+            await answer.aclose()
+
     async def _body(self, answer: httpx.Response) -> bytes:
         """The whole body, as long as it stays within the limit: an agent may stream for ever."""
+        assert isinstance(answer.stream, httpx.AsyncByteStream)
+        # decoding costs several layers, so only for an answer that is compressed although we did not ask for it
+        stream = answer.aiter_bytes() if "content-encoding" in answer.headers else answer.stream
         limit = self._settings.max_response_bytes if answer.is_success else MAX_ERROR_BODY
         chunks, size = [], 0
         try:
-            async for chunk in answer.aiter_bytes():
+            async for chunk in stream:
                 chunks.append(chunk)
                 size += len(chunk)
                 if size > limit:
@@ -158,21 +175,21 @@ class HttpTarget:
             {"content-type": "application/json", "accept": "application/json", "user-agent": "eval-gate"}
         )
         headers.update(self._settings.headers)
+        if url.userinfo:
+            credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
+            headers.setdefault("authorization", f"Basic {credentials}")
         host = reachable_host(url.host, self._system)
         if host != url.host:
             headers.setdefault("host", url.netloc.decode())
-        return url.copy_with(host=host), headers
+        return url.copy_with(host=host, username=None, password=None), headers
 
-    def _connected(self) -> httpx.AsyncClient:
-        if self._client is None:
+    def _connected(self) -> AiohttpTransport:
+        if self._transport is None:
             from httpx_aiohttp import AiohttpTransport
 
             # TLS settings cost 20 ms of certificates: only for those who use them
-            secure = self._url.scheme == "https"
-            transport = AiohttpTransport(verify=secure, client=self._session)
-            auth = httpx.BasicAuth(self._url.username, self._url.password) if self._url.userinfo else None
-            self._client = httpx.AsyncClient(transport=transport, timeout=None, auth=auth, trust_env=False)
-        return self._client
+            self._transport = AiohttpTransport(verify=self._url.scheme == "https", client=self._session)
+        return self._transport
 
     def _session(self) -> aiohttp.ClientSession:
         """The pool: as many connections as cases in flight, proxies from the environment where there are any."""

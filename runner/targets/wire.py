@@ -126,7 +126,10 @@ def _usage(document: JsonValue) -> Usage | None:
         return None
     counts = [
         next((usage[key] for key in keys if isinstance(usage.get(key), int)), None)
-        for keys in (("inputTokens", "prompt_tokens", "input_tokens"), ("outputTokens", "completion_tokens", "output_tokens"))
+        for keys in (
+            ("inputTokens", "prompt_tokens", "input_tokens"),
+            ("outputTokens", "completion_tokens", "output_tokens"),
+        )
     ]
     try:
         return Usage.model_validate({"input_tokens": counts[0], "output_tokens": counts[1]})

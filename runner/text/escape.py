@@ -17,7 +17,8 @@ _CONTROLS: Final = re.compile(
     r"\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
-_PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
+_PUNCTUATION: Final = re.compile(r"^\d+[.)]|[.](?=[^\s\d])|[:!](?=\S)|[\"#$&*+\-/<=>@\[\\\]^_`{|}~]")
+"""What could begin Markdown, HTML, a mention, a link or a list. Stops before a blank and brackets alone could not."""
 _COMMAND: Final = re.compile(r"^\s*::")
 
 
@@ -49,8 +50,8 @@ def code_cell(text: str, limit: int = MAX_TEXT) -> str:
 
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
-    """Text in a line or cell: every ASCII punctuation as an entity, so that nothing is Markdown, HTML or a mention."""
-    return _PUNCTUATION.sub(lambda match: f"&#{ord(match[0])};", one_line(text, limit))
+    """Text in a line or cell: punctuation as entities, so that nothing is Markdown, HTML, a link or a mention."""
+    return _PUNCTUATION.sub(lambda match: f"{match[0][:-1]}&#{ord(match[0][-1])};", one_line(text, limit))
 
 
 def block(text: str, limit: int = MAX_BLOCK) -> str:

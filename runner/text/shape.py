@@ -44,7 +44,7 @@ def kind_of(value: object) -> str:
             return type(value).__name__
 
 
-def sentence(detail: ErrorDetails) -> str:  # noqa: C901 (a table of kinds, each one line)
+def sentence(detail: ErrorDetails) -> str:  # noqa: C901, PLR0911 (a table of kinds, each one line)
     """One problem as `expected …, got …`."""
     kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
     if kind in _KINDS:

@@ -37,7 +37,9 @@ def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_
 
     target = ScriptedTarget(slow_first)
     watching = Watching()
-    result = execute(make_plan(make_suite(*ten_cases()), target=target, limits=Limits(concurrency=4)), tmp_path, watching)
+    result = execute(
+        make_plan(make_suite(*ten_cases()), target=target, limits=Limits(concurrency=4)), tmp_path, watching
+    )
     assert list(statuses(result)) == [f"c{number}" for number in range(10)]
     assert statuses(result)["c3"] == "failed"
     assert result.complete
@@ -133,7 +135,7 @@ def test_run__stopped_half_way__keeps_what_is_finished_and_resumes_without_askin
         run = Run(make_plan(make_suite(*ten_cases()), target=first), tmp_path, Watching())
 
         async def stop_at_five() -> None:
-            while len(first.asked) < 5:
+            while len(first.asked) < 5:  # noqa: ASYNC110 (the target is not to know that it is watched)
                 await asyncio.sleep(0)
             run.stop("interrupted")
 
