@@ -1,0 +1,84 @@
+"""Foreign text stays in its place, whatever it holds."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.text import escape
+
+HOSTILE = st.text(alphabet="a1`|~*_[]()<>#@&\\!-+.:\n\r\x1b\u202e\u200b\x00 ", max_size=60) | st.text(max_size=60)
+
+
+@given(HOSTILE)
+def test_code_span__any_text__is_one_span_on_one_line(text) -> None:
+    span = escape.code_span(text)
+    fence = re.match(r"`+", span)[0]
+    inside = span[len(fence) : -len(fence)]
+    assert "\n" not in span
+    assert span.endswith(fence)
+    assert fence not in re.findall(r"`+", inside)
+
+
+@given(HOSTILE)
+def test_code_cell__any_text__holds_no_bare_pipe(text) -> None:
+    assert not re.search(r"(?<!\\)\|", escape.code_cell(text))
+
+
+@given(HOSTILE)
+def test_plain__any_text__holds_nothing_that_is_markdown_or_html(text) -> None:
+    shown = re.sub(r"&#\d+;", "", escape.plain(text))
+    assert not re.search(r"[*_`\[\]<>|~#@\\]", shown)
+    assert not re.search(r"\w\.[a-z]|://", shown)
+    assert not re.match(r"\d+[.)]|[-+]", shown)
+
+
+@given(HOSTILE)
+def test_block__any_text__cannot_close_its_fence(text) -> None:
+    lines = escape.block(text).split("\n")
+    fence = re.match(r"~+", lines[0])[0]
+    assert lines[-1] == fence
+    assert not any(line.lstrip().startswith(fence) for line in lines[1:-1])
+
+
+@given(HOSTILE)
+def test_html_text__any_text__opens_no_tag(text) -> None:
+    assert not re.search(r"[<>\"']", escape.html_text(text))
+
+
+@given(HOSTILE)
+def test_console_line__any_text__is_one_line_and_no_command(text) -> None:
+    line = escape.console_line(text)
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e\u200b]", line)
+    assert not line.lstrip().startswith("::")
+    assert "##[" not in line
+
+
+@given(HOSTILE, st.integers(min_value=1, max_value=50))
+def test_cut__any_text__is_within_the_limit(text, limit) -> None:
+    assert len(escape.cut(text, limit)) <= limit
+
+
+@given(HOSTILE)
+def test_comment_key__any_text__cannot_end_the_hidden_comment(text) -> None:
+    assert re.fullmatch(r"[A-Za-z0-9._-]+", escape.comment_key(text))
+    assert "--" not in escape.comment_key(text)
+
+
+@pytest.mark.parametrize(
+    ("function", "text", "shown"),
+    [
+        (escape.code_span, "a`b", "``a`b``"),
+        (escape.code_span, "`a`", "`` `a` ``"),
+        (escape.code_span, "", "` `"),
+        (escape.code_cell, "a|b", "`a\\|b`"),
+        (escape.code_span, "a\nb", "`a ⏎ b`"),
+        (escape.plain, "@you see #12", "&#64;you see &#35;12"),
+        (escape.plain, "1 case fails (allowed: 0). 95.5 %", "1 case fails (allowed: 0). 95.5 %"),
+        (escape.console_line, "\x1b[31mred\x1b[0m", " red "),
+        (escape.console_line, "::error::x", " : :error::x"),
+    ],
+)
+def test_escape__known_text__looks_like_this(function, text, shown) -> None:
+    assert function(text) == shown
