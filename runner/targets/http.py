@@ -118,11 +118,21 @@ class HttpTarget:
         Straight through the transport: redirects, cookies and authentication flows are not wanted here, and the
         client that brings them costs as much again as the request.
         """
-        answer = await self._connected().handle_async_request(request)
+        transport = self._connected()
+        import aiohttp
+
         try:
-            return answer, await self._body(answer)
-        finally:
-            await answer.aclose()
+            answer = await transport.handle_async_request(request)
+            try:
+                return answer, await self._body(answer)
+            finally:
+                await answer.aclose()
+        except aiohttp.ClientError as error:
+            # what the transport has no httpx error for: above all bytes that are not HTTP
+            raise TargetError(
+                self._redact(f"agent error: the answer is not HTTP: {' '.join(_words(error).split())}"),
+                fault=TargetFault.MALFORMED,
+            ) from error
 
     async def _body(self, answer: httpx.Response) -> bytes:
         """The whole body, as long as it stays within the limit: an agent may stream for ever."""

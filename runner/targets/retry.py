@@ -40,7 +40,7 @@ async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, f
     from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
 
     backoff = wait_exponential_jitter(
-        initial=policy.initial_delay_ms / 1000,
+        multiplier=policy.initial_delay_ms / 1000,
         max=policy.max_delay_ms / 1000,
         exp_base=policy.backoff_factor,
         jitter=policy.initial_delay_ms / 1000,

@@ -1,0 +1,149 @@
+"""Targets as people describe them."""
+
+import pytest
+
+from runner.errors import GateError
+from runner.targets.build import TargetChoice, build_target
+from runner.targets.config import read_targets
+from runner.targets.container import System, connection_hint, default_gateway, reachable_host
+
+YAML = """
+targets:
+  - name: staging
+    provider: http
+    url: https://agent.example/chat
+    headers:
+      Authorization: Bearer ${{ TOKEN }}
+    request_template: {q: "{{message}}"}
+    max_retries: 5
+  - name: local
+    url: http://localhost:1/chat
+"""
+
+
+def write(folder, text: str) -> str:
+    (folder / "targets.yaml").write_text(text)
+    return "targets.yaml"
+
+
+def problems(folder, text: str, name: str | None = None, environment=None) -> list[str]:
+    with pytest.raises(GateError) as caught:
+        read_targets(write(folder, text), folder).choose(name, environment or {})
+    return [str(problem) for problem in caught.value.problems] or [caught.value.message]
+
+
+def test_choose__named_target__has_both_spellings_and_resolved_secrets(tmp_path) -> None:
+    settings, redact = read_targets(write(tmp_path, YAML), tmp_path).choose("staging", {"TOKEN": "abcdef"})
+    assert settings.headers == {"Authorization": "Bearer abcdef"}
+    assert settings.request_template == {"q": "{{message}}"}
+    assert settings.retry_policy(None).max_retries == 5
+    assert settings.retry_policy(1).max_retries == 1
+    assert redact("the abcdef one") == "the *** one"
+    assert "abcdef" not in repr(redact)
+
+
+def test_choose__other_target__needs_no_variable_of_this_one(tmp_path) -> None:
+    settings, _ = read_targets(write(tmp_path, YAML), tmp_path).choose("local", {})
+    assert settings.url == "http://localhost:1/chat"
+
+
+def test_choose__variable_not_set__names_target_and_variable(tmp_path) -> None:
+    assert problems(tmp_path, YAML, "staging") == ["targets.yaml:3: targets[staging]: the variable TOKEN is not set"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (None, "several targets are described: say which"),
+        ("stagin", 'there is no target "stagin" (did you mean "staging"?)'),
+    ],
+)
+def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said) -> None:
+    assert problems(tmp_path, YAML, name) == [said]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "targets:\n- {name: a, url: u, heders: {}}\n",
+            ['targets.yaml:2: targets[a].heders: unknown setting (did you mean "headers"?)'],
+        ),
+        (
+            "- {name: a, provider: htp, url: u}\n",
+            ['targets.yaml:1: targets[a].provider: expected \'http\', got text "htp" (did you mean "http"?)'],
+        ),
+        ("- {name: a}\n", ["targets.yaml:1: targets[a].url: is missing"]),
+        ("targets: 5\n", ["targets.yaml:1: expected a list of targets (mappings)"]),
+        ("- {name: a, name: b}\n", ['targets.yaml:1: the key "name" stands already in line 1']),
+        ("- &a [*a]\n", ["targets.yaml:1: an alias that contains itself"]),
+    ],
+)
+def test_choose__wrong_description__names_file_line_and_field(tmp_path, text, said) -> None:
+    assert problems(tmp_path, text) == said
+
+
+def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
+    said = problems(tmp_path, '- {name: a, url: u, workers: "${{ KEY }}x"}\n', environment={"KEY": "s3cret"})
+    assert "s3cret" not in said[0]
+
+
+@pytest.mark.parametrize(
+    ("choice", "code"),
+    [
+        (TargetChoice(), "no-target"),
+        (TargetChoice(endpoint="http://x/", name="y"), "two-targets"),
+        (TargetChoice(endpoint="localhost:80/chat"), "invalid-url"),
+        (TargetChoice(endpoint="ftp://x/"), "invalid-url"),
+        (TargetChoice(targets="none.yaml"), "no-targets-file"),
+    ],
+    ids=str,
+)
+def test_build_target__choice_that_is_none__is_a_usage_error(tmp_path, choice, code) -> None:
+    with pytest.raises(GateError) as caught:
+        build_target(choice, {}, tmp_path)
+    assert (caught.value.code, caught.value.exit_code) == (code, 2)
+
+
+def test_build_target__inline_list__is_the_only_target(tmp_path) -> None:
+    choice = TargetChoice(targets=[{"name": "a", "provider": "http", "url": "http://x/chat", "workers": 3}])
+    target = build_target(choice, {}, tmp_path)
+    assert (target.identity.name, target.workers) == ("a", 3)
+
+
+ROUTES = """Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0
+"""
+
+
+@pytest.mark.parametrize(
+    ("table", "gateway"),
+    [(ROUTES, "172.17.0.1"), (ROUTES.rsplit("eth0", 1)[0], None), ("", None), ("Iface\n\n", None)],
+    ids=["docker", "no default", "empty", "head only"],
+)
+def test_default_gateway__route_table__is_little_endian(table, gateway) -> None:
+    assert default_gateway(table) == gateway
+
+
+@pytest.fixture
+def container(tmp_path) -> System:
+    (tmp_path / "mark").touch()
+    (tmp_path / "route").write_text(ROUTES)
+    return System(marks=(tmp_path / "mark",), route=tmp_path / "route")
+
+
+def test_reachable_host__in_a_container__host_name_is_the_gateway(container, tmp_path) -> None:
+    outside = System(marks=(tmp_path / "none",), route=tmp_path / "route")
+    assert reachable_host("host.docker.internal", container) == "172.17.0.1"
+    assert reachable_host("host.docker.internal", outside) == "host.docker.internal"
+    assert reachable_host("agent", container) == "agent"
+
+
+def test_connection_hint__localhost_in_a_container__says_what_to_do(container, tmp_path) -> None:
+    hint = connection_hint("localhost", container)
+    assert hint is not None
+    assert "host.docker.internal" in hint
+    assert "0.0.0.0" in hint
+    assert connection_hint("agent", container) is None
+    assert connection_hint("localhost", System(marks=(tmp_path / "none",))) is None
