@@ -51,7 +51,7 @@ def write_atomically(file: Path, content: str | bytes) -> None:
 
 def write_record(output_dir: Path, result: RunResult) -> Path:
     """Write the run record and point `latest.json` at it; the path of the record."""
-    file = output_dir / result.run_id / RUN_NAME
+    file = run_folder(output_dir, result.run_id) / RUN_NAME
     write_atomically(file, _RUN.dump_json(result, by_alias=True, indent=2))
     pointer = {"runId": result.run_id, "timestamp": result.timestamp, "path": f"{result.run_id}/{RUN_NAME}"}
     write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
@@ -61,8 +61,9 @@ def write_record(output_dir: Path, result: RunResult) -> Path:
 def write_result(output_dir: Path, result: RunResult) -> Path:
     """Write the record and every suite's EvalSuiteResult; the path of the record."""
     names: set[str] = set()
+    folder = run_folder(output_dir, result.run_id)
     for suite in result.suites:
-        file = output_dir / result.run_id / _suite_file(suite, names)
+        file = folder / _suite_file(suite, names)
         write_atomically(file, _SUITE.dump_json(suite, by_alias=True, indent=2))
     return write_record(output_dir, result)
 

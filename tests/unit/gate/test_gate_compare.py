@@ -1,0 +1,139 @@
+"""Two runs side by side."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.gate.baseline import Baseline
+from runner.gate.compare import compare, with_contract_fields
+from runner.model.comparison import CaseClass
+from runner.model.result import RunResult, TargetIdentity, ToolFacts
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+
+def classes(then: RunResult, now: RunResult, **options) -> dict[str, str]:
+    compared = compare(Baseline(then, "b"), now, **options)
+    return {change.case_id: change.change.value for change in compared.changes}
+
+
+@pytest.mark.contract("baseline.regression", "baseline.new-pass", "baseline.unchanged", "baseline.one-side")
+@pytest.mark.parametrize(
+    ("then", "now", "change", "contract"),
+    [
+        ("passed", "passed", "still_passing", ""),
+        ("passed", "failed", "regression", "regression"),
+        ("passed", "error", "errored", "regression"),
+        ("passed", "skipped", "not_run", ""),
+        ("passed", "not_run", "not_run", ""),
+        ("failed", "passed", "new_pass", "new pass"),
+        ("failed", "failed", "still_failing", ""),
+        ("failed", "error", "errored", ""),
+        ("error", "passed", "incomparable", "new pass"),
+        ("error", "failed", "incomparable", ""),
+        ("skipped", "failed", "incomparable", ""),
+        ("not_run", "passed", "incomparable", ""),
+        (None, "failed", "added", ""),
+        (None, "passed", "added", ""),
+        ("passed", None, "removed", ""),
+    ],
+    ids=str,
+)
+def test_compare__then_and_now__is_this_class_and_this_contract_word(then, now, change, contract) -> None:
+    earlier = make_baseline_run({"x": "passed"} | ({"a": then} if then else {}))
+    later = make_run({"x": "passed"} | ({"a": now} if now else {}))
+    assert classes(earlier, later)["a"] == change
+    suite = with_contract_fields(later, earlier)[0]
+    assert suite.baseline_run_id == earlier.run_id
+    assert ("a" in suite.regressions) == (contract == "regression")
+    assert ("a" in suite.new_passes) == (contract == "new pass")
+
+
+def test_compare__changed_question__is_incomparable_whatever_happened() -> None:
+    now = make_run(make_suite_result([make_result("a", "failed", fingerprint="another")]))
+    compared = compare(Baseline(make_baseline_run({"a": "passed"}), "b"), now)
+    assert compared.changes[0].change is CaseClass.INCOMPARABLE
+    assert compared.changes[0].reason == "the question or the expectation has changed"
+
+
+def test_compare__baseline_without_fingerprints__goes_by_id() -> None:
+    then = make_baseline_run(make_suite_result([make_result("a", fingerprint=None)]))
+    assert classes(then, make_run({"a": "failed"})) == {"a": "regression"}
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "change"),
+    [
+        ("PPP", ("passed", "PPF"), "flaky"),
+        ("PPP", ("failed", "PFF"), "regression"),
+        ("PPP", ("failed", "FFF"), "regression"),
+        ("PPP", ("passed", "PPP"), "still_passing"),
+        ("PPF", ("passed", "PPP"), "still_passing"),
+    ],
+    ids=str,
+)
+def test_compare__several_trials__majority_decides_and_mixed_passes_are_flaky(then, now, change) -> None:
+    earlier = make_baseline_run(make_suite_result([make_result("a", trials=then)]))
+    later = make_run(make_suite_result([make_result("a", now[0], trials=now[1])]))
+    compared = compare(Baseline(earlier, "b"), later).changes[0]
+    assert compared.change == change
+    assert compared.here is not None
+    assert (compared.here.k, compared.here.n) == (now[1].count("P"), 3)
+
+
+def test_compare__only_some_cases_selected__the_others_are_not_removed() -> None:
+    then = make_baseline_run({"a": "passed", "b": "passed"})
+    assert classes(then, make_run({"a": "passed"}), everything_selected=False) == {"a": "still_passing"}
+
+
+def test_compare__moved_file__is_found_by_its_kind() -> None:
+    then = make_baseline_run(make_suite_result({"a": "passed"}, eval_file="old/weather.golden.json"))
+    assert classes(then, make_run({"a": "failed"})) == {"a": "regression"}
+
+
+def test_compare__two_candidates_for_a_moved_file__are_not_guessed() -> None:
+    then = make_baseline_run(
+        make_suite_result({"a": "passed"}, eval_file="old/x.json"),
+        make_suite_result({"a": "passed"}, eval_file="old/y.json"),
+    )
+    assert sorted(classes(then, make_run({"a": "failed"})).values()) == ["removed"]
+    compared = compare(Baseline(then, "b"), make_run({"a": "failed"}))
+    assert [change.change.value for change in compared.changes] == ["added", "removed", "removed"]
+
+
+@pytest.mark.contract("baseline.changed-file")
+def test_compare__what_could_mislead__is_noted() -> None:
+    then = make_baseline_run(
+        make_suite_result({"a": "not_run"}, metadata=ToolFacts(eval_file_hash="ffffffffffff")),
+        target=TargetIdentity(name="other", provider="http", identity="http://x"),
+    )
+    assert compare(Baseline(then, "b"), make_run({"a": "passed"})).notes == (
+        "the baseline run was not complete",
+        "the baseline evaluated another target: other (http)",
+        "evals/weather.golden.json has changed since the baseline",
+    )
+
+
+STATUSES = st.sampled_from(["passed", "failed", "error", "skipped", "not_run"])
+RUNS = st.dictionaries(st.sampled_from("abcdefgh"), STATUSES, max_size=8)
+
+
+@given(RUNS, RUNS)
+def test_compare__any_two_runs__every_case_exactly_once(then, now) -> None:
+    found = compare(Baseline(make_baseline_run(then), "b"), make_run(now)).changes
+    assert sorted(change.case_id for change in found) == sorted({*then, *now})
+
+
+@given(RUNS)
+def test_compare__run_with_itself__has_no_regression_and_no_new_pass(cases) -> None:
+    run = make_run(cases)
+    assert not compare(Baseline(run, "b"), run).of(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED)
+    suite = with_contract_fields(run, run)[0]
+    assert (suite.regressions, suite.new_passes) == ((), ())
+
+
+@given(RUNS, RUNS)
+def test_compare__regressions__only_of_cases_that_were_judged_on_both_sides(then, now) -> None:
+    for change in compare(Baseline(make_baseline_run(then), "b"), make_run(now)).of(CaseClass.REGRESSION):
+        assert (then[change.case_id], now[change.case_id]) == ("passed", "failed")
+        assert change.here is not None
+        assert change.here.k <= change.here.n

@@ -1,0 +1,148 @@
+"""What fails the gate, and that nothing unseen ever passes it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.errors import GateError
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.judge import judge
+from runner.gate.policy import FailOn, Policy, parse_fail_on
+from runner.model.comparison import Outcome, Verdict
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
+
+
+def verdict(now, then=None, *fail_on: str, **policy) -> Verdict:
+    run = now if not isinstance(now, dict) else make_run(now)
+    baseline = Baseline(make_baseline_run(then), "b") if then is not None else NOT_ASKED_FOR
+    judged = judge(run, baseline, Policy(parse_fail_on(fail_on or ("failures",)), **policy)).verdict
+    assert judged is not None
+    return judged
+
+
+def said(found: Verdict) -> tuple[str, int, list[str]]:
+    return found.outcome.value, int(found.exit_code), [reason.code for reason in found.reasons]
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "fail_on", "expected"),
+    [
+        ({"a": "passed"}, None, ("failures",), ("pass", 0, ["passed"])),
+        ({"a": "failed", "b": "passed"}, None, ("failures",), ("fail", 1, ["failures"])),
+        ({"a": "failed", "b": "passed"}, {"a": "failed"}, ("regressions",), ("pass", 0, ["passed"])),
+        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("regressions",), ("fail", 1, ["regressions"])),
+        ({"a": "failed", "b": "passed"}, {"a": "passed"}, ("failures",), ("fail", 1, ["regressions", "failures"])),
+        ({"a": "failed"}, None, ("regressions",), ("pass", 0, ["no-baseline"])),
+        ({"a": "failed"}, {"a": "passed"}, ("never",), ("pass", 0, ["never-fails"])),
+        ({}, None, ("failures",), ("error", 3, ["nothing-judged"])),
+        ({}, None, ("never",), ("error", 3, ["nothing-judged"])),
+        ({"a": "skipped"}, None, ("never",), ("error", 3, ["nothing-judged"])),
+        ({"a": "error"}, None, ("failures",), ("error", 3, ["nothing-judged"])),
+        ({"a": "error", "b": "error", "c": "passed"}, None, ("failures",), ("error", 3, ["too-many-errors"])),
+        ({"a": "error", "b": "passed"}, None, ("failures",), ("fail", 1, ["could-not-measure"])),
+        ({"a": "error", "b": "passed"}, None, ("never",), ("pass", 0, ["never-fails"])),
+        ({"a": "passed", "b": "not_run"}, None, ("failures",), ("error", 3, ["not-complete"])),
+        ({"a": "passed", "b": "not_run"}, None, ("never",), ("error", 3, ["not-complete"])),
+        ({"a": "failed", "b": "not_run"}, None, ("failures",), ("fail", 1, ["failures", "not-complete"])),
+        ({"a": "passed", "b": "skipped"}, None, ("failures",), ("pass", 0, ["passed"])),
+    ],
+    ids=str,
+)
+def test_decide__run_and_policy__gives_this_verdict(now, then, fail_on, expected) -> None:
+    assert said(verdict(now, then, *fail_on)) == expected
+
+
+def test_decide__errors_within_the_allowance__pass() -> None:
+    now = {"a": "error", "b": "passed"}
+    assert said(verdict(now, None, max_errors=1)) == ("pass", 0, ["passed"])
+    found = verdict(now, None)
+    assert found.reasons[0].message == "1 case could not be measured (allowed: 0): this says nothing about the change"
+
+
+@pytest.mark.parametrize(("least", "outcome"), [(0.5, "pass"), (0.51, "fail")])
+def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
+    found = verdict(
+        {"a": "passed", "b": "failed", "c": "skipped"},
+        {"a": "passed", "b": "failed"},
+        "regressions",
+        min_pass_rate=least,
+    )
+    assert found.outcome == outcome
+    if outcome == "fail":
+        assert found.reasons[0].message == "the pass rate 50.0 % is below 51.0 %"
+
+
+def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
+    suite = make_suite_result([make_result("a", trials="PPF")], stale=True)
+    assert verdict(make_run(suite)).outcome is Outcome.PASS
+    assert said(verdict(make_run(suite), None, "stale")) == ("fail", 1, ["stale"])
+    assert said(verdict(make_run(suite), None, "flaky")) == ("fail", 1, ["flaky"])
+    found = verdict(make_run(suite), None, "regressions", "stale", "flaky")
+    assert [reason.message for reason in found.reasons] == [
+        "1 case is flaky (allowed: 0)",
+        "1 suite is stale (allowed: 0)",
+    ]
+
+
+def test_decide__target_gone__says_why_first() -> None:
+    run = make_run({"a": "not_run"}, stopped="no connection to the target")
+    assert verdict(run).reasons[0].message == "no connection to the target"
+
+
+def test_decide__one_and_many__are_worded_apart() -> None:
+    one = verdict({"a": "failed", "x": "passed"}, {"a": "passed"}, "regressions").reasons[0].message
+    two = verdict({"a": "failed", "b": "failed"}, {"a": "passed", "b": "passed"}, "regressions").reasons[0].message
+    assert one == "1 case that passes in the baseline fails here (allowed: 0)"
+    assert two == "2 cases that pass in the baseline fail here (allowed: 0)"
+
+
+@pytest.mark.parametrize(
+    ("words", "chosen"),
+    [
+        (("failures",), ["failures"]),
+        (("regressions", "stale"), ["regressions", "stale"]),
+        (("regressions,flaky",), ["regressions", "flaky"]),
+        (("stale",), ["failures", "stale"]),
+        ((), ["failures"]),
+        (("never",), ["never"]),
+    ],
+    ids=str,
+)
+def test_parse_fail_on__words__are_these_rules(words, chosen) -> None:
+    assert parse_fail_on(words) == {FailOn(word) for word in chosen}
+
+
+def test_parse_fail_on__unknown_or_contradictory__is_a_usage_error() -> None:
+    with pytest.raises(GateError, match=r'"regresions" is not known \(did you mean "regressions"\?\)'):
+        parse_fail_on(["regresions"])
+    with pytest.raises(GateError, match="never stands alone"):
+        parse_fail_on(["never", "stale"])
+
+
+STATUSES = st.sampled_from(["passed", "failed", "error", "skipped", "not_run"])
+RUNS = st.dictionaries(st.sampled_from("abcdefgh"), STATUSES, min_size=1, max_size=8)
+RULES = st.sampled_from([("failures",), ("regressions",), ("regressions", "flaky", "stale")])
+
+
+@given(RUNS, RUNS, RULES, st.data())
+def test_decide__one_more_failure__never_makes_it_milder(now, then, rules, data) -> None:
+    passing = [case for case, status in now.items() if status == "passed"]
+    if not passing:
+        return
+    worse = now | {data.draw(st.sampled_from(passing)): "failed"}
+    assert SEVERITY[verdict(worse, then, *rules).outcome] >= SEVERITY[verdict(now, then, *rules).outcome]
+
+
+@given(RUNS, RUNS, RULES)
+def test_decide__order_of_cases__does_not_matter(now, then, rules) -> None:
+    turned = dict(reversed(now.items()))
+    assert said(verdict(now, then, *rules)) == said(verdict(turned, then, *rules))
+
+
+@given(RUNS, RULES)
+def test_decide__passes__only_when_something_was_judged_and_nothing_left_out(now, rules) -> None:
+    if verdict(now, None, *rules).outcome is Outcome.PASS:
+        assert "passed" in now.values() or "failed" in now.values()
+        assert "not_run" not in now.values()
