@@ -21,6 +21,10 @@ class FailOn(StrEnum):
     FLAKY = "flaky"
 
 
+UNMEASURED = "could-not-measure"
+"""The one rule whose breach says nothing about the change."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The rules. `min_pass_rate` is a share of the judged cases, 0 to 1."""
@@ -65,8 +69,9 @@ def decide(run: RunResult, comparison: Comparison | None, policy: Policy) -> Ver
     """The verdict.
 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
-    - a rule that does not hold: `fail`, exit 1, whatever else could not be measured
-    - cases that were not run, although no rule is broken: no verdict either; a gate never passes unseen cases
+    - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
+    - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
+    - more execution errors than allowed: `fail`, exit 1, worded apart
     - else `pass`
     """
     unmeasurable = _unmeasurable(run)
@@ -74,12 +79,13 @@ def decide(run: RunResult, comparison: Comparison | None, policy: Policy) -> Ver
     findings = _findings(run, comparison, policy)
     rules = tuple(finding.rule for finding in findings)
     broken = tuple(Reason(code=finding.code, message=finding.reason) for finding in findings if not finding.rule.ok)
+    about_the_change = any(reason.code != UNMEASURED for reason in broken)
     if unmeasurable is not None:
         outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
+    elif incomplete and not about_the_change:
+        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (*incomplete, *broken)
     elif broken:
         outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *incomplete)
-    elif incomplete:
-        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, incomplete
     else:
         outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(run, comparison, policy)
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules)
@@ -158,7 +164,7 @@ def _errors(run: RunResult, allowed: int) -> _Finding:
     count = run.summary.errored
     rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
-    return _Finding(rule, "could-not-measure", f"{what}: this says nothing about the change")
+    return _Finding(rule, UNMEASURED, what)
 
 
 def _passing(run: RunResult, comparison: Comparison | None, policy: Policy) -> tuple[Reason, ...]:

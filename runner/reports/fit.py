@@ -21,9 +21,9 @@ class Detail:
 
 
 LADDER: Final = (
-    Detail(rows=100, names=200, warnings=20),
-    Detail(rows=100, names=50, warnings=10),
-    Detail(rows=20, names=20, warnings=5),
+    Detail(rows=20, names=200, warnings=20),
+    Detail(rows=20, names=50, warnings=10),
+    Detail(rows=10, names=20, warnings=5),
     Detail(rows=5, names=5, warnings=2),
     Detail(rows=0, names=0, warnings=0, folded=False),
 )

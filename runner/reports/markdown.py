@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from runner.model.comparison import CaseClass
 from runner.model.result import StaleFact, StaleKind
 from runner.reports import wording
-from runner.reports.fit import COMMENT_LIMIT, Detail, fit
+from runner.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
 from runner.reports.view import CaseRow, View
 from runner.text import escape
 
@@ -36,7 +36,7 @@ def render_summary(view: View, *, limit: int = SUMMARY_LIMIT) -> str:
     """The job summary: the complete page, with the rules, every case, and how it was decided."""
     template = _environment().get_template("summary.md.j2")
     return fit(
-        lambda detail: _tidy(template.render(_names(view, SUMMARY_DETAIL if detail.rows == 100 else detail))), limit
+        lambda detail: _tidy(template.render(_names(view, SUMMARY_DETAIL if detail is LADDER[0] else detail))), limit
     )
 
 

@@ -100,6 +100,11 @@ class View:
         return self.run.summary
 
     @property
+    def stale_count(self) -> int:
+        """How many suites are stale."""
+        return sum(suite.stale for suite in self.suites)
+
+    @property
     def baseline_is_stale(self) -> bool:
         """Whether the baseline is older than the limits."""
         if self.comparison is None:
@@ -164,8 +169,12 @@ class _Rows:
         return tuple(self._from_case(suite, case) for suite, case in self._cases() if case.status is status)
 
     def flaky(self) -> tuple[CaseRow, ...]:
-        """Rows with both passes and failures among their trials."""
-        return tuple(self._from_case(suite, case) for suite, case in self._cases() if case.flaky)
+        """Rows with both passes and failures among their trials, where that is the most to say about them."""
+        return tuple(
+            self._from_case(suite, case)
+            for suite, case in self._cases()
+            if case.flaky and (suite.eval_file, case.id) not in self._explained
+        )
 
     def unexplained_failures(self) -> tuple[CaseRow, ...]:
         """Failing cases that the comparison calls neither regression nor still failing."""

@@ -92,7 +92,8 @@ def opening(run: RunResult, verdict: Verdict) -> str:
         return f"{reasons}. Pass rate {rate}."
     if verdict.outcome is Outcome.ERROR:
         done = summary.passed + summary.failed
-        return f"{reasons or 'the run was not finished'}. {done} of {summary.total_cases} cases were judged."
+        why = reasons or "the run was not finished"
+        return f"{why[:1].upper()}{why[1:]}. {done} of {summary.total_cases} cases were judged."
     judged = summary.passed + summary.failed
     words = f"{summary.passed} of {count(judged, 'case')} pass{'es' if judged == 1 else ''} ({rate})."
     known = {"passed", "no-baseline"}

@@ -17,8 +17,8 @@ _CONTROLS: Final = re.compile(
     r"\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
-_PUNCTUATION: Final = re.compile(r"^\d+[.)]|[.](?=[^\s\d])|[:!](?=\S)|[\"#$&*+\-/<=>@\[\\\]^_`{|}~]")
-"""What could begin Markdown, HTML, a mention, a link or a list. Stops before a blank and brackets alone could not."""
+_PUNCTUATION: Final = re.compile(r"^\d+[.)]|^[-+=]|[.](?=[^\s\d])|[:!](?=\S)|[#$&*<>@\[\\\]^_`{|}~]")
+"""What could begin Markdown, HTML, a mention, a link or a list; the rest is left readable."""
 _COMMAND: Final = re.compile(r"^\s*::")
 
 

@@ -1,0 +1,140 @@
+"""Every other command as a person uses it."""
+
+import json
+import subprocess
+import sys
+
+import jsonschema
+import pytest
+
+from runner.cli.schema import Kind
+from tests.integration.test_integration_run import ROOT, gate, write_suite
+from tests.support.agents import agent
+from tests.support.write_schemas import schema_files
+
+
+def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
+    done = gate(tmp_path, "--help")
+    assert done.returncode == 0
+    for command in ("run", "compare", "report", "validate", "schema", "demo"):
+        assert f"  {command}" in done.stdout
+    assert "Exit codes: 0 gate passed" in done.stdout
+
+
+def test_help__of_run__names_every_option_once(tmp_path) -> None:
+    done = gate(tmp_path, "run", "--help", COLUMNS="200")
+    assert done.returncode == 0
+    for option in ("--agent-endpoint", "--baseline", "--fail-on", "--trials", "--resume", "--report", "--case"):
+        assert done.stdout.count(f"{option} ") + done.stdout.count(f"{option},") >= 1
+
+
+def test_help__imports_nothing_heavy() -> None:
+    code = "import runner.cli.main, sys; print([name for name in ('pydantic', 'httpx', 'aiohttp', 'rich', 'jinja2', 'asyncio', 'yaml') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_run__against_an_http_agent__imports_no_other_targets_libraries(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    code = """
+import atexit, sys
+heavy = ("mcp", "github", "openai", "anthropic", "google.genai", "pydantic_ai", "rich", "tenacity", "tree_sitter_typescript", "jinja2")
+atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))
+from runner.cli.main import main
+main()
+"""
+    with agent() as running:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "run", "--agent-endpoint", running.url],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_version__is_one_line(tmp_path) -> None:
+    done = gate(tmp_path, "--version")
+    assert (done.returncode, done.stdout.startswith("eval-gate ")) == (0, True)
+
+
+def test_validate__good_files__lists_what_was_checked(tmp_path) -> None:
+    write_suite(tmp_path)
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "6 cases in 1 suite: 0 problems, 0 warnings"
+
+
+def test_validate__everything_wrong__is_listed_and_exits_2(tmp_path) -> None:
+    write_suite(tmp_path, 1, responseMatches=["("], responseContains=["{{seed:nope}}"], toolParams=[])
+    done = gate(tmp_path, "validate", "--targets", "none.yaml")
+    assert done.returncode == 2
+    assert "none.yaml cannot be read" in done.stderr
+    assert "expect.responseMatches: gs-000: not a valid pattern" in done.stderr
+    assert (
+        "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} leads nowhere in the seed manifest" in done.stderr
+    )
+
+
+def test_validate__misspelt_assertion__is_a_warning_and_under_strict_a_problem(tmp_path) -> None:
+    write_suite(tmp_path, 1, responseContain=["x"], toolsCalled=[])
+    warned = gate(tmp_path, "validate")
+    assert (warned.returncode, "warning: " in warned.stderr) == (0, True)
+    assert 'did you mean "responseContains"?' in warned.stderr
+    assert gate(tmp_path, "validate", "--strict").returncode == 2
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_schema__each_kind__is_a_json_schema(tmp_path, kind) -> None:
+    done = gate(tmp_path, "schema", kind.value)
+    jsonschema.Draft202012Validator.check_schema(json.loads(done.stdout))
+
+
+def test_schemas__in_the_repository__are_the_newest() -> None:
+    for file, text in schema_files().items():
+        assert file.read_text(encoding="utf-8") == text, "run: make schemas"
+
+
+def test_schemas__bundled_evals_and_results__fit_them() -> None:
+    schemas = {file.name.split(".")[0]: json.loads(text) for file, text in schema_files().items()}
+    weather = ROOT / "examples/weather"
+    for file in sorted((weather / "evals").glob("get_*.json")):
+        jsonschema.validate(json.loads(file.read_text()), schemas["tool-forge"])
+    jsonschema.validate(json.loads((weather / "baseline/run.json").read_text()), schemas["run"])
+
+
+def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> None:
+    done = gate(tmp_path, "demo", "--output-dir", "out")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "REGRESSIONS (1): ls-get-weather-003",
+        "NEW PASSES (1): ls-get-weather-005",
+        "⚠ Description hash mismatch (generated: 3fa9c1d2e4b5, current: ",
+        "GATE FAILED: 1 case that passes in the baseline fails here (allowed: 0)   exit 1",
+        "<!-- eval-gate:v1 key=demo -->",
+        "## ❌ Agent eval gate — 1 regression",
+        "✅ **1 new pass:** `ls-get-weather-005`",
+        "**1 suite is stale.**",
+        "rubric dimensions need a judge",
+    ):
+        assert words in done.stdout, words
+    assert list((tmp_path / "out").glob("*/report.html"))
+
+
+def test_demo__before_the_change__has_no_regression(tmp_path) -> None:
+    done = gate(tmp_path, "demo", "--good", "--output-dir", "out")
+    assert done.returncode == 0
+    assert "GATE PASSED" in done.stdout
+    assert "REGRESSIONS" not in done.stdout
+
+
+def test_run__encoding_without_the_glyphs__is_plain_ascii(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "  + gs-000" in done.stdout

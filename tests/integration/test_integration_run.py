@@ -1,0 +1,377 @@
+"""The program as a person runs it: real processes, real agents, exit codes, files, signals."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from runner.text.js_string import compact_json
+from tests.support.agents import Exchange, agent, ok, unused_port
+
+PROGRAM = [sys.executable, "-m", "runner"]
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
+ROOT = Path(__file__).parents[2]
+
+
+def gate(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in `folder` to its end."""
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=folder,
+        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def write_suite(folder: Path, count: int = 6, name: str = "weather.golden.json", **expect) -> Path:
+    cases = [
+        {
+            "id": f"gs-{number:03}",
+            "input": {"message": f"ask {number}"},
+            "expect": expect or {"responseContains": ["ok"]},
+        }
+        for number in range(count)
+    ]
+    file = folder / "evals" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(cases))
+    return file
+
+
+def record(folder: Path) -> dict:
+    results = folder / "evals" / "results"
+    return json.loads((results / json.loads((results / "latest.json").read_text())["path"]).read_text())
+
+
+def fails_on(*numbers: int):
+    async def handler(exchange: Exchange) -> None:
+        asked = int(exchange.json["message"].split()[1])
+        exchange.answer({"response": "no" if asked in numbers else "ok", "toolCalls": []})
+
+    return handler
+
+
+@pytest.mark.contract("run.exit-codes")
+def test_run__everything_passes__exits_0_with_summary_and_files(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+    title = done.stdout.splitlines()[0]
+    assert (done.returncode, len(title), title.rstrip("═")) == (0, 67, "═══ weather — golden evals ")
+    assert "  6/6 passed | 0 failed | 0 skipped assertions | " in done.stdout
+    assert done.stdout.splitlines()[-2].startswith("GATE PASSED: all rules hold for 6 cases   exit 0")
+    assert "running 6 cases of 1 suite against" in done.stderr
+    found = record(tmp_path)
+    assert (found["complete"], found["verdict"]["outcome"], found["summary"]["passed"]) == (True, "pass", 6)
+    assert len((tmp_path / "evals/results" / found["runId"] / "cases.jsonl").read_text().splitlines()) == 6
+
+
+@pytest.mark.contract("run.exit-codes")
+def test_run__a_case_fails__exits_1_and_says_how_to_run_it_again(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent(fails_on(2)) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--concurrency", "4")
+        assert done.returncode == 1
+        assert "    → responseContains: expected 'ok' in response but not found" in done.stdout
+        rerun = done.stdout.splitlines()[-1]
+        assert rerun == f"rerun:  eval-gate run --agent-endpoint {running.url} --concurrency 4 --case gs-002"
+        again = gate(tmp_path, *rerun.split()[2:])
+    assert (again.returncode, "0/1 passed | 1 failed" in again.stdout) == (1, True)
+
+
+def test_run__baseline__tells_regressions_from_known_failures(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent(fails_on(1, 2)) as running:
+        gate(tmp_path, "run", "--agent-endpoint", running.url)
+    first = record(tmp_path)["runId"]
+    with agent(fails_on(2, 3)) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", first, "--fail-on", "regressions")
+    assert done.returncode == 1
+    assert "REGRESSIONS (1): gs-003" in done.stdout
+    assert "NEW PASSES (1): gs-001" in done.stdout
+    found = record(tmp_path)
+    assert (found["suites"][0]["regressions"], found["suites"][0]["newPasses"]) == (["gs-003"], ["gs-001"])
+    assert (found["baselineRunId"], found["suites"][0]["baselineRunId"]) == (first, first)
+    compared = gate(tmp_path, "compare", first, found["runId"], "--fail-on", "regressions")
+    assert compared.returncode == 1
+    assert "REGRESSIONS (1): gs-003" in compared.stdout
+    report = gate(tmp_path, "report", "latest", "--format", "md")
+    assert report.returncode == 0
+    assert "## ❌ Agent eval gate — 1 regression" in report.stdout
+
+
+def test_run__json__is_the_record_alone_on_standard_output(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--json")
+    assert json.loads(done.stdout) == record(tmp_path)
+
+
+def test_run__reports__are_written_where_asked(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--report", "html", "--report", "junit=out/j.xml")
+    assert done.returncode == 0
+    assert (tmp_path / "out/j.xml").read_text().startswith("<?xml")
+    assert (tmp_path / "evals/results" / record(tmp_path)["runId"] / "report.html").is_file()
+
+
+def test_run__trials__are_shown_as_k_of_n(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+
+    async def sometimes(exchange: Exchange) -> None:
+        exchange.answer({"response": "no" if exchange.number == 1 else "ok"})
+
+    with agent(sometimes) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--trials", "3")
+        assert (done.returncode, "2/3 flaky" in done.stdout) == (0, True)
+        assert len(running.requests) == 3
+        assert gate(tmp_path, "run", "--agent-endpoint", running.url, "--fail-on", "regressons").returncode == 2
+
+
+@pytest.mark.contract("run.exit-codes", "file.all-problems")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"id": "a",]', "evals/weather.golden.json:1: "),
+        ('[{"id": "a", "input": {"message": 1}, "expect": {}}]', "[0].input.message: expected text, got the number 1"),
+        ("[]", "needs at least 1, got an empty list"),
+    ],
+)
+def test_run__bad_eval_file__exits_2_asks_nothing_and_writes_nothing(tmp_path, text, said) -> None:
+    write_suite(tmp_path).write_text(text)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+        assert running.requests == []
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "evals/results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--baseline", "nope"], "error[baseline-not-found]"),
+        (["--seed-manifest", "none.json"], "error[seed-manifest-not-found]"),
+        (["--fail-on", "regresion"], 'did you mean "regressions"?'),
+        (["--case", "zzz*"], "error[nothing-selected]"),
+        (["--tier", "goldn"], 'did you mean "golden"?'),
+        (["--report", "pdf"], "error[unknown-value]"),
+        (["--resume", "nope"], "error[no-such-run]"),
+        (["nowhere.json"], 'there is no "nowhere.json"'),
+        (["--concurrency", "0"], "--concurrency: must be >= 1"),
+        (["--timeout-ms", "0"], "--timeout-ms: must be > 0"),
+        (["--config", "none.yaml"], "error[no-configuration]"),
+        (["--tool-registry", "none"], "error[registry-not-found]"),
+        (["--target", "x"], "error[two-targets]"),
+        (["--nonsense"], "No such option"),
+    ],
+    ids=str,
+)
+def test_run__wrong_usage__exits_2_with_one_clear_message(tmp_path, arguments, said) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, *arguments)
+        assert running.requests == []
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run__no_target__says_how_to_name_one(tmp_path) -> None:
+    write_suite(tmp_path)
+    done = gate(tmp_path, "run")
+    assert done.returncode == 2
+    assert "--agent-endpoint http://localhost:8000/chat" in done.stderr
+
+
+@pytest.mark.contract("run.stubs-need-a-model")
+def test_run__case_with_stubs__is_refused_with_its_place(tmp_path) -> None:
+    write_suite(tmp_path).write_text(
+        '[\n{"id": "a", "input": {"message": "x"}, "expect": {"toolsCalled": []}, "stubs": {}}]'
+    )
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+        assert running.requests == []
+    assert done.returncode == 2
+    assert "evals/weather.golden.json:2: stubs: case a has stubs" in done.stderr
+
+
+def test_run__agent_down__exits_3_and_says_that_it_is_not_the_change(tmp_path) -> None:
+    write_suite(tmp_path, 40)
+    done = gate(tmp_path, "run", "--agent-endpoint", f"http://127.0.0.1:{unused_port()}/chat", "--max-retries", "0")
+    assert done.returncode == 3
+    assert (
+        "COULD NOT DECIDE: no connection to the target, 5 cases in a row: agent error: no connection to" in done.stdout
+    )
+    assert record(tmp_path)["summary"]["notRun"] == 35
+
+
+@pytest.mark.parametrize("kind", ["html", "streams", "hangs"])
+def test_run__agent_that_answers_nonsense__ends_with_a_clear_message_and_keeps_the_rest(tmp_path, kind) -> None:
+    write_suite(tmp_path, 5)
+
+    async def handler(exchange: Exchange) -> None:
+        if exchange.json["message"] != "ask 2":
+            exchange.answer({"response": "ok"})
+        elif kind == "html":
+            exchange.answer(b"<html>Bad gateway</html>")
+        elif kind == "streams":
+            exchange.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            while True:
+                exchange.write(b"1000\r\n" + b"x" * 4096 + b"\r\n")
+                await exchange.writer.drain()
+        else:
+            await asyncio.sleep(60)
+
+    with agent(handler) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--timeout-ms", "1500")
+    assert done.returncode == 1
+    cases = record(tmp_path)["suites"][0]["cases"]
+    assert [case["status"] for case in cases if case["id"] != "gs-002"] == ["passed"] * 4
+    said = {
+        "html": "agent error: the answer is not JSON; it begins «<html>Bad gateway</html>»",
+        "streams": "agent error: the answer is larger than 10,000,000 bytes",
+        "hangs": "timeout: no response within 1500 ms",
+    }[kind]
+    assert cases[2]["error"].startswith(said)
+    assert cases[2]["status"] == ("failed" if kind == "hangs" else "error")
+
+
+def test_run__health_check_fails__exits_3_and_asks_nothing(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        target = {
+            "name": "a",
+            "provider": "http",
+            "url": running.url,
+            "healthcheck": f"http://127.0.0.1:{unused_port()}/health",
+        }
+        (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+        done = gate(tmp_path, "run")
+        assert running.requests == []
+    assert done.returncode == 3
+    assert "the health check found no connection" in done.stdout
+
+
+def test_run__seed_and_snapshot__reach_the_assertions(tmp_path) -> None:
+    write_suite(tmp_path, 1, responseContains=["{{seed:word}}", "{{snapshot:now.n}}"])
+    (tmp_path / "evals/seed-manifest.json").write_text('{"word": "ok"}')
+    command = f"{sys.executable} -c 'print({compact_json({'now': {'n': 4.0}})!r})'".replace("'", '"')
+    (tmp_path / "print.py").write_text('print(\'{"now": {"n": 4.0}}\')')
+    command = f"{sys.executable} print.py"
+
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer({"response": "ok 4"})
+
+    with agent(handler) as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--snapshot-command", command)
+        assert (done.returncode, "0 skipped assertions" in done.stdout) == (0, True)
+        without = gate(tmp_path, "run", "--agent-endpoint", running.url)
+    assert "1 skipped assertions" in without.stdout
+    assert "responseContains: {{snapshot:now.n}} leads nowhere: not compared" in without.stdout
+
+
+def test_run__secret_in_a_header__is_nowhere_in_output_or_files(tmp_path) -> None:
+    write_suite(tmp_path, 2)
+
+    async def echoes(exchange: Exchange) -> None:
+        exchange.answer(exchange.header("x-key").encode(), "500 Internal Server Error")
+
+    with agent(echoes) as running:
+        target = {"name": "a", "url": running.url, "headers": {"X-Key": "${{ AGENT_KEY }}"}}
+        (tmp_path / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+        done = gate(tmp_path, "run", "-v", AGENT_KEY="hunter2-hunter2")
+        assert running.requests[0].header("x-key") == "hunter2-hunter2"
+    written = "".join(file.read_text() for file in (tmp_path / "evals").rglob("*") if file.is_file())
+    assert "hunter2" not in done.stdout + done.stderr + written
+    assert "***" in written
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, "run", *arguments],
+        cwd=folder,
+        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_until(condition, seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.02)
+
+
+async def slowly(exchange: Exchange) -> None:
+    await asyncio.sleep(0.03)
+    await ok(exchange)
+
+
+def test_run__kill_9_then_resume__nothing_finished_is_lost_or_asked_again(tmp_path) -> None:
+    write_suite(tmp_path, 60)
+    with agent(slowly) as running:
+        arguments = ["--agent-endpoint", running.url, "--concurrency", "3"]
+        process = started(tmp_path, *arguments)
+        wait_until(lambda: len(running.requests) >= 15)
+        process.kill()
+        process.communicate()
+        killed = record(tmp_path)
+        journal = tmp_path / "evals/results" / killed["runId"] / "cases.jsonl"
+        finished = {json.loads(line)["caseId"] for line in journal.read_text().splitlines()}
+        asked_before = len(running.requests)
+        assert killed["complete"] is False
+        assert 10 <= len(finished) < 60
+
+        done = gate(tmp_path, "run", *arguments, "--resume", killed["runId"])
+        asked_again = {exchange.json["message"] for exchange in running.requests[asked_before:]}
+    assert done.returncode == 0
+    assert f"resuming, {len(finished)} of 60 done" in done.stderr
+    assert asked_again == {f"ask {number}" for number in range(60) if f"gs-{number:03}" not in finished}
+    resumed = record(tmp_path)
+    assert (resumed["runId"], resumed["complete"], resumed["summary"]["passed"]) == (killed["runId"], True, 60)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_run__signal__writes_what_is_done_and_exits_by_the_signal(tmp_path, number, code) -> None:
+    write_suite(tmp_path, 200)
+    with agent(slowly) as running:
+        process = started(tmp_path, "--agent-endpoint", running.url, "--report", "junit")
+        wait_until(lambda: len(running.requests) >= 5)
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=20)
+    assert process.returncode == code, errors
+    found = record(tmp_path)
+    assert found["complete"] is False
+    assert 3 <= found["summary"]["passed"] < 200
+    assert found["summary"]["passed"] + found["summary"]["notRun"] == 200
+    assert "COULD NOT DECIDE" in output
+    assert f"eval-gate run --resume {found['runId']}" in errors
+    assert (tmp_path / "evals/results" / found["runId"] / "junit.xml").is_file()
+
+
+def test_run__hostile_runner_folder_in_the_workspace__is_not_run(tmp_path) -> None:
+    (tmp_path / "runner").mkdir()
+    (tmp_path / "runner/__init__.py").write_text("print('HOSTILE')")
+    (tmp_path / "runner/__main__.py").write_text("print('HOSTILE')")
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "runner", "--version"],
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, "HOSTILE" in done.stdout) == (0, False)

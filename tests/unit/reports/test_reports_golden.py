@@ -1,0 +1,184 @@
+"""What people see in each state, to the letter: read tests/golden/ as a user would."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.judge import judge
+from runner.gate.policy import FailOn, Policy
+from runner.model.case import Tier
+from runner.model.result import RunResult, StaleFact, StaleKind
+from runner.reports.console import ConsoleStyle
+from runner.reports.render import render
+from runner.reports.view import ReportContext
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+ONLY_REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
+ON_GITHUB = ReportContext(
+    name="support",
+    comment_key="evals.yml.gate.support",
+    repository="acme/bot",
+    head_sha="9e8d7c6b5a4f",
+    base_branch="main",
+    run_url="https://github.com/acme/bot/actions/runs/202/attempts/1",
+    report_url="https://github.com/acme/bot/actions/runs/202/artifacts/303",
+    baseline_run_url="https://github.com/acme/bot/actions/runs/101",
+    workflow_url="https://github.com/acme/bot/actions/workflows/evals.yml",
+    rerun_command="eval-gate run --config evals/support.yaml --case 'refund/*'",
+)
+
+
+def judged(now: RunResult, then: RunResult | None = None, policy: Policy = ONLY_REGRESSIONS, **age) -> RunResult:
+    baseline = Baseline(then, "main", **({"age_days": 2, "commits_behind": 4} | age)) if then else NOT_ASKED_FOR
+    return judge(now, baseline, policy)
+
+
+def few() -> RunResult:
+    then = make_baseline_run(
+        make_suite_result(
+            [
+                make_result("refund/partial-order", trials="PPP"),
+                make_result("refund/expired", trials="PPP"),
+                make_result("faq/hours"),
+                make_result("order/split", "failed"),
+                make_result("order/bulk", "failed"),
+            ]
+        )
+    )
+    wanted = "toolsCalled: expected [issue_refund], called [escalate]"
+    now = make_run(
+        make_suite_result(
+            [
+                make_result("refund/partial-order", "failed", trials="FFF", error=wanted),
+                make_result(
+                    "refund/expired", "failed", trials="PFF", error="responseContains: expected '14 days' in response"
+                ),
+                make_result(
+                    "faq/hours", "failed", error="responseContains: expected 'Sun|day`s' in response but not found"
+                ),
+                make_result("order/split"),
+                make_result("order/bulk", "failed"),
+                make_result("order/new"),
+            ]
+        )
+    )
+    return judged(now, then)
+
+
+def many() -> RunResult:
+    names = [f"order/status-{number:03}" for number in range(128)]
+    broken = "toolsCalled: expected [lookup_order], called []"
+    slow = "timeout: no response within 60000 ms"
+    cases = [make_result(name, "failed", error=broken if number < 119 else slow) for number, name in enumerate(names)]
+    return judged(
+        make_run(make_suite_result([*cases, make_result("faq/a")])),
+        make_baseline_run(dict.fromkeys([*names, "faq/a"], "passed")),
+    )
+
+
+def none(**age) -> RunResult:
+    now = {"order/split": "passed", "faq/hours": "passed", "order/bulk": "failed"}
+    return judged(make_run(now), make_baseline_run(now | {"order/split": "failed"}), **age)
+
+
+def interrupted() -> RunResult:
+    cases = [make_result("a"), make_result("b", "error", error="agent error: no connection to 127.0.0.1:1: refused")]
+    cases += [make_result(f"c{number}", "not_run") for number in range(3)]
+    run = make_run(
+        make_suite_result(cases), stopped="no connection to the target, 5 cases in a row: agent error (start it)"
+    )
+    return judged(run, make_baseline_run({"a": "passed"}))
+
+
+def stale_evals() -> RunResult:
+    facts = (StaleFact(kind=StaleKind.DESCRIPTION, recorded="3fa9c1d2e4b5", current="77aa01bc9e10"),)
+    grown = (StaleFact(kind=StaleKind.REGISTRY_SIZE, recorded="4", current="9"),)
+    suites = [
+        make_suite_result(
+            {f"{tier}-1": "passed"},
+            tier=Tier(tier),
+            eval_file=f"evals/w.{tier}.json",
+            stale=True,
+            stale_facts=found,
+            staleness_warnings=("a sentence of the contract",) * len(found),
+        )
+        for tier, found in (("golden", facts), ("labeled", facts + grown))
+    ]
+    misspelt = 'gs-1: unknown assertion "responseContain" (did you mean "responseContains"?): it is not checked'
+    suites.append(
+        make_suite_result({"r": "skipped"}, tier=Tier.RUBRIC, eval_file="evals/w.rubric.json", warnings=(misspelt,))
+    )
+    return judged(make_run(*suites), make_baseline_run(*suites))
+
+
+STATES = {
+    "few": few(),
+    "many": many(),
+    "none": none(),
+    "none-stale-baseline": none(age_days=23, commits_behind=425),
+    "no-baseline": judged(
+        make_run({"a": "passed", "b": "failed"}), policy=Policy(frozenset({FailOn.REGRESSIONS}), 0.4)
+    ),
+    "no-baseline-failures": judged(make_run({"a": "passed", "b": "failed"}), policy=Policy()),
+    "could-not-decide": interrupted(),
+    "pass-rate": judged(
+        make_run({"a": "passed", "b": "failed"}),
+        make_baseline_run({"a": "passed", "b": "failed"}),
+        Policy(frozenset({FailOn.REGRESSIONS}), 0.9),
+    ),
+    "errors": judged(
+        make_run({"a": "passed", "b": "error", "c": "passed"}), make_baseline_run({"a": "passed", "b": "passed"})
+    ),
+    "stale-evals": stale_evals(),
+    "flaky": judged(
+        make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")])),
+        make_baseline_run({"a": "passed", "b": "passed"}),
+    ),
+    "report-only": judged(
+        make_run({"a": "failed"}), make_baseline_run({"a": "passed"}), Policy(frozenset({FailOn.NEVER}))
+    ),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_comment__state__looks_like_this(golden, state) -> None:
+    golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
+
+
+def test_comment__on_a_laptop__has_no_links(golden) -> None:
+    text = render("md", few(), ReportContext())
+    golden("comment/few-local.md", text)
+    assert "](" not in text
+
+
+@pytest.mark.contract("console.layout", "console.regressions", "console.staleness")
+@pytest.mark.parametrize("state", ["few", "none", "could-not-decide", "stale-evals", "flaky"])
+def test_console__state__looks_like_this(golden, state) -> None:
+    context = ReportContext(result_path="evals/results/r/run.json", rerun_command="eval-gate run --case a")
+    golden(f"console/{state}.txt", render("console", STATES[state], context))
+
+
+def test_console__ascii_only__holds_nothing_else(golden) -> None:
+    text = render("console", few(), ReportContext(), style=ConsoleStyle(ascii=True))
+    golden("console/few-ascii.txt", text)
+    assert text.isascii()
+
+
+def test_summary__few__looks_like_this(golden) -> None:
+    from runner.reports.markdown import render_summary
+    from runner.reports.view import view_of
+
+    golden("summary/few.md", render_summary(view_of(few(), ON_GITHUB)))
+
+
+def test_junit__few__looks_like_this(golden) -> None:
+    text = render("junit", few(), ReportContext())
+    golden("junit/few.xml", text)
+    root = ET.fromstring(text)
+    assert [root.get(key) for key in ("tests", "failures", "errors")] == ["6", "4", "0"]
+    assert len(root.findall("./testsuite/testcase/failure")) == 4
+
+
+def test_html__few__is_one_whole_page(golden) -> None:
+    golden("html/few.html", render("html", few(), ON_GITHUB))
