@@ -64,7 +64,7 @@ def test_read_record__no_such_run__says_so(tmp_path, run_id) -> None:
 def test_write_atomically__fails__leaves_the_old_file_and_no_rest(tmp_path) -> None:
     file = tmp_path / "x.json"
     write_atomically(file, "old")
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError):
         write_atomically(file, None)
     assert file.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.json"]

@@ -10,7 +10,6 @@ from runner.text.js_string import compact_json, js_number, js_string
 
 NUMBERS = {
     0.0: "0",
-    -0.0: "0",
     1.0: "1",
     4.0: "4",
     178.50: "178.5",
@@ -38,6 +37,10 @@ NUMBERS = {
 @pytest.mark.parametrize(("number", "text"), NUMBERS.items(), ids=str)
 def test_js_number__value__is_what_node_prints(number, text) -> None:
     assert js_number(number) == text
+
+
+def test_js_number__negative_zero__is_zero() -> None:
+    assert js_number(-0.0) == "0"
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
