@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -360,6 +361,40 @@ def test_run__signal__writes_what_is_done_and_exits_by_the_signal(tmp_path, numb
     assert "COULD NOT DECIDE" in output
     assert f"eval-gate run --resume {found['runId']}" in errors
     assert (tmp_path / "evals/results" / found["runId"] / "junit.xml").is_file()
+
+
+def test_run__on_a_terminal__shows_a_bar_that_is_gone_afterwards(tmp_path) -> None:
+    import pty
+
+    write_suite(tmp_path, 30)
+    terminal, theirs = pty.openpty()
+    with agent(slowly) as running:
+        process = subprocess.Popen(
+            [*PROGRAM, "run", "--agent-endpoint", running.url, "--concurrency", "2"],
+            cwd=tmp_path,
+            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "100"},
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        shown = b""
+        while chunk := _read(terminal):
+            shown += chunk
+        process.communicate()
+    os.close(terminal)
+    text = shown.decode()
+    assert process.returncode == 0
+    assert re.search(r"running.*\d+/30", text)
+    assert "━" in text
+    assert text.rstrip().endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
+
+
+def _read(terminal: int) -> bytes:
+    """What the terminal shows next; nothing when the program has let go of it."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""
 
 
 def test_run__hostile_runner_folder_in_the_workspace__is_not_run(tmp_path) -> None:

@@ -32,7 +32,7 @@ async def unreachable(request):
 
 def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_path) -> None:
     async def slow_first(request):
-        await asyncio.sleep(0.01 if request.case_id == "c0" else 0)
+        await asyncio.sleep(0.2 if request.case_id == "c0" else 0.03)
         return Response(text="ok" if request.case_id != "c3" else "no")
 
     target = ScriptedTarget(slow_first)
