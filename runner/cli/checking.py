@@ -41,7 +41,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
     problems = _target_problems(config, root, environment)
     try:
-        inputs = await read_inputs(config, Selection(), root)
+        inputs = await read_inputs(config, Selection(), root, offline=True)
     except GateError as error:
         return Findings(problems=(*problems, *(error.problems or (Problem(error.message),))))
     problems += [problem async for problem in _pattern_problems(inputs)]

@@ -24,6 +24,7 @@ from runner.registry.staleness import check
 from runner.targets.base import Target
 from runner.targets.build import TargetChoice, build_target
 from runner.text.tokens import TokenData
+from runner.text.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,22 @@ class Inputs:
     warnings: tuple[str, ...]
 
 
-async def read_inputs(config: RunConfig, selection: Selection, root: Path) -> Inputs:
-    """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once."""
-    registry = await load_registry(config.tool_registry_path, root) if config.tool_registry_path else None
+async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, offline: bool = False) -> Inputs:
+    """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
+
+    `offline` leaves a registry that is a server alone, and says so.
+    """
+    location = config.tool_registry_path
+    not_asked: tuple[str, ...] = ()
+    if location and offline and location.lower().startswith(("http://", "https://")):
+        not_asked = (f"{public_url(location)} was not asked for its tools",)
+        location = None
+    registry = await load_registry(location, root) if location else None
     names = {tool.name for tool in registry.tools} if registry else set()
     suites = load_suites(discover(config.evals, root), strict=config.strict, tool_names=names, root=root)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
-    warnings = tuple(registry.notices) if registry else ()
+    warnings = tuple(registry.notices) if registry else not_asked
     return Inputs(select(suites, selection), registry, seed, warnings)
 
 

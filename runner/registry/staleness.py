@@ -11,6 +11,7 @@ from typing import Final
 from runner.model.case import EvalSuite, SuiteMetadata
 from runner.model.result import StaleFact, StaleKind, ToolFacts
 from runner.registry.base import Registry, ToolDefinition
+from runner.text.well_formed import well_formed
 
 HASH_DIGITS: Final = 12
 _FIRST_NUMBER: Final = re.compile(r"\s*[vV]?([0-9]+)(?![0-9])")
@@ -53,8 +54,7 @@ def description_hash(text: str) -> str:
 
     A lone surrogate, which UTF-8 cannot hold, counts as U+FFFD: so does Node's `createHash().update(text)`.
     """
-    well_formed = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return hashlib.sha256(well_formed.encode()).hexdigest()[:HASH_DIGITS]
+    return hashlib.sha256(well_formed(text).encode()).hexdigest()[:HASH_DIGITS]
 
 
 def check(suite: EvalSuite, registry: Registry | None) -> Staleness:

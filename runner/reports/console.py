@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.model.comparison import CaseClass, Outcome
-from runner.model.result import CaseResult, Status, SuiteResult
-from runner.reports.staleness import short_words
+from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
+from runner.registry.staleness import console_line as console_words
 from runner.reports.view import CaseRow, View
 from runner.reports.wording import count, percent, points
 from runner.text.escape import console_line, cut
@@ -77,13 +77,10 @@ class _Console:
         yield from self._cases(shown)
         yield "─" * WIDTH
         yield f"  {_totals(suite)}"
-        for fact in suite.stale_facts:
-            words = short_words(fact)
-            if words:
-                yield self._paint("yellow", f"  ⚠ {console_line(words)}")
-        for fact, warning in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
-            if short_words(fact) is None:
-                yield self._paint("yellow", f"  ⚠ {console_line(warning)}")
+        for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
+            # the contract's sample has a short form for the hash alone
+            words = console_words(fact) if fact.kind is StaleKind.DESCRIPTION else sentence
+            yield self._paint("yellow", f"  ⚠ {console_line(words)}")
         if self._style.verbose:
             yield from (f"  note: {console_line(notice)}" for notice in suite.notices)
 

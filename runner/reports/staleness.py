@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from runner.model.result import StaleFact, StaleKind, SuiteResult
+from runner.model.result import StaleFact, SuiteResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,3 @@ def stale_suites(suites: Iterable[SuiteResult]) -> tuple[StaleSuites, ...]:
         )
         for (tool, facts), members in groups.items()
     )
-
-
-def short_words(fact: StaleFact) -> str | None:
-    """The contract's console wording for a fact; None where its full sentence is the shortest."""
-    if fact.kind is StaleKind.DESCRIPTION:
-        return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"
-    return None

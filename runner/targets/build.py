@@ -13,6 +13,7 @@ from runner.errors import GateError
 from runner.targets.base import Target
 from runner.targets.config import TargetSettings, read_targets
 from runner.text.redact import Redactor
+from runner.text.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class TargetChoice:
 def build_target(choice: TargetChoice, environment: Mapping[str, str], root: Path) -> Target:
     """The target, not yet connected. Raises GateError for a choice that is none, or settings that are wrong."""
     settings, redact = _settings(choice, environment, root)
-    _check_url(settings)
+    public_url(settings.url)  # refuses what is no address, before anything is asked
     # httpx imports its own command line, with rich and pygments, where they are installed: 45 ms that no run needs
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None tells Python that there is none
     from runner.targets.http import HttpTarget
@@ -58,19 +59,3 @@ def _settings(choice: TargetChoice, environment: Mapping[str, str], root: Path) 
             "--agent-endpoint http://localhost:8000/chat, or describe a target with --targets",
         )
     return read_targets(choice.targets, root).choose(choice.name, environment)
-
-
-def _check_url(settings: TargetSettings) -> None:
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(settings.url)
-        valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise GateError(
-            "invalid-url",
-            f'the URL of target "{settings.name}" is not an http or https address',
-            "write it in full: http://localhost:8000/chat",
-        )

@@ -19,6 +19,7 @@ from runner.targets.container import System, connection_hint, reachable_host
 from runner.targets.retry import with_retries
 from runner.targets.wire import Wire, quote
 from runner.text.redact import Redactor
+from runner.text.urls import public_url
 
 if TYPE_CHECKING:
     import aiohttp
@@ -52,8 +53,8 @@ class HttpTarget:
     @property
     def identity(self) -> TargetIdentity:
         """The URL as it was given, without credentials, query and secrets."""
-        shown = httpx.URL(self._settings.url).copy_with(username=None, password=None, query=None, fragment=None)
-        return TargetIdentity(name=self._settings.name, provider="http", identity=self._redact(str(shown)))
+        shown = self._redact(public_url(self._settings.url))
+        return TargetIdentity(name=self._settings.name, provider="http", identity=shown)
 
     @property
     def workers(self) -> int | None:

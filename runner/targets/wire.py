@@ -13,9 +13,14 @@ from runner.model.conversation import Message, Response, ToolCall, Usage
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.config import PresetName, TargetSettings
 from runner.text.js_string import compact_json
+from runner.text.json_source import deeper_than
 from runner.text.shape import kind_of
+from runner.text.well_formed import well_formed
 
 MAX_QUOTE = 200
+MAX_CALLS = 10_000
+MAX_NAME = 1_000
+MAX_DEPTH = 200
 _PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
@@ -70,6 +75,8 @@ class Wire:
             document = json.loads(body)
         except (ValueError, RecursionError):
             raise _malformed("the answer is not JSON", body) from None
+        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and deeper_than(document, MAX_DEPTH):
+            raise _malformed(f"the answer is nested deeper than {MAX_DEPTH} levels", body)
         text = _at(document, self._text_path)
         if not isinstance(text, str):
             # an agent that only calls tools may say so with null; a missing field is never taken for ""
@@ -77,7 +84,7 @@ class Wire:
                 raise _malformed(f'the answer has no text at "{self._text_path}"', body)
             text = ""
         return Response(
-            text=whole(text),
+            text=well_formed(text),
             tool_calls=self._tool_calls(document, body),
             usage=_usage(document),
             cost_usd=_cost(document),
@@ -89,6 +96,8 @@ class Wire:
             return ()
         if not isinstance(calls, list):
             raise _malformed(f'"{self._calls_path}" is not a list but {kind_of(calls)}', body)
+        if len(calls) > MAX_CALLS:
+            raise _malformed(f'"{self._calls_path}" lists {len(calls):,} calls, more than {MAX_CALLS:,}', body)
         return tuple(self._tool_call(call, f"{self._calls_path}[{index}]", body) for index, call in enumerate(calls))
 
     def _tool_call(self, call: JsonValue, place: str, body: bytes) -> ToolCall:
@@ -96,16 +105,16 @@ class Wire:
         params = _at(call, self._preset.call_params)
         if isinstance(params, str):
             params = _arguments(params)
-        if not isinstance(name, str) or not name:
-            raise _malformed(f'"{place}" has no {self._preset.call_name}', body)
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+            raise _malformed(f'"{place}" has no {self._preset.call_name} of up to {MAX_NAME} characters', body)
         if params is not None and not isinstance(params, dict):
             raise _malformed(f'"{place}.{self._preset.call_params}" is not a mapping but {kind_of(params)}', body)
         success, duration = _at(call, "success"), _at(call, "durationMs")
         if success is not None and not isinstance(success, bool):
             raise _malformed(f'"{place}.success" is not true or false but {kind_of(success)}', body)
         return ToolCall(
-            name=whole(name),
-            params=_whole_values(params or {}),
+            name=well_formed(name),
+            params=_well_formed_values(params or {}),
             success=success,
             duration_ms=duration if isinstance(duration, int | float) and not isinstance(duration, bool) else None,
         )
@@ -194,18 +203,11 @@ def _exists(document: JsonValue, path: str) -> bool:
     return isinstance(holder, dict) and last in holder
 
 
-def whole(text: str) -> str:
-    """The text with lone surrogates, which JSON may carry and UTF-8 cannot, as U+FFFD."""
-    if text.isascii():
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _whole_values(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _well_formed_values(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
     found = json.dumps(value, ensure_ascii=False)
     if found.isascii():
         return value
-    cleaned: dict[str, JsonValue] = json.loads(whole(found))
+    cleaned: dict[str, JsonValue] = json.loads(well_formed(found))
     return cleaned
 
 

@@ -98,7 +98,7 @@ def parse_json(data: bytes, file: str) -> tuple[JsonValue, JsonPositions]:
         _refuse(file, None, str(error))
     if duplicates:
         _refuse(file, _second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object')
-    if _deeper_than(value, MAX_DEPTH):
+    if deeper_than(value, MAX_DEPTH):
         _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
     return value, JsonPositions(text.encode("utf-8", "surrogatepass"))
 
@@ -130,7 +130,8 @@ def _second_line(text: str, key: str) -> int | None:
     return text.count("\n", 0, places[1]) + 1 if len(places) > 1 else None
 
 
-def _deeper_than(value: JsonValue, limit: int) -> bool:
+def deeper_than(value: JsonValue, limit: int) -> bool:
+    """Whether lists and mappings are nested deeper than `limit` levels, found without recursion."""
     level: list[JsonValue] = [value]
     for _ in range(limit):
         level = [

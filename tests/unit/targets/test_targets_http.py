@@ -96,6 +96,12 @@ def test_respond__no_tool_calls__means_none() -> None:
         (b"[" * 100_000, "the answer is not JSON"),
         ({"response": "x", "toolCalls": {}}, '"toolCalls" is not a list but an empty'),
         ({"response": "x", "toolCalls": [{}]}, '"toolCalls[0]" has no name'),
+        (b'{"response": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "the answer is nested deeper than 200 levels"),
+        ({"response": "x", "toolCalls": [{"name": "a"}] * 10_001}, '"toolCalls" lists 10,001 calls, more than 10,000'),
+        (
+            {"response": "x", "toolCalls": [{"name": "a" * 1_001}]},
+            '"toolCalls[0]" has no name of up to 1000 characters',
+        ),
         ({"response": "x", "toolCalls": ["get_weather"]}, '"toolCalls[0]" has no name'),
         (
             {"response": "x", "toolCalls": [{"name": "a", "params": [1]}]},
@@ -106,7 +112,7 @@ def test_respond__no_tool_calls__means_none() -> None:
             '"toolCalls[0].success" is not true or false',
         ),
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_respond__wrong_shape__quotes_the_beginning_and_names_the_field(body, said) -> None:
     error = broken(answering(body))
