@@ -151,6 +151,7 @@ def _judge_and_write(
     context = ReportContext(
         result_path=str(record),
         rerun_command=rerun_command(sys.argv[1:], judged),
+        no_baseline_reason=judging.baseline.reason if isinstance(judging.baseline, NoBaseline) else None,
     )
     files = write_reports(judging.reports, judged, context, record.parent)
     return judged, files, context

@@ -73,7 +73,6 @@ class Run:
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
         # what was loaded lives until the end: no collection needs to look at it while cases are timed
-        gc.collect()
         gc.freeze()
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))

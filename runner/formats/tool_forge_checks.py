@@ -100,17 +100,21 @@ def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> 
     _tokens(expect, path, findings)
 
 
-_TOKENS_ALLOWED = ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
-_TOKENS_LITERAL = ("tools_called", "tools_acceptable", "tools_not_called", "response_matches")
+_TOKENS_ALLOWED = {
+    name: to_camel(name)
+    for name in ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
+}
+_TOKENS_LITERAL = {
+    name: to_camel(name) for name in ("tools_called", "tools_acceptable", "tools_not_called", "response_matches")
+}
 
 
 def _tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
-    for name in _TOKENS_ALLOWED:
+    for name, key in _TOKENS_ALLOWED.items():
         for text in _texts(getattr(expect, name)):
             for token in unknown_sources(text):
-                findings.add(f"{token} has an unknown source and is taken literally", (*path, to_camel(name)))
-    for name in _TOKENS_LITERAL:
-        key = to_camel(name)
+                findings.add(f"{token} has an unknown source and is taken literally", (*path, key))
+    for name, key in _TOKENS_LITERAL.items():
         for text in _texts(getattr(expect, name)):
             for token in find_tokens(text):
                 findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
@@ -136,11 +140,11 @@ def _regression(case: Case, path: tuple[str | int, ...], findings: Findings) -> 
         if not value:
             findings.add(f"a regression case names its {key}", path)
     assert case.expect is not None
-    for name in _TOKENS_ALLOWED:
+    for name, key in _TOKENS_ALLOWED.items():
         for text in _texts(getattr(case.expect, name)):
             for token in snapshot_tokens(text):
                 message = f"{token} changes from run to run: regression cases use seed values only"
-                findings.add(message, (*path, "expect", to_camel(name)))
+                findings.add(message, (*path, "expect", key))
 
 
 def _unknown(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -> None:

@@ -25,14 +25,22 @@ _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
-    """The baseline that was named. One that is named and cannot be found is an error, not an absence."""
+    """The baseline that was named. One that is named and cannot be found is an error, not an absence.
+
+    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake.
+    """
     if reference is None:
         return NOT_ASKED_FOR
+    if reference == LATEST:
+        earlier = next((run for run in runs_in(output_dir) if run.complete), None)
+        if earlier is None:
+            return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
+        return Baseline(earlier, reference)
     return Baseline(read_run(reference, output_dir), reference)
 
 
 def read_run(reference: str, output_dir: Path) -> RunResult:
-    """The run that `reference` leads to; of a folder of runs the newest complete one.
+    """The run that `reference` leads to; of a folder of runs the newest complete one, `latest` the newest of all.
 
     Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
     """
@@ -41,8 +49,8 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
         return _from_folder(path)
     if path.is_file():
         return _from_zip(path) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
-    if reference == LATEST and output_dir.is_dir():
-        return _from_folder(output_dir)
+    if reference == LATEST and (newest := runs_in(output_dir)):
+        return newest[0]
     if _RUN_ID.fullmatch(reference) and (output_dir / reference / RUN_NAME).is_file():
         file = output_dir / reference / RUN_NAME
         return _parse(_read(file), str(file))
@@ -56,9 +64,11 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
 
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
     """Every run of a folder of runs, newest first. A run that cannot be read is an error: history has no holes."""
-    files = sorted(folder.glob(f"*/{RUN_NAME}"))
-    runs = [_parse(_read(file), str(file)) for file in files]
-    return tuple(sorted(runs, key=lambda run: run.timestamp, reverse=True))
+    files = folder.glob(f"*/{RUN_NAME}")
+    # timestamps are in seconds: of two runs of the same one, the later written is the later
+    runs = [(_parse(_read(file), str(file)), file.stat().st_mtime_ns) for file in files]
+    runs.sort(key=lambda run: (run[0].timestamp, run[1]), reverse=True)
+    return tuple(run for run, _ in runs)
 
 
 def _from_folder(folder: Path) -> RunResult:

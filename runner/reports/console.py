@@ -68,8 +68,9 @@ class _Console:
 
     def _suite(self, suite: SuiteResult) -> Iterator[str]:
         tier = f" — {suite.tier.value} evals " if suite.tier else " — evals "
-        title = f"═══ {console_line(suite.tool_name, 60)}{tier}"
-        yield self._paint("bold", title + "═" * max(3, WIDTH - width(title)))
+        name = console_line(suite.tool_name, 60)
+        used = width(name) + len(f"═══ {tier}")
+        yield self._paint("bold", f"═══ {name}{tier}{'═' * max(3, WIDTH - used)}")
         shown = suite.cases
         if len(shown) > FOLD_ABOVE and not self._style.verbose:
             shown = tuple(case for case in suite.cases if case.status is not Status.PASSED)

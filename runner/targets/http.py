@@ -107,11 +107,10 @@ class HttpTarget:
         if not answer.is_success:
             raise self._refused(answer, body)
         try:
-            response = self._wire.read(body)
+            return self._wire.read(body, duration_ms)
         except TargetError as error:
             error.message = self._redact(error.message)
             raise
-        return response.model_copy(update={"duration_ms": duration_ms})
 
     async def _exchange(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         """One request and the whole answer.

@@ -69,8 +69,8 @@ class Wire:
             body["conversation"] = _conversation(request.messages)
         return json.dumps(body).encode()
 
-    def read(self, body: bytes) -> Response:
-        """The answer. Raises TargetError (malformed) that quotes its beginning and names what is missing."""
+    def read(self, body: bytes, duration_ms: float) -> Response:
+        """The answer, which took so long. Raises TargetError (malformed) that quotes its beginning and says why."""
         try:
             document = json.loads(body)
         except (ValueError, RecursionError):
@@ -88,6 +88,7 @@ class Wire:
             tool_calls=self._tool_calls(document, body),
             usage=_usage(document),
             cost_usd=_cost(document),
+            duration_ms=duration_ms,
         )
 
     def _tool_calls(self, document: JsonValue, body: bytes) -> tuple[ToolCall, ...]:
@@ -114,7 +115,8 @@ class Wire:
             raise _malformed(f'"{place}.success" is not true or false but {kind_of(success)}', body)
         return ToolCall(
             name=well_formed(name),
-            params=_well_formed_values(params or {}),
+            # only an escape can bring half a surrogate pair
+            params=_well_formed_values(params) if params and b"\\u" in body else params or {},
             success=success,
             duration_ms=duration if isinstance(duration, int | float) and not isinstance(duration, bool) else None,
         )

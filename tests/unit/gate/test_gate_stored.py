@@ -41,9 +41,21 @@ def test_read_run__every_form__leads_to_the_run(results) -> None:
     assert [read_run(form, results).run_id for form in forms] == [OLDER] * 4
 
 
-@pytest.mark.parametrize("reference", ["latest", "folder"])
-def test_read_run__folder_of_runs__is_the_newest_complete_one(results, reference) -> None:
-    assert read_run(str(results) if reference == "folder" else reference, results).run_id == NEWER
+def test_read_run__folder_of_runs__is_the_newest_complete_one(results) -> None:
+    assert read_run(str(results), results).run_id == NEWER
+
+
+def test_read_run__latest__is_the_newest_of_all_and_as_a_baseline_the_newest_complete(results) -> None:
+    assert read_run("latest", results).run_id == BROKEN
+    found = find_baseline("latest", results)
+    assert isinstance(found, Baseline)
+    assert found.result.run_id == NEWER
+
+
+def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path) -> None:
+    for run_id in (NEWER, OLDER):
+        write_result(tmp_path, make_run({"a": "passed"}, run_id=run_id))
+    assert [run.run_id for run in runs_in(tmp_path)] == [OLDER, NEWER]
 
 
 def test_runs_in__folder__is_all_of_them_newest_first(results) -> None:
@@ -74,6 +86,11 @@ def test_read_run__foreign_suite_result__is_a_run_of_one_suite(tmp_path) -> None
 
 def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> None:
     assert find_baseline(None, tmp_path) == NoBaseline("not-asked-for", "no baseline was named")
+
+
+def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
+    found = find_baseline("latest", tmp_path / "results")
+    assert found == NoBaseline("none-yet", f"there is no complete run in {tmp_path / 'results'} yet")
 
 
 def test_find_baseline__named__keeps_what_was_named(results) -> None:
