@@ -11,6 +11,7 @@ from runner.engine.journal import TrialRecord
 from runner.engine.plan import RunPlan
 from runner.engine.run import Observer
 from runner.model.result import Status
+from runner.text.escape import console_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -137,9 +138,12 @@ class LiveProgress:
         self._bar.add_task("cases", total=total, completed=done, counts=str(self._counts))
 
     def finished(self, record: TrialRecord) -> None:
-        """Move the bar."""
+        """Move the bar; what did not pass is named above it."""
         self._counts.add(record)
         if self._bar is not None:
+            if record.status is not Status.PASSED:
+                line = console_line(f"{record.case_id}: {record.error or record.status.value}", 300)
+                self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
             self._bar.update(self._bar.task_ids[0], advance=1, counts=str(self._counts))
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from runner.engine.plan import RunPlan
 from runner.engine.prepare import prepare
 from runner.engine.run import Run
 from runner.engine.store import write_result
-from runner.errors import ExitCode
+from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.judge import judge
 from runner.gate.policy import Policy, parse_fail_on
@@ -73,9 +73,12 @@ def run_and_judge(asked: Asked) -> ExitCode:
         output_dir=output_dir,
     )
     result, interrupted = asyncio.run(_run(asked, config, output_dir))
-    judged, files, context = _judge_and_write(result, judging, complete_selection=asked.selection.everything)
-    print_result(judged, context, asked.verbosity, as_json=asked.as_json)
-    say_written(files, asked.verbosity)
+    try:
+        judged = _publish(result, judging, asked)
+    except GateError as error:
+        # from here on something has been run: whatever cannot be written is not a mistake of usage any more
+        error.exit_code = ExitCode.INCOMPLETE
+        raise
     if interrupted is not None:
         say(f"to go on: eval-gate run --resume {result.run_id} with the same options")
         return interrupted
@@ -143,15 +146,15 @@ def _stopped_by_signals(run: Run) -> Iterator[list[ExitCode]]:
             loop.remove_signal_handler(number)
 
 
-def _judge_and_write(
-    result: RunResult, judging: Judging, *, complete_selection: bool
-) -> tuple[RunResult, tuple[Path, ...], ReportContext]:
-    judged = judge(result, judging.baseline, judging.policy, everything_selected=complete_selection)
+def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
+    """Judge, write, and show: the record first, the summary next, so that a report that fails takes neither away."""
+    judged = judge(result, judging.baseline, judging.policy, everything_selected=asked.selection.everything)
     record = write_result(judging.output_dir, judged)
     context = ReportContext(
         result_path=str(record),
         rerun_command=rerun_command(sys.argv[1:], judged),
         no_baseline_reason=judging.baseline.reason if isinstance(judging.baseline, NoBaseline) else None,
     )
-    files = write_reports(judging.reports, judged, context, record.parent)
-    return judged, files, context
+    print_result(judged, context, asked.verbosity, as_json=asked.as_json)
+    say_written(write_reports(judging.reports, judged, context, record.parent), asked.verbosity)
+    return judged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -47,10 +48,13 @@ class Findings:
     """What was found in one file, in order."""
 
     all: list[Finding] = field(default_factory=list)
+    _by_case: dict[str | int, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, message: str, path: tuple[str | int, ...], *, silent: bool = False) -> None:
         """Keep one more."""
         self.all.append(Finding(message, path, silent))
+        if len(path) > 1 and path[0] == "cases":
+            self._by_case[path[1]].append(message)
 
     @property
     def strict(self) -> list[Finding]:
@@ -59,7 +63,7 @@ class Findings:
 
     def of_case(self, index: int) -> tuple[str, ...]:
         """The sentences about one case."""
-        return tuple(finding.message for finding in self.all if finding.path[:2] == ("cases", index))
+        return tuple(self._by_case.get(index, ()))
 
 
 def check_keys(envelope: Envelope, findings: Findings) -> None:

@@ -126,6 +126,25 @@ def test_run__reports__are_written_where_asked(tmp_path) -> None:
     assert (tmp_path / "evals/results" / record(tmp_path)["runId"] / "report.html").is_file()
 
 
+def test_run__report_that_cannot_be_written__comes_after_the_summary_and_is_no_usage_error(tmp_path) -> None:
+    write_suite(tmp_path)
+    (tmp_path / "taken").mkdir()
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--report", "html=taken")
+    assert done.returncode == 3
+    assert "GATE PASSED" in done.stdout
+    assert "error[output-not-writable]: taken cannot be written" in done.stderr
+
+
+def test_run__results_that_cannot_be_written__asks_nothing(tmp_path) -> None:
+    write_suite(tmp_path)
+    (tmp_path / "taken").write_text("")
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--output-dir", "taken/results")
+        assert running.requests == []
+    assert (done.returncode, "error[output-not-writable]" in done.stderr) == (2, True)
+
+
 def test_run__trials__are_shown_as_k_of_n(tmp_path) -> None:
     write_suite(tmp_path, 1)
 
@@ -367,8 +386,13 @@ def test_run__on_a_terminal__shows_a_bar_that_is_gone_afterwards(tmp_path) -> No
     import pty
 
     write_suite(tmp_path, 30)
+
+    async def once_wrong(exchange: Exchange) -> None:
+        await asyncio.sleep(0.03)
+        await fails_on(3)(exchange)
+
     terminal, theirs = pty.openpty()
-    with agent(slowly) as running:
+    with agent(once_wrong) as running:
         process = subprocess.Popen(
             [*PROGRAM, "run", "--agent-endpoint", running.url, "--concurrency", "2"],
             cwd=tmp_path,
@@ -383,8 +407,9 @@ def test_run__on_a_terminal__shows_a_bar_that_is_gone_afterwards(tmp_path) -> No
         process.communicate()
     os.close(terminal)
     text = shown.decode()
-    assert process.returncode == 0
+    assert process.returncode == 1
     assert re.search(r"running.*\d+/30", text)
+    assert "  gs-003: responseContains: expected 'ok' in response but not found" in text
     assert "━" in text
     assert text.rstrip().endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
 
