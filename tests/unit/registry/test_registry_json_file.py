@@ -144,4 +144,4 @@ def test_load_json__another_shape__says_which_are_known(tmp_path, document, plac
 
 
 def test_load_json__not_json__names_file_and_line(tmp_path) -> None:
-    assert problems(tmp_path, '[\n  {"name": "a"},\n]')[0].startswith("config/tools.json:3: ")
+    assert problems(tmp_path, '[\n  {"name": "a"}\n  {"name": "b"}]')[0].startswith("config/tools.json:3: ")

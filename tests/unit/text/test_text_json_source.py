@@ -51,7 +51,7 @@ def refused(data: bytes) -> str:
     ("data", "said"),
     [
         (b"", "f.json:1: the file is empty"),
-        (b'{\n "a": 1,\n}', "f.json:3: "),
+        (b'{\n "a": 1\n "b": 2}', "f.json:3: "),
         (b"[1]\n// the end", "f.json:2: remarks are not JSON"),
         (b"// begin\n[1]", "f.json:1: remarks are not JSON"),
         (b"[1]\n[2]", "f.json:2: there is something after the end"),

@@ -1,0 +1,30 @@
+"""Which commit a result belongs to."""
+
+import subprocess
+
+from runner.cli.git import git_facts
+from runner.model.result import GitFacts
+
+
+def test_git_facts__in_a_workflow__are_the_workflows(tmp_path) -> None:
+    environment = {"GITHUB_SHA": "abc", "GITHUB_REF": "refs/pull/1/merge", "GITHUB_REPOSITORY": "acme/bot"}
+    assert git_facts(environment, tmp_path) == GitFacts(sha="abc", ref="refs/pull/1/merge", repository="acme/bot")
+
+
+def test_git_facts__in_a_checkout__are_gits(tmp_path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+        done = subprocess.run(["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "--initial-branch", "topic")
+    assert git_facts({}, tmp_path) is None
+    git("commit", "--allow-empty", "--message", "first")
+    assert git_facts({}, tmp_path) == GitFacts(sha=git("rev-parse", "HEAD"), ref="refs/heads/topic")
+
+
+def test_git_facts__nowhere__are_unknown(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert git_facts({}, tmp_path) is None
+    monkeypatch.setenv("PATH", "")
+    assert git_facts({}, tmp_path) is None
