@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 Job = TypeVar("Job")
 
-START_GAP_S: Final = 0.0005
-"""Least time between two starts, in seconds: about what this process needs for one case.
-
-Jobs that start in the same moment come back in the same moment and then wait for each other here, which would be
-measured as the target's latency (10 ms at 50 in flight, and it never dissolves by itself).
-"""
+ROOM: Final = 1.3
+"""How much further apart than the least: what is just far enough meets again at the next hiccup."""
+MOST_GAP_S: Final = 0.005
+BUSY: Final = 0.8
+"""Share of the time that this process computes, from which on it is itself what jobs wait for."""
 
 
 async def work_through(
@@ -55,15 +55,25 @@ async def work_through(
 
 
 class _Pace:
-    """Keeps starts apart. Costs nothing while they are apart by themselves."""
+    """Keeps starts as far apart as this process needs for one job. Costs nothing while they are so by themselves.
+
+    Jobs that start in the same moment come back in the same moment and then wait for each other here, which would be
+    measured as the target's latency (10 ms at 50 in flight, and it never dissolves by itself).
+    """
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
-        self._latest = 0.0
+        self._began = self._latest = self._clock()
+        self._used_before = time.process_time()
+        self._starts = 0
 
     async def next(self) -> None:
         """Return when it is this caller's turn."""
         now = self._clock()
-        self._latest = max(now, self._latest + START_GAP_S)
+        used = time.process_time() - self._used_before
+        self._starts += 1
+        if used > BUSY * (now - self._began):
+            return  # the process is the bottleneck, or has only just begun: keeping starts apart would only cost more
+        self._latest = max(now, self._latest + min(ROOM * used / self._starts, MOST_GAP_S))
         if self._latest > now:
             await asyncio.sleep(self._latest - now)

@@ -18,7 +18,7 @@ from runner.engine.store import run_folder, write_record
 from runner.engine.totals import summarise
 from runner.engine.trials import TrialRunner, UnreachableError, settle
 from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import RunResult, Status, SuiteResult, ToolFacts, ToolIdentity
+from runner.model.result import RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
 from runner.targets.base import TargetError
 from runner.text.ecma_regex import PatternMatcher
 
@@ -68,8 +68,8 @@ class Run:
         started = time.perf_counter()
         plan = self._plan
         self._take_over(read_journal(self._folder / JOURNAL_NAME))
-        # readable from the first moment: a killed run is found and resumed by this record
-        write_record(self._output_dir, self._result(None))
+        # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
+        write_record(self._output_dir, self._begun())
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
         # what was loaded lives until the end: no collection needs to look at it while cases are timed
@@ -134,21 +134,31 @@ class Run:
             if (suite.file, case.id, trial) not in finished
         ]
 
-    def _result(self, wall_ms: float | None) -> RunResult:
+    def _begun(self) -> RunResult:
+        """The record of a run that has only begun: what it is about, and no case yet."""
         plan = self._plan
-        suites = tuple(self._suite_result(suite) for suite in plan.suites)
-        cases = [case for suite in suites for case in suite.cases]
+        total = sum(len(suite.cases) for suite in plan.suites)
         return RunResult(
             run_id=plan.run_id,
             timestamp=plan.timestamp,
-            complete=wall_ms is not None and all(case.status is not Status.NOT_RUN for case in cases),
+            complete=False,
             tool=ToolIdentity(version=__version__),
             target=plan.target.identity,
             git=plan.git,
-            suites=suites,
-            summary=summarise(cases, wall_ms),
+            summary=Summary(total_cases=total, not_run=total),
             warnings=plan.warnings,
-            stopped=self._stopped,
+        )
+
+    def _result(self, wall_ms: float) -> RunResult:
+        suites = tuple(self._suite_result(suite) for suite in self._plan.suites)
+        cases = [case for suite in suites for case in suite.cases]
+        return self._begun().model_copy(
+            update={
+                "complete": all(case.status is not Status.NOT_RUN for case in cases),
+                "suites": suites,
+                "summary": summarise(cases, wall_ms),
+                "stopped": self._stopped,
+            }
         )
 
     def _suite_result(self, suite: EvalSuite) -> SuiteResult:

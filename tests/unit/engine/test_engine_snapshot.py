@@ -180,7 +180,7 @@ def test_capture_snapshot__command_that_fails__is_no_run(tmp_path, line, message
 
 
 def test_capture_snapshot__bad_json_of_a_command__names_source_and_line(tmp_path) -> None:
-    [problem] = failed(tmp_path, command="printf '{\\n \"a\": 1\\n \"b\": 2}'").problems
+    [problem] = failed(tmp_path, command='printf \'{\\n "a": 1\\n "b": 2}\'').problems
     assert str(problem).startswith("the output of the snapshot command:3: ")
 
 
