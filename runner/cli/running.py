@@ -152,7 +152,8 @@ def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
     record = write_result(judging.output_dir, judged)
     context = ReportContext(
         result_path=str(record),
-        rerun_command=rerun_command(sys.argv[1:], judged),
+        # the demonstration cannot be asked for single cases
+        rerun_command=rerun_command(sys.argv[1:], judged) if asked.own_configuration else None,
         no_baseline_reason=judging.baseline.reason if isinstance(judging.baseline, NoBaseline) else None,
     )
     print_result(judged, context, asked.verbosity, as_json=asked.as_json)

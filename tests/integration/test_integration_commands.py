@@ -123,6 +123,7 @@ def test_demo__shows_one_regression_one_new_pass_and_the_comment(tmp_path) -> No
         "rubric dimensions need a judge",
     ):
         assert words in done.stdout, words
+    assert "rerun:" not in done.stdout
     assert list((tmp_path / "out").glob("*/report.html"))
 
 
