@@ -20,14 +20,25 @@ class Cause:
 
 
 def group_causes(failures: Iterable[tuple[str, str | None]]) -> tuple[Cause, ...]:
-    """The causes of (case id, failure) pairs, the most frequent first."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for case_id, what in failures:
-        groups[normalised(what or "unknown")].append(case_id)
+    """The causes of (case, failure) pairs, the most frequent first.
+
+    A cause whose failures are the same to the letter is shown as it is, else without what differs.
+    """
+    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for case, what in failures:
+        said = what or "no reason was given"
+        groups[normalised(said)].append((case, said))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return tuple(Cause(what, len(ids), tuple(ids[:EXAMPLES])) for what, ids in ordered)
+    return tuple(
+        Cause(
+            what=members[0][1] if len({said for _, said in members}) == 1 else common,
+            count=len(members),
+            examples=tuple(case for case, _ in members[:EXAMPLES]),
+        )
+        for common, members in ordered
+    )
 
 
 def normalised(failure: str) -> str:
-    """A failure without what differs from case to case: numbers that measure, and values in quotes after them."""
-    return re.sub(r"\b\d+(?:\.\d+)?\b", "N", failure)
+    """A failure without the numbers that were measured, which differ from case to case."""
+    return re.sub(r"\b\d+(?:\.\d+)?(?=(?:ms|s)?\b)", "N", failure)

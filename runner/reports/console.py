@@ -9,8 +9,9 @@ from typing import Final
 from runner.model.comparison import CaseClass, Outcome
 from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
 from runner.registry.staleness import console_line as console_words
+from runner.reports.sentences import undecided
 from runner.reports.view import CaseRow, View
-from runner.reports.wording import count, percent, points
+from runner.reports.wording import age, count, percent, points
 from runner.text.escape import console_line, cut
 
 WIDTH: Final = 67
@@ -29,7 +30,7 @@ _GLYPHS: Final = {
     Status.NOT_RUN: ("·", "."),
 }
 _ASCII: Final = str.maketrans(
-    {"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/"}
+    {"═": "=", "─": "-", "→": "->", "⚠": "!", "–": "-", "−": "-", "—": "-", "…": "...", "⏎": "/", "·": "|"}
 )
 _COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
@@ -104,18 +105,22 @@ class _Console:
     def _changes(self) -> Iterator[str]:
         view = self._view
         if view.regressions:
-            ids = ", ".join(console_line(row.id) for row in view.regressions[:MAX_ROWS])
-            yield self._paint("red", f"REGRESSIONS ({len(view.regressions)}): {ids}{_more(view.regressions)}")
+            yield self._paint("red", _named("REGRESSIONS", view.regressions))
             yield from _table(view.regressions)
             yield ""
         if view.new_passes:
-            ids = ", ".join(console_line(row.id) for row in view.new_passes[:MAX_ROWS])
-            yield self._paint("green", f"NEW PASSES ({len(view.new_passes)}): {ids}{_more(view.new_passes)}")
+            yield self._paint("green", _named("NEW PASSES", view.new_passes))
             yield ""
-        for name, rows in (("FLAKY", view.flaky), ("INCOMPARABLE", view.incomparable), ("REMOVED", view.removed)):
+        others = (
+            ("UNSETTLED", view.unsettled),
+            ("FLAKY", view.flaky),
+            ("INCOMPARABLE", view.incomparable),
+            ("ADDED", view.added if self._style.verbose else ()),
+            ("REMOVED", view.removed),
+        )
+        for name, rows in others:
             if rows:
-                ids = ", ".join(console_line(row.id) for row in rows[:MAX_ROWS])
-                yield f"{name} ({len(rows)}): {ids}{_more(rows)}"
+                yield _named(name, rows)
                 yield ""
 
     def _warnings(self) -> Iterator[str]:
@@ -132,16 +137,17 @@ class _Console:
         view = self._view
         yield _counts(view)
         yield _rate(view)
+        if view.comparison is not None:
+            yield console_line(_baseline(view))
         yield ""
         words, colour = {
             Outcome.PASS: ("GATE PASSED", "green"),
             Outcome.FAIL: ("GATE FAILED", "red"),
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
-        reasons = "; ".join(console_line(reason.message, 1_000) for reason in view.verdict.reasons)
-        yield self._paint(
-            colour, f"{words}: {reasons or 'the run was not judged'}   exit {int(view.verdict.exit_code)}"
-        )
+        reasons = "; ".join(reason.message for reason in view.verdict.reasons)
+        why = console_line(undecided(view.run, view.verdict) if view.undecided else reasons, 1_000)
+        yield self._paint(colour, f"{words}: {why}   exit {int(view.verdict.exit_code)}")
         if view.context.result_path:
             yield f"report: {view.context.result_path}"
         if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:
@@ -152,14 +158,16 @@ def _table(rows: tuple[CaseRow, ...]) -> Iterator[str]:
     from tabulate import tabulate
 
     cells = [
-        [cut(console_line(row.id), MAX_ID), row.then or "", row.here or "", console_line(row.what or "", 100)]
+        [cut(console_line(row.label), MAX_ID), row.then or "", row.here or "", console_line(row.what or "", 100)]
         for row in rows[:MAX_ROWS]
     ]
     yield from tabulate(cells, headers=["case", "baseline", "here", "what changed"], disable_numparse=True).splitlines()
 
 
-def _more(rows: tuple[CaseRow, ...]) -> str:
-    return f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
+def _named(name: str, rows: tuple[CaseRow, ...]) -> str:
+    """`REGRESSIONS (2): a, b`."""
+    more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
+    return f"{name} ({len(rows)}): {', '.join(console_line(row.label) for row in rows[:MAX_ROWS])}{more}"
 
 
 def _trials(case: CaseResult) -> str:
@@ -168,12 +176,20 @@ def _trials(case: CaseResult) -> str:
 
 
 def _totals(suite: SuiteResult) -> str:
+    """The contract's four numbers together, then what the contract has no word for."""
     summary = suite.summary
-    parts = [f"{summary.passed}/{summary.total_cases} passed", f"{summary.failed} failed"]
-    for number, word in ((summary.errored, "errors"), (summary.skipped, "skipped"), (summary.not_run, "not run")):
-        if number:
-            parts.append(f"{number} {word}")
-    parts += [f"{summary.skipped_assertions} skipped assertions", f"{summary.total_duration_ms:.0f}ms total"]
+    parts = [
+        f"{summary.passed}/{summary.total_cases} passed",
+        f"{summary.failed} failed",
+        f"{summary.skipped_assertions} skipped assertions",
+        f"{summary.total_duration_ms:.0f}ms total",
+    ]
+    if summary.errored:
+        parts.append(count(summary.errored, "error"))
+    if summary.skipped:
+        parts.append(f"{summary.skipped} skipped")
+    if summary.not_run:
+        parts.append(f"{summary.not_run} not run")
     return " | ".join(parts)
 
 
@@ -198,6 +214,18 @@ def _rate(view: View) -> str:
     if now is None or before is None:
         return f"pass rate {percent(now)}"
     return f"pass rate {percent(now)}  baseline {percent(before)}  {points(before, now)}"
+
+
+def _baseline(view: View) -> str:
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    branch = f"{context.base_branch}@" if context.base_branch else ""
+    parts = [f"baseline {branch}{facts.sha[:7] if facts.sha else facts.run_id}", *filter(None, [age(facts.age_days)])]
+    if facts.commits_behind is not None:
+        parts.append(f"{count(facts.commits_behind, 'commit')} behind")
+    if view.baseline_is_stale:
+        parts.append("stale: differences may come from the default branch")
+    return " · ".join(parts)
 
 
 def width(text: str) -> int:

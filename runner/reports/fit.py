@@ -12,12 +12,13 @@ COMMENT_LIMIT: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown: rows of tables, names in lists, warnings, and the folded parts."""
+    """How much is shown: rows of tables, names in lists, warnings, answers, and whether anything but the counts."""
 
     rows: int
     names: int
     warnings: int
-    folded: bool = True
+    answers: int = 0
+    counts_only: bool = False
 
 
 LADDER: Final = (
@@ -25,14 +26,16 @@ LADDER: Final = (
     Detail(rows=20, names=50, warnings=10),
     Detail(rows=10, names=20, warnings=5),
     Detail(rows=5, names=5, warnings=2),
-    Detail(rows=0, names=0, warnings=0, folded=False),
+    Detail(rows=0, names=0, warnings=0),
+    Detail(rows=0, names=0, warnings=0, counts_only=True),
 )
+"""From everything down to verdict and counts."""
 
 
-def fit(render: Callable[[Detail], str], limit: int, start: int = 0) -> str:
-    """The first step of the ladder, from `start` on, whose text fits; the last one is cut if even it does not."""
+def fit(render: Callable[[Detail], str], limit: int, ladder: tuple[Detail, ...] = LADDER) -> str:
+    """The first step of the ladder whose text is at most `limit` characters; the last one is cut if even it is not."""
     text = ""
-    for detail in LADDER[start:]:
+    for detail in ladder:
         text = render(detail)
         if len(text) <= limit:
             return text

@@ -2,29 +2,74 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from runner.model.result import CaseResult, SuiteResult
 from runner.reports import wording
-from runner.reports.view import View
+from runner.reports.view import CaseRow, SuiteRow, View
 from runner.text.escape import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+MAX_CASES_WITH_ALL_ANSWERS: Final = 1_000
+"""Cases above which the answers of passing ones are left out: a page of 200 MB opens nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseSection:
+    """One case of the page. `number` counts from 1 over all suites and makes the anchor."""
+
+    number: int
+    row: CaseRow
+    case: CaseResult
+    answer: str | None
+    """The answer as far as the page shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSection:
+    """One suite of the page."""
+
+    row: SuiteRow
+    suite: SuiteResult
+    cases: tuple[CaseSection, ...]
+
 
 def render_html(view: View) -> str:
     """The page."""
+    sections = _sections(view)
+    numbers = {(part.row.suite, part.row.id): part.number for section in sections for part in section.cases}
     return (
         _environment()
         .get_template("report.html.j2")
-        .render(view=view, summary=view.summary, context=view.context, suites=zip_suites(view))
+        .render(
+            view=view,
+            summary=view.summary,
+            context=view.context,
+            sections=sections,
+            numbers=numbers,
+            answers_left_out=view.summary.total_cases > MAX_CASES_WITH_ALL_ANSWERS,
+        )
     )
 
 
-def zip_suites(view: View) -> list[tuple[object, object]]:
-    """Each suite's row beside its result."""
-    return list(zip(view.suites, view.run.suites, strict=True))
+def _sections(view: View) -> tuple[SuiteSection, ...]:
+    everything = view.summary.total_cases <= MAX_CASES_WITH_ALL_ANSWERS
+    rows = iter(enumerate(view.cases, start=1))
+    return tuple(
+        SuiteSection(
+            row=row,
+            suite=suite,
+            cases=tuple(
+                CaseSection(number, case_row, case, case_row.answer if everything or not case.passed else None)
+                for case, (number, case_row) in zip(suite.cases, rows, strict=False)
+            ),
+        )
+        for row, suite in zip(view.suites, view.run.suites, strict=True)
+    )
 
 
 @cache
@@ -40,6 +85,8 @@ def _environment() -> Environment:
     )
     environment.filters["percent"] = wording.percent
     environment.filters["signed"] = wording.signed
+    environment.filters["seconds"] = wording.seconds
+    environment.filters["money"] = wording.money
     environment.filters["line"] = one_line
     environment.globals["count"] = wording.count
     return environment

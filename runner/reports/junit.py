@@ -7,9 +7,12 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from runner.model.result import CaseResult, RunResult, Status, SuiteResult
+from runner.text.escape import one_line
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 MAX_OUTPUT: Final = 20_000
+MAX_MESSAGE: Final = 300
+"""Characters of the attribute; the element holds all of it."""
 
 
 def render_junit(run: RunResult) -> str:
@@ -57,8 +60,10 @@ def _case(case: CaseResult, suite: SuiteResult) -> ET.Element:
     # a case that was not run is an error here: JUnit has no word for it, and it must not look fine
     tag = {Status.FAILED: "failure", Status.ERROR: "error", Status.NOT_RUN: "error", Status.SKIPPED: "skipped"}
     if case.status in tag:
-        message = _text(case.error or case.status.value.replace("_", " "))
-        ET.SubElement(element, tag[case.status], message=message).text = message
+        said = _text(case.error or case.status.value.replace("_", " "))
+        ET.SubElement(
+            element, tag[case.status], message=one_line(said, MAX_MESSAGE), type=case.status.value
+        ).text = said
     if case.details.response:
         ET.SubElement(element, "system-out").text = _text(case.details.response[:MAX_OUTPUT])
     return element

@@ -2,51 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from runner.model.comparison import CaseChange, CaseClass, Comparison, Outcome, Rule, Verdict
-from runner.model.result import CaseResult, RunResult, Status, SuiteResult, Summary
+from runner.model.comparison import BaselineFacts, CaseClass, Comparison, Outcome, Verdict
+from runner.model.result import RunResult, Status, SuiteResult, Summary
 from runner.reports.causes import Cause, group_causes
+from runner.reports.context import ReportContext
+from runner.reports.rows import CaseRow, rows_of
+from runner.reports.sentences import headline, lead, nothing_comparable, opening
 from runner.reports.staleness import StaleSuites, stale_suites
-from runner.reports.wording import headline, opening, tally_words
+from runner.reports.wording import spending
 
-
-@dataclass(frozen=True, slots=True)
-class ReportContext:
-    """What a report may say beside the run: names and addresses, each only where it is known."""
-
-    name: str | None = None
-    comment_key: str = "default"
-    server_url: str = "https://github.com"
-    repository: str | None = None
-    head_sha: str | None = None
-    base_branch: str | None = None
-    run_url: str | None = None
-    report_url: str | None = None
-    baseline_run_url: str | None = None
-    workflow_url: str | None = None
-    docs_url: str | None = None
-    no_baseline_reason: str | None = None
-    previous_red_sha: str | None = None
-    rerun_command: str | None = None
-    result_path: str | None = None
-    max_baseline_age_days: float = 14
-    max_baseline_commits: int = 50
-
-
-@dataclass(frozen=True, slots=True)
-class CaseRow:
-    """One case to look at. `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial."""
-
-    id: str
-    suite: str
-    then: str | None
-    here: str | None
-    what: str | None
-    url: str | None
-    stale: bool
-    drop: float
+__all__ = ["CaseRow", "ReportContext", "RuleRow", "SuiteRow", "View", "view_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +21,7 @@ class SuiteRow:
     """One suite in numbers. `change` is against the baseline's passes; None without one."""
 
     name: str
+    file: str
     passed: int
     failed: int
     other: int
@@ -67,6 +35,16 @@ class SuiteRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleRow:
+    """One rule: `result` is `ok`, `fail`, or `warning` for what is only pointed out."""
+
+    name: str
+    value: str
+    limit: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """Everything a report shows, in the words it is shown in."""
 
@@ -75,24 +53,32 @@ class View:
     verdict: Verdict
     symbol: str
     heading: str
+    lead: str | None
     opening: str
     comparison: Comparison | None
+    cases: tuple[CaseRow, ...]
+    """All cases of the run, in its order; the other rows are among them."""
     regressions: tuple[CaseRow, ...]
     new_passes: tuple[CaseRow, ...]
     still_failing: tuple[CaseRow, ...]
     failing: tuple[CaseRow, ...]
     """All failing cases that no comparison explains: without a baseline, added, or incomparable."""
     errors: tuple[CaseRow, ...]
+    unsettled: tuple[CaseRow, ...]
     flaky: tuple[CaseRow, ...]
     skipped: tuple[CaseRow, ...]
     incomparable: tuple[CaseRow, ...]
+    added: tuple[CaseRow, ...]
     removed: tuple[CaseRow, ...]
     causes: tuple[Cause, ...]
     suites: tuple[SuiteRow, ...]
     stale: tuple[StaleSuites, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-    rules: tuple[Rule, ...] = field(default=())
+    rules: tuple[RuleRow, ...]
+    spending: str
+    baseline_is_stale: bool
+    nothing_comparable: bool
 
     @property
     def summary(self) -> Summary:
@@ -100,19 +86,14 @@ class View:
         return self.run.summary
 
     @property
+    def undecided(self) -> bool:
+        """Whether the run says nothing about the change."""
+        return self.verdict.outcome is Outcome.ERROR
+
+    @property
     def stale_count(self) -> int:
         """How many suites are stale."""
         return sum(suite.stale for suite in self.suites)
-
-    @property
-    def baseline_is_stale(self) -> bool:
-        """Whether the baseline is older than the limits."""
-        if self.comparison is None:
-            return False
-        facts, context = self.comparison.baseline, self.context
-        return (facts.age_days or 0) > context.max_baseline_age_days or (
-            facts.commits_behind or 0
-        ) > context.max_baseline_commits
 
 
 def view_of(run: RunResult, context: ReportContext) -> View:
@@ -120,122 +101,102 @@ def view_of(run: RunResult, context: ReportContext) -> View:
     verdict = run.verdict or Verdict(outcome=Outcome.ERROR, exit_code=3)
     rows = _Rows(run, context)
     regressions = tuple(sorted(rows.of(CaseClass.REGRESSION), key=lambda row: -row.drop))
-    symbol, heading = headline(run, verdict, context.max_baseline_age_days, context.max_baseline_commits)
+    failing = rows.unexplained_failures()
+    baseline = run.comparison.baseline if run.comparison else None
+    is_stale = baseline is not None and _is_stale(baseline, context)
+    symbol, heading = headline(run, verdict, baseline_is_stale=is_stale)
     return View(
         context=context,
         run=run,
         verdict=verdict,
         symbol=symbol,
         heading=heading,
+        lead=lead(verdict.outcome),
         opening=opening(run, verdict),
         comparison=run.comparison,
+        cases=rows.here,
         regressions=regressions,
         new_passes=rows.of(CaseClass.NEW_PASS),
         still_failing=rows.of(CaseClass.STILL_FAILING),
-        failing=rows.unexplained_failures(),
+        failing=failing,
         errors=rows.with_status(Status.ERROR),
+        unsettled=rows.of(CaseClass.UNSETTLED),
         flaky=rows.flaky(),
         skipped=rows.with_status(Status.SKIPPED),
         incomparable=rows.of(CaseClass.INCOMPARABLE),
+        added=rows.of(CaseClass.ADDED),
         removed=rows.of(CaseClass.REMOVED),
-        causes=group_causes((row.id, row.what) for row in (regressions or rows.unexplained_failures())),
-        suites=tuple(_suite_row(suite, run.comparison) for suite in run.suites),
+        causes=group_causes((row.label, row.what) for row in (regressions or failing)),
+        suites=tuple(_suite_row(suite, baseline) for suite in run.suites),
         stale=stale_suites(run.suites),
         warnings=_warnings(run),
         notes=run.comparison.notes if run.comparison else (),
-        rules=verdict.rules,
+        rules=_rules(verdict, baseline, context, is_stale=is_stale),
+        spending=spending(run.summary, baseline),
+        baseline_is_stale=is_stale,
+        nothing_comparable=nothing_comparable(run),
     )
 
 
 class _Rows:
-    """Rows by what became of the case."""
+    """Rows by what became of the case. A failing case is in exactly one of the lists of failures."""
+
+    _EXPLAINED = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED})
 
     def __init__(self, run: RunResult, context: ReportContext) -> None:
-        self._run = run
-        self._context = context
-        self._changes = run.comparison.changes if run.comparison else ()
-        self._explained = {
-            (change.suite, change.case_id)
-            for change in self._changes
-            if change.change in {CaseClass.REGRESSION, CaseClass.STILL_FAILING}
-        }
+        self._all = rows_of(run, context)
+        self.here = tuple(row for row in self._all if row.status is not None)
 
     def of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
         """Rows of one class."""
-        return tuple(self._from_change(change) for change in self._changes if change.change is wanted)
+        return tuple(row for row in self._all if row.change is wanted)
 
     def with_status(self, status: Status) -> tuple[CaseRow, ...]:
         """Rows of one status."""
-        return tuple(self._from_case(suite, case) for suite, case in self._cases() if case.status is status)
+        return tuple(row for row in self.here if row.status is status)
 
     def flaky(self) -> tuple[CaseRow, ...]:
         """Rows with both passes and failures among their trials, where that is the most to say about them."""
-        return tuple(
-            self._from_case(suite, case)
-            for suite, case in self._cases()
-            if case.flaky and (suite.eval_file, case.id) not in self._explained
-        )
+        return tuple(row for row in self.here if row.flaky and row.change not in self._EXPLAINED)
 
     def unexplained_failures(self) -> tuple[CaseRow, ...]:
         """Failing cases that the comparison calls neither regression nor still failing."""
-        return tuple(
-            self._from_case(suite, case)
-            for suite, case in self._cases()
-            if case.status is Status.FAILED and (suite.eval_file, case.id) not in self._explained
-        )
-
-    def _cases(self) -> Iterable[tuple[SuiteResult, CaseResult]]:
-        return ((suite, case) for suite in self._run.suites for case in suite.cases)
-
-    def _from_change(self, change: CaseChange) -> CaseRow:
-        then, here = change.baseline, change.here
-        rate = [side.k / side.n if side else 0.0 for side in (then, here)]
-        return CaseRow(
-            id=change.case_id,
-            suite=change.suite,
-            then=tally_words(then),
-            here=tally_words(here),
-            what=change.reason,
-            url=self._url(change.location.file, change.location.line) if change.location else None,
-            stale=change.stale,
-            drop=rate[0] - rate[1],
-        )
-
-    def _from_case(self, suite: SuiteResult, case: CaseResult) -> CaseRow:
-        passed = sum(trial.status is Status.PASSED for trial in case.trials)
-        here = f"{passed}/{len(case.trials)}" if len(case.trials) > 1 else case.status.value.replace("_", " ")
-        return CaseRow(
-            id=case.id,
-            suite=suite.eval_file,
-            then=None,
-            here="fail" if here == "failed" else here,
-            what=case.error.splitlines()[0] if case.error else None,
-            url=self._url(case.location.file, case.location.line) if case.location else None,
-            stale=suite.stale,
-            drop=0.0,
-        )
-
-    def _url(self, file: str, line: int) -> str | None:
-        """The case's place at the commit that was evaluated; none where that is not known."""
-        context = self._context
-        if context.repository is None or context.head_sha is None or file.startswith("/"):
-            return None
-        from urllib.parse import quote
-
-        return f"{context.server_url}/{context.repository}/blob/{context.head_sha}/{quote(file)}#L{line}"
+        return tuple(row for row in self.with_status(Status.FAILED) if row.change not in self._EXPLAINED)
 
 
-def _suite_row(suite: SuiteResult, comparison: Comparison | None) -> SuiteRow:
+def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None) -> SuiteRow:
     summary = suite.summary
-    earlier = comparison.baseline.suite_passes.get(suite.eval_file) if comparison else None
     return SuiteRow(
         name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
+        file=suite.eval_file,
         passed=summary.passed,
         failed=summary.failed,
         other=summary.total_cases - summary.passed - summary.failed,
-        baseline_passed=earlier,
+        baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
         stale=suite.stale,
     )
+
+
+def _is_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
+    too_old = (baseline.age_days or 0) > context.max_baseline_age_days
+    return too_old or (baseline.commits_behind or 0) > context.max_baseline_commits
+
+
+def _rules(
+    verdict: Verdict, baseline: BaselineFacts | None, context: ReportContext, *, is_stale: bool
+) -> tuple[RuleRow, ...]:
+    """The policy's rules, and the age of the baseline where it is known, which only warns."""
+    rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
+    value, limit = [], []
+    if baseline is not None and baseline.age_days is not None:
+        value.append(f"{baseline.age_days:.0f} d")
+        limit.append(f"{context.max_baseline_age_days:g} d")
+    if baseline is not None and baseline.commits_behind is not None:
+        value.append(f"{baseline.commits_behind} commits")
+        limit.append(f"{context.max_baseline_commits} commits")
+    if value:
+        rows.append(RuleRow("Baseline age", " / ".join(value), " / ".join(limit), "warning" if is_stale else "ok"))
+    return tuple(rows)
 
 
 def _warnings(run: RunResult) -> tuple[str, ...]:

@@ -1,11 +1,10 @@
-"""The words for numbers and verdicts, the same in every report."""
+"""The words for numbers, the same in every report."""
 
 from __future__ import annotations
 
-from runner.model.comparison import CaseClass, Outcome, Tally, Verdict
-from runner.model.result import RunResult
+from runner.model.comparison import BaselineFacts, Tally
+from runner.model.result import Summary
 
-FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
 MINUS = "−"
 
 
@@ -31,6 +30,18 @@ def signed(number: int) -> str:
     return f"{MINUS if number < 0 else '+' if number > 0 else ''}{abs(number)}"
 
 
+def seconds(milliseconds: float) -> str:
+    """`120 ms`, `1.5 s`, `214 s`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 100_000 else f"{milliseconds / 1000:.0f} s"
+
+
+def money(dollars: float) -> str:
+    """`$0.84`, `$0.0042`: two digits that say something."""
+    return f"${dollars:.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
 def tally_words(tally: Tally | None) -> str | None:
     """`2/3` for several trials, else `pass` or `fail`."""
     if tally is None:
@@ -47,63 +58,25 @@ def age(days: float | None) -> str | None:
     return f"{count(round(days), 'day')} old" if days >= 1 else f"{count(max(round(days * 24), 0), 'hour')} old"
 
 
-def headline(run: RunResult, verdict: Verdict, max_age_days: float, max_commits: int) -> tuple[str, str]:
-    """The symbol and the few words behind the title."""
-    regressions = len(run.comparison.of(CaseClass.REGRESSION)) if run.comparison else 0
-    if verdict.outcome is Outcome.ERROR:
-        return BROKEN, "could not decide"
-    if verdict.outcome is Outcome.FAIL:
-        return FAIL, count(regressions, "regression") if regressions else _failed_words(run, verdict)
-    if run.comparison is None:
-        return PASS, _no_baseline_words(verdict)
-    if regressions:
-        return WARN, f"{count(regressions, 'regression')}, reported only"
-    facts = run.comparison.baseline
-    stale = (facts.age_days or 0) > max_age_days or (facts.commits_behind or 0) > max_commits
-    return PASS, "no regressions, baseline is stale" if stale else "no regressions"
+def spending(summary: Summary, baseline: BaselineFacts | None) -> str:
+    """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
+    same = baseline is not None and baseline.total_cases == summary.total_cases
+    then_cost = baseline.estimated_cost_usd if same and baseline else None
+    then_time = baseline.total_duration_ms if same and baseline else None
+    parts = []
+    if summary.estimated_cost_usd is not None:
+        parts.append(f"{money(summary.estimated_cost_usd)}{_change(then_cost, summary.estimated_cost_usd)}")
+    parts.append(f"{seconds(summary.total_duration_ms)} of answers{_change(then_time, summary.total_duration_ms)}")
+    if summary.wall_ms is not None:
+        parts.append(f"{seconds(summary.wall_ms)} by the clock")
+    if summary.input_tokens is not None or summary.output_tokens is not None:
+        parts.append(f"{summary.input_tokens or 0:,} tokens in, {summary.output_tokens or 0:,} out")
+    if summary.skipped_assertions:
+        parts.append(count(summary.skipped_assertions, "skipped assertion"))
+    return " · ".join(parts)
 
 
-def _failed_words(run: RunResult, verdict: Verdict) -> str:
-    summary = run.summary
-    match verdict.reasons[0].code if verdict.reasons else "":
-        case "could-not-measure":
-            return f"{count(summary.errored, 'case')} could not be measured"
-        case "min-pass-rate":
-            return f"pass rate {percent(summary.pass_rate)} is too low"
-        case "stale":
-            return count(sum(suite.stale for suite in run.suites), "stale suite")
-        case "flaky":
-            return count(summary.flaky, "flaky case")
-        case _:
-            return count(summary.failed, "failing case")
-
-
-def _no_baseline_words(verdict: Verdict) -> str:
-    by_threshold = any(rule.name == "Pass rate" for rule in verdict.rules)
-    return "passed on threshold, no baseline yet" if by_threshold else "passed, no baseline yet"
-
-
-def opening(run: RunResult, verdict: Verdict) -> str:
-    """Why, in one or two plain sentences."""
-    summary = run.summary
-    rate = _rate_words(run)
-    reasons = "; ".join(reason.message for reason in verdict.reasons)
-    if verdict.outcome is Outcome.FAIL:
-        return f"{reasons}. Pass rate {rate}."
-    if verdict.outcome is Outcome.ERROR:
-        done = summary.passed + summary.failed
-        why = reasons or "the run was not finished"
-        return f"{why[:1].upper()}{why[1:]}. {done} of {summary.total_cases} cases were judged."
-    judged = summary.passed + summary.failed
-    words = f"{summary.passed} of {count(judged, 'case')} pass{'es' if judged == 1 else ''} ({rate})."
-    known = {"passed", "no-baseline"}
-    said = [reason.message for reason in verdict.reasons if reason.code not in known]
-    return " ".join([words, *(f"{message[:1].upper()}{message[1:]}." for message in said)])
-
-
-def _rate_words(run: RunResult) -> str:
-    now = run.summary.pass_rate
-    before = run.comparison.baseline.pass_rate if run.comparison else None
-    if now is None or before is None:
-        return percent(now)
-    return f"{percent(now)}, baseline {percent(before)}, {points(before, now)}"
+def _change(then: float | None, now: float) -> str:
+    if not then:
+        return ""
+    return f" ({signed(round((now - then) / then * 100))} %)"

@@ -12,13 +12,18 @@ MAX_TEXT: Final = 120
 MAX_BLOCK: Final = 4_000
 
 _CONTROLS: Final = re.compile(
-    # ANSI sequences, C0 and C1, zero width, bidirectional overrides, line and paragraph separators, surrogates
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e"
-    r"\u2060-\u2069\ufeff\ud800-\udfff]"
+    # ANSI sequences, C0 and C1, zero width, bidirectional overrides, separators, surrogates, invisible tags
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f"
+    r"\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _CONTROLS_BUT_NEWLINE: Final = re.compile(_CONTROLS.pattern.replace(r"[\x00-\x1f", r"[\x00-\x08\x0b-\x1f"))
-_PUNCTUATION: Final = re.compile(r"^\d+[.)]|^[-+=]|[.](?=[^\s\d])|[:!](?=\S)|[#$&*<>@\[\\\]^_`{|}~]")
-"""What could begin Markdown, HTML, a mention, a link or a list; the rest is left readable."""
+_PUNCTUATION: Final = re.compile(
+    r"^\d+[.)](?=\s|$)|^[-+=]|[.](?=[^\s\d])|[:!](?=\S)|(?i:(?<![^\W_])gh)-(?=\d)|[#$&*<>@\[\\\]^_`{|}~]"
+)
+"""What could begin Markdown, HTML, a mention, a reference, a link or a list; the rest is left readable."""
+_NO_REFERENCE: Final = "&#8203;"
+"""A zero-width space. GitHub looks for mentions and references in the finished text, where an entity is its character
+again; only something between the sign and the name stops it (github/markup#1168)."""
 _COMMAND: Final = re.compile(r"^\s*::")
 
 
@@ -30,7 +35,7 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
 def one_line(text: str, limit: int = MAX_TEXT) -> str:
     """The text on one line, without control characters; a line break shows as `⏎`."""
     marked = re.sub(r"\s*(?:\r\n|\r|\n)\s*", " ⏎ ", text.strip())
-    return cut(_CONTROLS.sub(" ", marked), limit)
+    return cut(_CONTROLS.sub(" ", marked).strip(), limit)
 
 
 def code_span(text: str, limit: int = MAX_TEXT) -> str:
@@ -51,7 +56,13 @@ def code_cell(text: str, limit: int = MAX_TEXT) -> str:
 
 def plain(text: str, limit: int = MAX_TEXT) -> str:
     """Text in a line or cell: punctuation as entities, so that nothing is Markdown, HTML, a link or a mention."""
-    return _PUNCTUATION.sub(lambda match: f"{match[0][:-1]}&#{ord(match[0][-1])};", one_line(text, limit))
+    return _PUNCTUATION.sub(_entity, one_line(text, limit))
+
+
+def _entity(match: re.Match[str]) -> str:
+    sign = match[0][-1]
+    guard = _NO_REFERENCE if sign in "@#-" and match.end() < len(match.string) else ""
+    return f"{match[0][:-1]}&#{ord(sign)};{guard}"
 
 
 def block(text: str, limit: int = MAX_BLOCK) -> str:
@@ -67,7 +78,7 @@ def html_text(text: str, limit: int = MAX_TEXT) -> str:
     shown = one_line(text, limit)
     for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
         shown = shown.replace(raw, entity)
-    return shown
+    return re.sub(r"@(?=\w)|(?<!&)#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, shown)
 
 
 def console_line(text: str, limit: int = 2_000) -> str:

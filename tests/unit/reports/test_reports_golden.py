@@ -1,17 +1,22 @@
 """What people see in each state, to the letter: read tests/golden/ as a user would."""
 
+import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
+from runner.errors import ExitCode
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.judge import judge
 from runner.gate.policy import FailOn, Policy
 from runner.model.case import Tier
+from runner.model.comparison import CaseClass, Outcome, Verdict
 from runner.model.result import RunResult, StaleFact, StaleKind
 from runner.reports.console import ConsoleStyle
+from runner.reports.markdown import render_summary
 from runner.reports.render import render
-from runner.reports.view import ReportContext
+from runner.reports.view import ReportContext, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 ONLY_REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -91,6 +96,25 @@ def interrupted() -> RunResult:
     return judged(run, make_baseline_run({"a": "passed"}))
 
 
+def not_comparable() -> RunResult:
+    then = make_baseline_run(
+        make_suite_result([make_result("a", fingerprint="another question"), make_result("b", "error")])
+    )
+    return judged(make_run({"a": "passed", "b": "failed"}), then)
+
+
+def unsettled() -> RunResult:
+    """The gate of today decides every case; the reports show what a gate with more trials may leave open."""
+    run = judged(make_run({"a": "failed", "b": "passed"}), make_baseline_run({"a": "passed", "b": "passed"}))
+    changes = tuple(
+        change.model_copy(update={"change": CaseClass.UNSETTLED}) if change.case_id == "a" else change
+        for change in run.comparison.changes
+    )
+    verdict = Verdict(outcome=Outcome.PASS, exit_code=ExitCode.PASSED)
+    comparison = run.comparison.model_copy(update={"changes": changes})
+    return run.model_copy(update={"comparison": comparison, "verdict": verdict})
+
+
 def stale_evals() -> RunResult:
     facts = (StaleFact(kind=StaleKind.DESCRIPTION, recorded="3fa9c1d2e4b5", current="77aa01bc9e10"),)
     grown = (StaleFact(kind=StaleKind.REGISTRY_SIZE, recorded="4", current="9"),)
@@ -107,7 +131,12 @@ def stale_evals() -> RunResult:
     ]
     misspelt = 'gs-1: unknown assertion "responseContain" (did you mean "responseContains"?): it is not checked'
     suites.append(
-        make_suite_result({"r": "skipped"}, tier=Tier.RUBRIC, eval_file="evals/w.rubric.json", warnings=(misspelt,))
+        make_suite_result(
+            [make_result("r", "skipped", error="rubric dimensions need a judge, and none is configured")],
+            tier=Tier.RUBRIC,
+            eval_file="evals/w.rubric.json",
+            warnings=(misspelt,),
+        )
     )
     return judged(make_run(*suites), make_baseline_run(*suites))
 
@@ -131,6 +160,13 @@ STATES = {
         make_run({"a": "passed", "b": "error", "c": "passed"}), make_baseline_run({"a": "passed", "b": "passed"})
     ),
     "stale-evals": stale_evals(),
+    "errors-allowed": judged(
+        make_run({"a": "passed", "b": "error"}),
+        make_baseline_run({"a": "passed", "b": "passed"}),
+        Policy(frozenset({FailOn.REGRESSIONS}), max_errors=1),
+    ),
+    "not-comparable": not_comparable(),
+    "unsettled": unsettled(),
     "flaky": judged(
         make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")])),
         make_baseline_run({"a": "passed", "b": "passed"}),
@@ -146,6 +182,17 @@ def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
 
 
+def test_comment__green_after_red__says_what_is_fixed() -> None:
+    text = render("md", none(), replace(ON_GITHUB, previous_red_sha="1c2d3e4f5a6b"))
+    assert "Earlier regressions at `1c2d3e4` are fixed." in text
+    assert "are fixed" not in render("md", few(), replace(ON_GITHUB, previous_red_sha="1c2d3e4f5a6b"))
+
+
+def test_comment__could_not_decide__links_to_the_error() -> None:
+    text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
+    assert "See [`not-complete`](https://example.org/errors#not-complete)." in text
+
+
 def test_comment__on_a_laptop__has_no_links(golden) -> None:
     text = render("md", few(), ReportContext())
     golden("comment/few-local.md", text)
@@ -153,10 +200,27 @@ def test_comment__on_a_laptop__has_no_links(golden) -> None:
 
 
 @pytest.mark.contract("console.layout", "console.regressions", "console.staleness")
-@pytest.mark.parametrize("state", ["few", "none", "could-not-decide", "stale-evals", "flaky"])
+@pytest.mark.parametrize(
+    "state", ["few", "none", "none-stale-baseline", "no-baseline-failures", "could-not-decide", "stale-evals", "flaky"]
+)
 def test_console__state__looks_like_this(golden, state) -> None:
     context = ReportContext(result_path="evals/results/r/run.json", rerun_command="eval-gate run --case a")
     golden(f"console/{state}.txt", render("console", STATES[state], context))
+
+
+@pytest.mark.contract("console.totals")
+@pytest.mark.parametrize("state", STATES)
+def test_console__state__totals_begin_as_the_contract_says(state) -> None:
+    text = render("console", STATES[state], ReportContext())
+    totals = re.findall(r"^  \d+/\d+ passed \| \d+ failed \| \d+ skipped assertions \| \d+ms total", text, re.MULTILINE)
+    assert len(totals) == len(STATES[state].suites)
+
+
+def test_console__the_last_block__is_the_verdict() -> None:
+    """CI logs are read from the end."""
+    lines = render("console", few(), ReportContext(result_path="run.json", rerun_command="again")).splitlines()
+    assert [line.split()[0] for line in lines[-3:]] == ["GATE", "report:", "rerun:"]
+    assert lines[-3].endswith("exit 1")
 
 
 def test_console__ascii_only__holds_nothing_else(golden) -> None:
@@ -165,11 +229,9 @@ def test_console__ascii_only__holds_nothing_else(golden) -> None:
     assert text.isascii()
 
 
-def test_summary__few__looks_like_this(golden) -> None:
-    from runner.reports.markdown import render_summary
-    from runner.reports.view import view_of
-
-    golden("summary/few.md", render_summary(view_of(few(), ON_GITHUB)))
+@pytest.mark.parametrize("state", ["few", "could-not-decide", "stale-evals", "no-baseline"])
+def test_summary__state__looks_like_this(golden, state) -> None:
+    golden(f"summary/{state}.md", render_summary(view_of(STATES[state], ON_GITHUB)))
 
 
 def test_junit__few__looks_like_this(golden) -> None:

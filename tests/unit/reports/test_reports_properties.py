@@ -11,12 +11,13 @@ from jinja2 import Environment, PackageLoader, nodes
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.judge import judge
 from runner.gate.policy import Policy
+from runner.model.comparison import CaseChange, CaseClass
 from runner.reports.console import ConsoleStyle, pad, width
-from runner.reports.fit import LADDER
+from runner.reports.fit import LADDER, fit
 from runner.reports.markdown import render_comment, render_summary
 from runner.reports.render import FORMATS, render
 from runner.reports.view import ReportContext, view_of
-from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
 TEXT = st.text(alphabet="ab`|~*_[]()<>#@:\n\x1b\u202e&'\"-{}%\x00é界", max_size=40)
@@ -48,12 +49,56 @@ def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
         assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", line)
 
 
+COUNTS = re.compile(r"\d+ cases?: \d+ pass, \d+ fail")
+
+
 @settings(max_examples=60)
-@given(runs(), st.integers(min_value=200, max_value=3_000))
-def test_comment__any_limit__is_kept_and_begins_with_the_marker(run, limit) -> None:
-    text = render_comment(view_of(run, ReportContext(comment_key="k")), limit=limit)
+@given(runs(), st.integers(min_value=500, max_value=5_000))
+def test_markdown__any_limit__is_kept_with_marker_heading_and_counts(run, limit) -> None:
+    view = view_of(run, ReportContext(comment_key="k", name="n" * 200))
+    comment, summary = render_comment(view, limit=limit), render_summary(view, limit=limit)
+    assert len(comment) <= limit
+    assert len(summary.encode()) <= limit
+    assert comment.startswith("<!-- eval-gate:v1 key=k -->\n## ")
+    assert summary.startswith("# ")
+    assert COUNTS.search(comment)
+    assert limit < 2_000 or COUNTS.search(summary)
+
+
+@given(st.integers(min_value=0, max_value=400), st.integers(min_value=0, max_value=500))
+def test_fit__any_limit__is_kept_by_the_first_step_that_fits(size, limit) -> None:
+    def made(detail):
+        return "x" * (size * (detail.rows + 1))
+
+    text = fit(made, limit)
     assert len(text) <= limit
-    assert text.startswith("<!-- eval-gate:v1 key=k -->\n## ")
+    whole = [step for step in LADDER if len(made(step)) <= limit]
+    assert not whole or text == made(whole[0])
+
+
+def test_fit__one_character_too_long__is_shortened() -> None:
+    def made(detail):
+        return "x" * (detail.rows + 1)
+
+    assert len(fit(made, 21)) == 21
+    assert len(fit(made, 20)) == 11
+
+
+def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() -> None:
+    view = view_of(hostile_run(), ReportContext(comment_key="k"))
+    text = render_comment(view, limit=300)
+    assert text.splitlines()[0] == "<!-- eval-gate:v1 key=k -->"
+    assert "1 case: 0 pass, 1 fail" in text
+    assert "too long for this place" in text
+
+
+def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
+    cases = [make_result(f"c{number}", "failed", details={"response": "界" * 4_000}) for number in range(20)]
+    view = view_of(judge(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    assert "界" in render_summary(view)
+    short = render_summary(view, limit=100_000)
+    assert len(short.encode()) <= 100_000
+    assert "界" not in short
 
 
 def hostile_run():
@@ -65,7 +110,9 @@ def hostile_run():
 @pytest.mark.parametrize("make", [render_comment, render_summary])
 def test_markdown__hostile_text__is_code_or_entities(make) -> None:
     text = make(view_of(hostile_run(), ReportContext(name=HOSTILE)))
-    outside = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
+    # inside <summary> Markdown is not read, only HTML is
+    assert all(re.fullmatch(r"[^<>]*", inside) for inside in re.findall(r"<summary>(.*)</summary>", text))
+    outside = re.sub(r"<summary>.*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", text)
     assert "<script" not in outside
     assert "@team" not in outside
     assert "![i]" not in outside
@@ -118,36 +165,42 @@ def test_comment__refused_once__gets_shorter_step_by_step() -> None:
     assert "500 regressions" in render_comment(view, start=len(LADDER) - 1)
 
 
-SAFE_FILTERS = {"code", "code_cell", "text", "html", "block", "case_link", "names", "staleness", "percent", "signed"}
+SAFE_FILTERS = {
+    *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
+    "sentence",
+    *("percent", "signed", "seconds", "length", "min", "urlencode"),
+}
 OURS = {
     # our own words and numbers, and addresses that we made
-    *("marker", "provenance", "stale_note", "count", "case_table", "folding_table", "cause_table", "suite_table"),
-    *("stale_line", "title"),
+    *("marker", "provenance", "baseline_words", "stale_note", "title", "level"),
+    *("view.symbol", "view.heading", "view.lead", "view.spending", "view.stale_count"),
+    *("context.report_url", "context.errors_doc_url"),
+    *("cause.count", "first.count", "row.then", "row.here", "row.change_words", "group.tiers"),
+    *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed"),
+    *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
-OUR_FIELDS = {
-    *("symbol", "heading", "count", "passed", "failed", "other", "total_cases", "errored", "not_run", "skipped"),
-    *("then", "here", "baseline_passed", "report_url", "assertions_run", "what"),
+MACROS = {
+    *("title", "why", "case_table", "folding_table", "cause_table", "suite_table", "counts", "stale_line"),
+    *("warning_list", "section", "list", "count"),
 }
 
 
-def unsafe_outputs(template: str) -> list[str]:
+def unsafe_outputs(source: str) -> list[str]:
     """Expressions of a Markdown template that print something without saying how it is made safe."""
-    environment = Environment(loader=PackageLoader("runner.reports"))
-    source = environment.loader.get_source(environment, template)[0]
-    found = []
-    for output in environment.parse(source).find_all(nodes.Output):
-        for expression in output.nodes:
-            if not isinstance(expression, nodes.TemplateData) and not _safe(expression):
-                found.append(f"{template}:{expression.lineno}: {expression}")
-    return found
+    return [
+        f"line {expression.lineno}: {expression}"
+        for output in Environment().parse(source).find_all(nodes.Output)
+        for expression in output.nodes
+        if not isinstance(expression, nodes.TemplateData) and not _safe(expression)
+    ]
 
 
 def _safe(node) -> bool:
     match node:
         case nodes.Const():
             return True
-        case nodes.Filter(name="length" | "min" | "join" | "format" | "lower"):
-            return True
+        case nodes.Filter(name="trim" | "join"):
+            return _safe(node.node)
         case nodes.Filter():
             return node.name in SAFE_FILTERS
         case nodes.CondExpr():
@@ -155,19 +208,64 @@ def _safe(node) -> bool:
         case nodes.Or():
             return _safe(node.left) and _safe(node.right)
         case nodes.Sub():
-            return True
-        case nodes.Name():
-            return node.name in OURS
-        case nodes.Getattr():
-            return node.attr in OUR_FIELDS - {"what"}
+            return True  # only numbers can be subtracted
+        case nodes.Name() | nodes.Getattr():
+            return _path(node) in OURS
         case nodes.Call():
-            inner = node.node
-            return (isinstance(inner, nodes.Name) and inner.name in OURS) or (
-                isinstance(inner, nodes.Getattr) and inner.attr == "replace"
-            )
+            return isinstance(node.node, nodes.Name) and node.node.name in MACROS
     return False
+
+
+def _path(node) -> str:
+    return node.name if isinstance(node, nodes.Name) else f"{_path(node.node)}.{node.attr}"
 
 
 @pytest.mark.parametrize("template", ["comment.md.j2", "summary.md.j2", "parts.md.j2"])
 def test_templates__foreign_text__only_through_a_filter(template) -> None:
-    assert unsafe_outputs(template) == []
+    source = PackageLoader("runner.reports").get_source(Environment(), template)[0]
+    for name in set(re.findall(r"\| (\w+)", source)) & {"safe", "e", "escape"}:
+        pytest.fail(f"{template} uses {name}, which is no escaping of Markdown")
+    assert unsafe_outputs(source) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ row.what }}",
+        "{{ row.id or 'x' }}",
+        "{{ names | join }}",
+        "{{ (row.id) if x }}",
+        "{{ view.opening | lower }}",
+    ],
+)
+def test_templates__unfiltered_text__is_found(source) -> None:
+    assert len(unsafe_outputs(source)) == 1
+
+
+@pytest.mark.parametrize("change", list(CaseClass), ids=str)
+def test_summary__every_class_of_cases__is_named(change) -> None:
+    """No case disappears because of what the comparison calls it."""
+    gone = change is CaseClass.REMOVED
+    now = make_run({} if gone else {"the-case": "passed"})
+    judged = judge(now, Baseline(make_baseline_run({"the-case": "passed"}), "b"), Policy())
+    only = CaseChange(suite=FILE, case_id="the-case", change=change)
+    run = judged.model_copy(update={"comparison": judged.comparison.model_copy(update={"changes": (only,)})})
+    assert "the-case" in render_summary(view_of(run, ReportContext()))
+
+
+def test_view__same_id_in_two_suites__is_told_apart() -> None:
+    suites = [
+        make_suite_result({"same": "failed", "own": "failed"}),
+        make_suite_result({"same": "failed"}, eval_file="b"),
+    ]
+    view = view_of(judge(make_run(*suites), NOT_ASKED_FOR, Policy()), ReportContext())
+    assert [row.label for row in view.failing] == [f"same ({FILE})", "own", "same (b)"]
+
+
+def test_html__thousands_of_answers__only_those_of_failing_cases() -> None:
+    cases = [make_result(f"c{number}", details={"response": "passing words"}) for number in range(1_001)]
+    cases.append(make_result("bad", "failed", details={"response": "failing words"}))
+    page = render("html", judge(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    assert "failing words" in page
+    assert "passing words" not in page
+    assert "left out" in page

@@ -2,9 +2,10 @@
 
 import pytest
 
-from runner.model.comparison import Tally
+from runner.model.comparison import BaselineFacts, Tally
+from runner.model.result import Summary
 from runner.reports.causes import group_causes
-from runner.reports.wording import age, count, percent, points, signed, tally_words
+from runner.reports.wording import age, count, percent, points, signed, spending, tally_words
 
 
 @pytest.mark.parametrize(
@@ -37,4 +38,29 @@ def test_group_causes__measured_numbers__do_not_split_a_cause() -> None:
     causes = group_causes(failures)
     assert (causes[0].count, causes[0].examples) == (2, ("a", "d"))
     assert causes[0].what == "maxLatencyMs: expected at most N ms, took N ms"
-    assert {cause.what for cause in causes[1:]} == {"toolsCalled: x", "unknown"}
+    assert {cause.what for cause in causes[1:]} == {"toolsCalled: x", "no reason was given"}
+
+
+def test_group_causes__the_same_words__are_shown_as_they_are() -> None:
+    (cause,) = group_causes(
+        [("a", "timeout: no response within 60000 ms"), ("b", "timeout: no response within 60000 ms")]
+    )
+    assert cause.what == "timeout: no response within 60000 ms"
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        (
+            {"estimated_cost_usd": 0.84, "wall_ms": 1500.0},
+            {"estimated_cost_usd": 0.8},
+            "$0.84 (+5 %) · 0 ms of answers · 1.5 s by the clock",
+        ),
+        ({"estimated_cost_usd": 0.0042}, {"estimated_cost_usd": 0.8, "total_cases": 9}, "$0.0042 · 0 ms of answers"),
+        ({"input_tokens": 1200}, None, "0 ms of answers · 1,200 tokens in, 0 out"),
+        ({"total_duration_ms": 214_000.0}, {"total_duration_ms": 225_000.0}, "214 s of answers (−5 %)"),
+    ],
+)
+def test_spending__known_numbers__with_change_only_between_equals(now, then, said) -> None:
+    baseline = BaselineFacts(run_id="r", timestamp="t", source="s", **then) if then is not None else None
+    assert spending(Summary(**now), baseline) == said

@@ -1,0 +1,31 @@
+"""What a report may say beside the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContext:
+    """Names and addresses, each only where it is known: without them there are no links, never broken ones."""
+
+    name: str | None = None
+    comment_key: str = "default"
+    server_url: str = "https://github.com"
+    repository: str | None = None
+    """`owner/name`; with `head_sha` it makes a case's name a link to its line."""
+    head_sha: str | None = None
+    base_branch: str | None = None
+    run_url: str | None = None
+    report_url: str | None = None
+    baseline_run_url: str | None = None
+    workflow_url: str | None = None
+    errors_doc_url: str | None = None
+    """The page of errors; a code is added as its fragment."""
+    no_baseline_reason: str | None = None
+    previous_red_sha: str | None = None
+    """The commit of this pull request whose result was red, when this one is green."""
+    rerun_command: str | None = None
+    result_path: str | None = None
+    max_baseline_age_days: float = 14
+    max_baseline_commits: int = 50

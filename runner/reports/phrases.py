@@ -1,0 +1,115 @@
+"""Pieces of Markdown that say one thing: a linked case, a list of names, where a result comes from.
+
+Foreign text in them is escaped here; the templates place them as they are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Final
+
+from runner.model.result import StaleFact, StaleKind
+from runner.reports import sentences, wording
+from runner.reports.view import CaseRow, View
+from runner.text.escape import code_cell, code_span, plain
+
+MAX_SENTENCE: Final = 400
+MAX_REASONS: Final = 5
+"""Reasons that a list of cases names."""
+
+
+def case_link(row: CaseRow) -> str:
+    """The case's name as code for a cell, linked to its line where that is known."""
+    shown = code_cell(row.label)
+    stale = " stale" if row.stale else ""
+    return f"[{shown}]({row.url}){stale}" if row.url else f"{shown}{stale}"
+
+
+def names(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` and 3 more."""
+    shown = ", ".join(code_span(row.label) for row in rows[:limit])
+    rest = len(rows) - limit
+    if rest <= 0:
+        return shown
+    return f"{shown} and {rest} more" if shown else wording.count(rest, "case")
+
+
+def names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` (needs a judge); `c` (no question)."""
+    groups: dict[str, list[CaseRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.reason or row.what or "no reason was given"].append(row)
+    shown = [f"{names(members, limit)} ({plain(reason)})" for reason, members in list(groups.items())[:MAX_REASONS]]
+    left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
+    return "; ".join([*shown, *([f"{wording.count(left_out, 'case')} for other reasons"] if left_out else [])])
+
+
+def sentence(words: str) -> str:
+    """Half a sentence of a verdict or a note as a whole one."""
+    return plain(sentences.sentence(words), MAX_SENTENCE)
+
+
+def staleness(fact: StaleFact) -> str:
+    """One fact as half a sentence."""
+    recorded, current = (code_span(value or "unknown") for value in (fact.recorded, fact.current))
+    match fact.kind:
+        case StaleKind.DESCRIPTION:
+            return f"generated for description {recorded}, now {current}; results may not reflect the current contract"
+        case StaleKind.REGISTRY_SIZE:
+            grown = f"the registry grew from {plain(fact.recorded or '?')} to {plain(fact.current or '?')} tools"
+            return f"{grown}: `toolsAcceptable` sets may be too narrow"
+        case StaleKind.VERSION:
+            return f"generated for version {recorded}, now {current}: the schema may have changed"
+        case StaleKind.MISSING:
+            return "the tool is not in the registry"
+        case StaleKind.STATUS:
+            return f"the tool is {plain(fact.current or 'not in use')}"
+
+
+def stale_baseline(view: View) -> str:
+    """How old the baseline is, both limits, and the remedy."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    branch = code_span(context.base_branch) if context.base_branch else "the default branch"
+    parts = []
+    if facts.age_days is not None:
+        parts.append(f"**{wording.age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
+    if facts.commits_behind is not None:
+        behind = wording.count(facts.commits_behind, "commit")
+        parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
+    remedy = (
+        f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
+    )
+    why = f"Differences may come from {branch}, not from this change."
+    return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
+
+
+def provenance(view: View) -> str:
+    """What was evaluated and compared with, in one line; addresses only where they are known."""
+    context, parts = view.context, []
+    if view.undecided:
+        parts.append(f"Exit code {int(view.verdict.exit_code)}")
+    sha = context.head_sha or (view.run.git.sha if view.run.git else None)
+    into = f" merged into {code_span(context.base_branch)}" if context.base_branch and context.head_sha else ""
+    parts.append(f"Evaluated {code_span(sha[:7])}{into}" if sha else f"Run {code_span(view.run.run_id)}")
+    if view.comparison is not None:
+        parts.append(baseline(view))
+    for words, url in (("full report", context.report_url), ("this run", context.run_url)):
+        if url:
+            parts.append(f"[{words}]({url})")
+    parts.append(f"eval-gate {plain(view.run.tool.version)}")
+    return " · ".join(parts)
+
+
+def baseline(view: View) -> str:
+    """Which run this one is compared with, how old it is, and where it can be seen."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    details = [words for words in (wording.age(facts.age_days),) if words]
+    if facts.commits_behind is not None:
+        details.append(f"{wording.count(facts.commits_behind, 'commit')} behind")
+    branch = f" on {code_span(context.base_branch)}" if context.base_branch else ""
+    name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{branch}"
+    link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
+    return ", ".join([name, *details]) + link
