@@ -17,7 +17,10 @@ from httpx_aiohttp import AiohttpTransport
 
 async def main(url: str, requests: int, concurrency: int) -> None:
     """Send the requests with so many workers."""
-    session = lambda: aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=concurrency))  # noqa: E731
+
+    def session() -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=concurrency))
+
     numbers = iter(range(requests))
     async with httpx.AsyncClient(transport=AiohttpTransport(verify=False, client=session), timeout=None) as client:
 

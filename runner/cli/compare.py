@@ -30,12 +30,13 @@ def compare(
     """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither."""
     from pathlib import Path
 
-    from runner.cli.output import parse_reports, print_result, say_written, write_reports
+    from runner.cli.output import print_result, say_written
     from runner.gate.baseline import Baseline
     from runner.gate.judge import judge
     from runner.gate.policy import Policy, parse_fail_on
     from runner.gate.stored import read_run
-    from runner.reports.view import ReportContext
+    from runner.reports.context import ReportContext
+    from runner.reports.files import parse_reports, write_reports
 
     requests = parse_reports(report or ())
     policy = Policy(parse_fail_on(fail_on or ("failures",)), min_pass_rate, max_errors or 0)

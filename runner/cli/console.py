@@ -11,8 +11,6 @@ from typing import TextIO
 from runner import __version__
 from runner.errors import GateError, Problem
 
-MAX_SHOWN_PROBLEMS = 50
-
 
 class Verbosity(IntEnum):
     """How much is said beside the result."""
@@ -52,18 +50,18 @@ def say(text: str) -> None:
 
 def print_error(error: GateError) -> None:
     """The error's sentence, every place it holds for, and what to do."""
-    say(f"error[{error.code}]: {_line(error.message)}")
-    print_problems(error.problems, indent="  ")
-    if error.hint:
-        say(f"  hint: {_line(error.hint)}")
+    from runner.reports.problems import error_lines
+
+    for line in error_lines(error):
+        say(line)
 
 
-def print_problems(problems: Sequence[Problem], indent: str = "") -> None:
+def print_problems(problems: Sequence[Problem]) -> None:
     """Every problem on its own line, up to a bound."""
-    for problem in problems[:MAX_SHOWN_PROBLEMS]:
-        say(f"{indent}{_line(str(problem))}")
-    if len(problems) > MAX_SHOWN_PROBLEMS:
-        say(f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more")
+    from runner.reports.problems import problem_lines
+
+    for line in problem_lines(problems):
+        say(line)
 
 
 def print_crash(error: Exception) -> None:

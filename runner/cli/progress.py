@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Protocol
 
 from runner.cli.console import Verbosity, ascii_only, in_ci, say
@@ -11,13 +10,11 @@ from runner.engine.journal import TrialRecord
 from runner.engine.plan import RunPlan
 from runner.engine.run import Observer
 from runner.model.result import Status
+from runner.reports.progress import CalmProgress, Counts, opening_line
 from runner.text.escape import console_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-
-CALM_SECONDS = 30.0
-CALM_SHARE = 0.1
 
 
 class Progress(Observer, Protocol):
@@ -34,19 +31,7 @@ def progress_for(verbosity: Verbosity) -> Progress:
         return Silent()
     if sys.stderr.isatty() and not in_ci():
         return LiveProgress()
-    return CalmProgress()
-
-
-def opening_line(plan: RunPlan, total: int, done: int) -> str:
-    """What is about to happen, in one line."""
-    cases = len(plan.runnable())
-    trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
-    resumed = f" · resuming, {done} of {total} done" if done else ""
-    suites = len(plan.suites)
-    return (
-        f"running {cases} case{'s' if cases != 1 else ''}{trials} of {suites} suite{'s' if suites != 1 else ''} "
-        f"against {plan.target.identity.identity}, {plan.limits.concurrency} at a time{resumed}"
-    )
+    return CalmProgress(say)
 
 
 class Silent:
@@ -62,60 +47,11 @@ class Silent:
         """Nothing to put away."""
 
 
-class _Counts:
-    """Finished trials by status."""
-
-    def __init__(self, total: int, done: int) -> None:
-        self.total, self.done = total, done
-        self.failed = self.errored = 0
-
-    def add(self, record: TrialRecord) -> None:
-        self.done += 1
-        self.failed += record.status is Status.FAILED
-        self.errored += record.status is Status.ERROR
-
-    def __str__(self) -> str:
-        parts = [f"{self.done}/{self.total}"]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
-        if self.errored:
-            parts.append(f"{self.errored} error{'s' if self.errored != 1 else ''}")
-        return " · ".join(parts)
-
-
-class CalmProgress:
-    """A line at every tenth of the way or every 30 seconds: readable in a log afterwards."""
-
-    def __init__(self) -> None:
-        self._counts = _Counts(0, 0)
-        self._said_at = time.monotonic()
-        self._next = 0.0
-
-    def started(self, plan: RunPlan, total: int, done: int) -> None:
-        """Say what is about to happen."""
-        self._counts = _Counts(total, done)
-        self._next = done + total * CALM_SHARE
-        say(opening_line(plan, total, done))
-
-    def finished(self, record: TrialRecord) -> None:
-        """Say how far it is, now and then."""
-        counts = self._counts
-        counts.add(record)
-        now = time.monotonic()
-        if counts.done >= self._next or now - self._said_at >= CALM_SECONDS:
-            say(f"  {counts}")
-            self._said_at = now
-            self._next = counts.done + counts.total * CALM_SHARE
-
-    def close(self) -> None:
-        """Nothing to put away."""
-
-
 class LiveProgress:
     """A bar that moves, and every failure as it happens."""
 
     def __init__(self) -> None:
-        self._counts = _Counts(0, 0)
+        self._counts = Counts()
         self._bar: Bar | None = None
 
     def started(self, plan: RunPlan, total: int, done: int) -> None:
@@ -124,7 +60,7 @@ class LiveProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         say(opening_line(plan, total, done))
-        self._counts = _Counts(total, done)
+        self._counts = Counts(total, done)
         plain = ascii_only(sys.stderr)
         self._bar = Progress(
             TextColumn("running"),

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,12 +12,11 @@ from pydantic import JsonValue
 
 from runner.cli.console import Verbosity, say
 from runner.cli.git import git_facts
-from runner.cli.output import ReportRequest, parse_reports, print_result, rerun_command, say_written, write_reports
+from runner.cli.output import print_result, say_written
 from runner.cli.progress import progress_for
 from runner.config import RunConfig, Selection, find_config, load_config
-from runner.engine.plan import RunPlan
+from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
-from runner.engine.run import Run
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
@@ -28,12 +24,9 @@ from runner.gate.judge import judge
 from runner.gate.policy import Policy, parse_fail_on
 from runner.gate.stored import find_baseline
 from runner.model.result import RunResult
-from runner.reports.view import ReportContext
-
-_SIGNALS = {
-    signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
-    signal.SIGTERM: (ExitCode.TERMINATED, "ended from outside (SIGTERM)"),
-}
+from runner.reports.context import ReportContext
+from runner.reports.files import ReportRequest, parse_reports, write_reports
+from runner.reports.rerun import rerun_command
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,45 +98,11 @@ async def _run(asked: Asked, config: RunConfig, output_dir: Path) -> tuple[RunRe
         resume=asked.resume,
         git=git_facts(os.environ, asked.root),
     )
+    progress = progress_for(asked.verbosity)
     try:
-        return await _execute(plan, output_dir, asked.verbosity)
-    finally:
-        await plan.target.aclose()
-
-
-async def _execute(plan: RunPlan, output_dir: Path, verbosity: Verbosity) -> tuple[RunResult, ExitCode | None]:
-    progress = progress_for(verbosity)
-    run = Run(plan, output_dir, progress)
-    try:
-        with _stopped_by_signals(run) as caught:
-            result = await run.execute()
+        return await execute(plan, output_dir, progress)
     finally:
         progress.close()
-    return result, caught[0] if caught else None
-
-
-@contextmanager
-def _stopped_by_signals(run: Run) -> Iterator[list[ExitCode]]:
-    """The first SIGINT or SIGTERM ends the run in good order; a second one ends the process.
-
-    As the first process of a container Python has no default action for SIGTERM, so both are handled here.
-    """
-    caught: list[ExitCode] = []
-    loop = asyncio.get_running_loop()
-
-    def stop(number: signal.Signals) -> None:
-        code, reason = _SIGNALS[number]
-        caught.append(code)
-        run.stop(reason)
-        loop.remove_signal_handler(number)
-
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield caught
-    finally:
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
 
 
 def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:

@@ -99,7 +99,8 @@ def _classify(then: CaseResult | None, now: CaseResult) -> tuple[CaseClass, str 
     if now.status is Status.ERROR:
         return CaseClass.ERRORED, failure
     if not now.status.judged:
-        return CaseClass.NOT_RUN, f"skipped: {failure}" if now.status is Status.SKIPPED else "the run ended before"
+        skipped = f"skipped: {failure}" if failure else "skipped"
+        return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
     if then.fingerprint and now.fingerprint and then.fingerprint != now.fingerprint:
         return CaseClass.INCOMPARABLE, "the question or the expectation has changed"
     if not then.status.judged:

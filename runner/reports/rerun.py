@@ -1,0 +1,43 @@
+"""The command that runs only the cases to look at."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from runner.model.comparison import CaseClass
+from runner.model.result import RunResult, Status
+
+MAX_RERUN_CASES = 20
+
+
+def rerun_command(arguments: Sequence[str], result: RunResult) -> str | None:
+    """The same command for only the cases to look at; None when there are none."""
+    ids = _worth_a_look(result)
+    if not ids:
+        return None
+    kept = _without_option(arguments, "--case", "--resume")
+    return shlex.join(["eval-gate", *kept, "--case", ",".join(ids[:MAX_RERUN_CASES])])
+
+
+def _worth_a_look(result: RunResult) -> list[str]:
+    """Regressions if there are any, else everything that did not pass."""
+    if result.comparison is not None:
+        regressions = [change.case_id for change in result.comparison.of(CaseClass.REGRESSION)]
+        if regressions:
+            return regressions
+    bad = {Status.FAILED, Status.ERROR}
+    return [case.id for suite in result.suites for case in suite.cases if case.status in bad]
+
+
+def _without_option(arguments: Sequence[str], *names: str) -> list[str]:
+    kept: list[str] = []
+    skip_value = False
+    for argument in arguments:
+        if skip_value:
+            skip_value = False
+        elif argument in names:
+            skip_value = True
+        elif not argument.startswith(tuple(f"{name}=" for name in names)):
+            kept.append(argument)
+    return kept
