@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format types check lock schemas conformance bench clean
+.PHONY: help demo test lint format types check lock schemas action conformance bench clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -31,6 +31,9 @@ format: $(VENV)/dev  ## put the code in its one format
 
 schemas: $(VENV)/dev  ## write schemas/ anew from the models
 	@$(BIN)/python -m tests.support.write_schemas
+
+action: $(VENV)/dev  ## write action.yml and the tables of docs/action.md anew
+	@$(BIN)/python -m tests.support.write_action
 
 conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance

@@ -160,18 +160,25 @@ def find_config(start: Path) -> Path | None:
 
 
 def load_config(
-    flags: Mapping[str, JsonValue], environment: Mapping[str, str], file: Path | None, *, shown_as: str | None = None
+    flags: Mapping[str, JsonValue],
+    environment: Mapping[str, str],
+    file: Path | None,
+    *,
+    shown_as: str | None = None,
+    defaults: Mapping[str, JsonValue] | None = None,
+    name_of: Callable[[str], str] = flag_of,
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 
-    Raises GateError `invalid-configuration` with every problem of all layers at once.
+    `defaults` stand below the file, in place of a key's own default. `name_of` is what the person who gave a flag
+    calls it. Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
-    given: dict[str, _Given] = {}
+    given = {key: _Given(value, key) for key, value in (defaults or {}).items()}
     if file is not None:
         given.update(_from_file(file, shown_as or str(file), problems))
     given.update(_from_environment(environment, problems))
-    given.update({key: _Given(value, flag_of(key)) for key, value in flags.items()})
+    given.update({key: _Given(value, name_of(key)) for key, value in flags.items()})
     config = _validated(given, problems)
     if config is None or problems:
         raise GateError(
@@ -234,12 +241,12 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
         if variable not in known:
             problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
         elif text != "":  # an empty variable is how workflows say "not set"
-            found[known[variable]] = _Given(_from_text(known[variable], text), variable)
+            found[known[variable]] = _Given(from_text(known[variable], text), variable)
     return found
 
 
-def _from_text(key: str, text: str) -> JsonValue:
-    """A variable's text as the key's kind of value: JSON for numbers and flags, lists by comma or line."""
+def from_text(key: str, text: str) -> JsonValue:
+    """A text as the key's kind of value: JSON for numbers and flags, lists by comma or line."""
     kind = str(RunConfig.model_fields[keys()[key]].annotation)
     if "tuple" in kind and not text.lstrip().startswith("["):
         return text if key == "targets" else [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]

@@ -18,12 +18,18 @@ from runner.model.result import RunResult, SuiteResult
 
 # bytes at once: a large run's text would be in memory three times otherwise
 _RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
+_RUN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 RUN_NAME = "run.json"
 LATEST_NAME = "latest.json"
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
-    """The folder of a run, made if needed. Raises GateError `output-not-writable`."""
+    """The folder of a run, made if needed. Raises GateError `output-not-writable`.
+
+    A run id may come from somebody else's file: it is a name here and never a path.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise GateError("bad-run-id", f'"{run_id[:80]}" cannot be the name of a run', "only A-Z a-z 0-9 . _ - are")
     folder = output_dir / run_id
     try:
         folder.mkdir(parents=True, exist_ok=True)

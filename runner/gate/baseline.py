@@ -15,6 +15,8 @@ class Baseline:
     source: str
     age_days: float | None = None
     commits_behind: int | None = None
+    history: tuple[RunResult, ...] = ()
+    """Recent complete runs of the same branch, newest first, where they were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,8 @@ class NoBaseline:
 
     code: str
     reason: str
+    unavailable: bool = False
+    """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
 
 
 NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")

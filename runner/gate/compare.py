@@ -28,11 +28,14 @@ def compare(baseline: Baseline, current: RunResult, *, everything_selected: bool
     When only some cases were selected, the others are not `removed` and are left out.
     """
     pairs = _pairs(baseline.result, current)
+    records = _records(baseline.history)
     changes: list[CaseChange] = []
     for suite in current.suites:
         earlier = pairs.get(suite.eval_file)
         then = {case.id: case for case in earlier.cases} if earlier else {}
-        changes += [_change(suite, then.get(case.id), case) for case in suite.cases]
+        for case in suite.cases:
+            record = records.get((suite.eval_file, case.id, case.fingerprint))
+            changes.append(_change(suite, then.get(case.id), case, record))
     if everything_selected:
         changes += _removed(baseline.result, current, pairs)
     return Comparison(baseline=_facts(baseline), changes=tuple(changes), notes=tuple(_notes(baseline, current, pairs)))
@@ -78,7 +81,20 @@ def _kind(suite: SuiteResult) -> tuple[str, str | None, str]:
     return suite.tool_name, suite.tier, suite.format
 
 
-def _change(suite: SuiteResult, then: CaseResult | None, now: CaseResult) -> CaseChange:
+def _records(history: tuple[RunResult, ...]) -> Mapping[tuple[str, str, str | None], Tally]:
+    """Passes of judged runs by eval file, case and fingerprint, over all of the history."""
+    found: dict[tuple[str, str, str | None], Tally] = {}
+    for suite in (suite for run in history for suite in run.suites):
+        for case in suite.cases:
+            if case.status.judged:
+                key = suite.eval_file, case.id, case.fingerprint
+                before = found.get(key, Tally(k=0, n=0, score=0.0))
+                score = (before.score * before.n + case.score) / (before.n + 1)
+                found[key] = Tally(k=before.k + case.passed, n=before.n + 1, score=score)
+    return found
+
+
+def _change(suite: SuiteResult, then: CaseResult | None, now: CaseResult, record: Tally | None) -> CaseChange:
     change, reason = _classify(then, now)
     return CaseChange(
         suite=suite.eval_file,
@@ -86,6 +102,7 @@ def _change(suite: SuiteResult, then: CaseResult | None, now: CaseResult) -> Cas
         change=change,
         baseline=tally(then) if then else None,
         here=tally(now),
+        record=record,
         reason=reason,
         location=now.location,
         stale=suite.stale,

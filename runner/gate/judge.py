@@ -13,7 +13,7 @@ def judge(
 ) -> RunResult:
     """The run with comparison and verdict filled in."""
     if isinstance(baseline, NoBaseline):
-        return run.model_copy(update={"verdict": decide(run, None, policy)})
+        return run.model_copy(update={"verdict": decide(run, None, policy, baseline)})
     comparison = compare(baseline, run, everything_selected=everything_selected)
     return run.model_copy(
         update={

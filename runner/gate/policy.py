@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from runner.errors import ExitCode, GateError, did_you_mean
+from runner.gate.baseline import NoBaseline
 from runner.model.comparison import CaseClass, Comparison, Outcome, Reason, Rule, Verdict
 from runner.model.result import RunResult
 
@@ -65,17 +66,18 @@ class _Finding:
     reason: str
 
 
-def decide(run: RunResult, comparison: Comparison | None, policy: Policy) -> Verdict:
-    """The verdict.
+def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+    """The verdict. `absent` says why there is no comparison, where there is none.
 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
+    - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
     - more execution errors than allowed: `fail`, exit 1, worded apart
     - else `pass`
     """
     unmeasurable = _unmeasurable(run)
-    incomplete = _incomplete(run)
+    incomplete = (*_incomplete(run), *_unexplained(run, policy, absent))
     findings = _findings(run, comparison, policy)
     rules = tuple(finding.rule for finding in findings)
     broken = tuple(Reason(code=finding.code, message=finding.reason) for finding in findings if not finding.rule.ok)
@@ -116,6 +118,18 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
     why = f"{run.stopped}: " if run.stopped else ""
     message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
     return (Reason(code="not-complete", message=message),)
+
+
+def _unexplained(run: RunResult, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+    """Failures that only the baseline could explain, when it may exist and could not be had.
+
+    Where nothing fails there can be no regression, and the baseline is not missed.
+    """
+    if absent is None or not absent.unavailable or FailOn.REGRESSIONS not in policy.fail_on or not run.summary.failed:
+        return ()
+    failed = f"{run.summary.failed} failing case{'s' if run.summary.failed != 1 else ''}"
+    message = f"whether {failed} passed before cannot be told: {absent.reason}"
+    return (Reason(code=absent.code, message=message),)
 
 
 def _findings(run: RunResult, comparison: Comparison | None, policy: Policy) -> list[_Finding]:

@@ -48,7 +48,7 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
     if path.is_dir():
         return _from_folder(path)
     if path.is_file():
-        return _from_zip(path) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
+        return _from_zip(path, str(path)) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
     if reference == LATEST and (newest := runs_in(output_dir)):
         return newest[0]
     if _RUN_ID.fullmatch(reference) and (output_dir / reference / RUN_NAME).is_file():
@@ -60,6 +60,11 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
         f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
         f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
+
+
+def read_archive(file: Path, shown: str) -> RunResult:
+    """The one run in a zip archive that came from elsewhere; `shown` names it in an error."""
+    return _from_zip(file, shown)
 
 
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
@@ -84,25 +89,25 @@ def _from_folder(folder: Path) -> RunResult:
     )
 
 
-def _from_zip(file: Path) -> RunResult:
+def _from_zip(file: Path, shown: str) -> RunResult:
     """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
     try:
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             if len(entries) > MAX_ENTRIES:
-                raise _corrupt(str(file), f"more than {MAX_ENTRIES:,} entries")
+                raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
             for entry in entries:
                 name = PurePosixPath(entry.filename.replace("\\", "/"))
                 if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", entry.filename):
-                    raise _corrupt(str(file), f'the entry "{entry.filename[:100]}" leads out of the archive')
+                    raise _corrupt(shown, f'the entry "{entry.filename[:100]}" leads out of the archive')
             records = [entry for entry in entries if PurePosixPath(entry.filename).name == RUN_NAME]
             if len(records) != 1:
-                raise _corrupt(str(file), f"{len(records)} entries are called {RUN_NAME}, expected one")
+                raise _corrupt(shown, f"{len(records)} entries are called {RUN_NAME}, expected one")
             with archive.open(records[0]) as stream:
                 data = stream.read(MAX_RESULT_BYTES + 1)
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
-        raise _corrupt(str(file), f"the archive cannot be read: {error}") from error
-    return _parse(data, f"{file}!{records[0].filename}")
+        raise _corrupt(shown, f"the archive cannot be read: {error}") from error
+    return _parse(data, f"{shown}!{records[0].filename}")
 
 
 def _read(file: Path) -> bytes:

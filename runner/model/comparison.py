@@ -48,6 +48,8 @@ class CaseChange(Record):
     change: CaseClass
     baseline: Tally | None = None
     here: Tally | None = None
+    record: Tally | None = None
+    """The case over the recent runs of the baseline's branch, where its question was the same."""
     reason: str | None = None
     """What failed here, or why there is nothing to compare, in one line."""
     location: Location | None = None

@@ -16,6 +16,9 @@ class ReportContext:
     """`owner/name`; with `head_sha` it makes a case's name a link to its line."""
     head_sha: str | None = None
     base_branch: str | None = None
+    """What the change is merged into."""
+    baseline_branch: str | None = None
+    """Whose run the baseline is; the base branch where nothing else is said."""
     run_url: str | None = None
     report_url: str | None = None
     baseline_run_url: str | None = None
@@ -27,5 +30,9 @@ class ReportContext:
     """The commit of this pull request whose result was red, when this one is green."""
     rerun_command: str | None = None
     result_path: str | None = None
+    losses: tuple[str, ...] = ()
+    """What could not be published, in sentences."""
+    trail: tuple[str, ...] = ()
+    """What was decided and done around the run, in order, in sentences."""
     max_baseline_age_days: float = 14
     max_baseline_commits: int = 50

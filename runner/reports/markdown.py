@@ -6,7 +6,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from runner.errors import GateError
 from runner.reports import phrases, wording
+from runner.reports.context import ReportContext
 from runner.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
 from runner.reports.view import View
 from runner.text import escape
@@ -45,6 +47,12 @@ def render_summary(view: View, *, limit: int = SUMMARY_LIMIT) -> str:
         if len(text.encode()) <= limit:
             break
     return text
+
+
+def render_problem(error: GateError, context: ReportContext, heading: str) -> str:
+    """The comment, and summary, of a step that ended before there was a run."""
+    names = {"error": error, "context": context, "heading": heading, "marker": escape.comment_key(context.comment_key)}
+    return _tidy(_environment().get_template("problem.md.j2").render(names))
 
 
 def _render(name: str, view: View, limit: int, ladder: tuple[Detail, ...]) -> str:

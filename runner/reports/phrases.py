@@ -71,7 +71,8 @@ def stale_baseline(view: View) -> str:
     """How old the baseline is, both limits, and the remedy."""
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
-    branch = code_span(context.base_branch) if context.base_branch else "the default branch"
+    name = context.baseline_branch or context.base_branch
+    branch = code_span(name) if name else "the default branch"
     parts = []
     if facts.age_days is not None:
         parts.append(f"**{wording.age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
@@ -109,7 +110,8 @@ def baseline(view: View) -> str:
     details = [words for words in (wording.age(facts.age_days),) if words]
     if facts.commits_behind is not None:
         details.append(f"{wording.count(facts.commits_behind, 'commit')} behind")
-    branch = f" on {code_span(context.base_branch)}" if context.base_branch else ""
+    where = context.baseline_branch or context.base_branch
+    branch = f" on {code_span(where)}" if where else ""
     name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{branch}"
     link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
     return ", ".join([name, *details]) + link

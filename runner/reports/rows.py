@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from runner.gate.compare import tally
 from runner.model.case import Location
-from runner.model.comparison import CaseChange, CaseClass, Comparison
+from runner.model.comparison import CaseChange, CaseClass, Comparison, Tally
 from runner.model.result import CaseResult, RunResult, Status, SuiteResult
 from runner.reports.context import ReportContext
 from runner.reports.wording import tally_words
@@ -34,6 +34,7 @@ class CaseRow:
     """Why the comparison says what it says of a judged case."""
     url: str | None
     stale: bool
+    location: Location | None = None
     flaky: bool = False
     drop: float = 0.0
     answer: str | None = None
@@ -74,11 +75,12 @@ def _row(
         suite=suite.eval_file,
         status=case.status,
         change=change.change if change else None,
-        then=tally_words(then),
+        then=_then(then, change.record if change else None),
         here=tally_words(here) if case.status.judged else case.status.value.replace("_", " "),
         what=_first_line(case.error),
         reason=change.reason if change and case.status.judged else None,
         url=_url(case.location, context),
+        location=case.location,
         stale=suite.stale,
         flaky=case.flaky,
         drop=(then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0),
@@ -102,6 +104,12 @@ def _removed(change: CaseChange) -> CaseRow:
         url=None,
         stale=False,
     )
+
+
+def _then(baseline: Tally | None, record: Tally | None) -> str | None:
+    """`pass`, and where recent runs are known `pass, 8 of 10`: how often the case passes without this change."""
+    words = tally_words(baseline)
+    return f"{words}, {record.k} of {record.n}" if words and record and record.n > 1 else words
 
 
 def _first_line(text: str | None) -> str | None:

@@ -1,0 +1,1 @@
+"""The pull request story: plan, find the baseline, run, judge, publish, exit."""

@@ -1,0 +1,98 @@
+"""Gets the baseline that the plan names, and says what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runner.action.log import Log
+from runner.action.plan import BaselineChoice, BaselineKind
+from runner.action.step import Step
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.stored import find_baseline
+from runner.github.artifacts import Wanted
+from runner.github.baseline import ArtifactStore, Found, merge_base
+from runner.github.client import Client
+from runner.github.failure import GitHubError
+from runner.reports.wording import count
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A baseline or why there is none, and what is known about where it came from."""
+
+    baseline: Baseline | NoBaseline
+    run_url: str | None = None
+    sha: str | None = None
+    store: ArtifactStore | None = None
+
+    def with_history(self, log: Log) -> Baseline | NoBaseline:
+        """The same with the branch's recent runs, which tell a regression from a case that comes and goes."""
+        if self.store is None or not isinstance(self.baseline, Baseline):
+            return self.baseline
+        history = self.store.history()
+        log.did(f"read {count(len(history), 'recent run')} of the baseline branch")
+        return replace(self.baseline, history=history)
+
+
+def get_baseline(step: Step, output_dir: Path, log: Log) -> Origin:
+    """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
+
+    Raises GateError for a baseline that somebody named and that cannot be used.
+    """
+    choice = step.plan.baseline
+    match choice.kind:
+        case BaselineKind.NONE:
+            return Origin(NOT_ASKED_FOR)
+        case BaselineKind.STORED:
+            found = find_baseline(choice.reference, output_dir)
+            log.did(f"baseline: {choice.reference}")
+            return Origin(found)
+    try:
+        return _from_artifacts(step, choice, log)
+    except GitHubError as error:
+        log.commands.warning(f"The baseline could not be had: {error}")
+        log.trail.append(f"the baseline could not be had: {error}")
+        return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
+
+
+def _from_artifacts(step: Step, choice: BaselineChoice, log: Log) -> Origin:
+    environment, settings, now = step.environment, step.settings, datetime.now(UTC)
+    own_workflow = choice.workflow or environment.workflow_path
+    wanted = Wanted(
+        name=settings.artifact_name,
+        branch=choice.branch,
+        workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
+        near=choice.commit or _fork_point(step.client, choice, log),
+        own_run_id=environment.run_id,
+    )
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary)
+    found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
+    for note in store.notes:
+        log.did(note)
+    if isinstance(found, NoBaseline):
+        log.did(f"no baseline: {found.reason}")
+        return Origin(found)
+    log.did(_sentence(found, choice.branch))
+    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
+    return Origin(found.baseline, run_url, found.sha, store if choice.kind is BaselineKind.ARTIFACT else None)
+
+
+def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:
+    if choice.fork_point_of is None:
+        return None
+    try:
+        found = merge_base(client, choice.branch, choice.fork_point_of)
+    except GitHubError as error:
+        log.did(f"where this change left {choice.branch} is not known, the newest baseline is taken: {error}")
+        return None
+    if found is None:
+        log.did(f"GitHub knows no commit that {choice.branch} and this change share: the newest baseline is taken")
+    return found
+
+
+def _sentence(found: Found, branch: str) -> str:
+    where = f" on {branch}" if branch else ""
+    skipped = f" ({found.trail})" if found.trail else ""
+    return f"baseline: {found.baseline.source}, commit {found.sha[:7]}{where}{skipped}"

@@ -1,0 +1,56 @@
+"""What the reports say beside the run: names and addresses of this workflow, and where the baseline came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from runner.action.baseline import Origin
+from runner.action.inputs import Settings
+from runner.action.step import Step
+from runner.gate.baseline import NoBaseline
+from runner.model.result import RunResult
+from runner.reports.context import ReportContext
+from runner.reports.rerun import rerun_command
+
+
+def context_of(
+    step: Step, variables: Mapping[str, str], origin: Origin | None = None, judged: RunResult | None = None
+) -> ReportContext:
+    """The context; without a baseline's origin as long as none was sought."""
+    environment, plan = step.environment, step.plan
+    base = f"{environment.server_url}/{environment.repository}"
+    workflow = PurePosixPath(environment.workflow_path).name
+    baseline = origin.baseline if origin else None
+    return ReportContext(
+        name=step.name,
+        comment_key=step.key,
+        server_url=environment.server_url,
+        repository=environment.repository,
+        head_sha=plan.head_sha or None,
+        base_branch=plan.base_branch,
+        baseline_branch=plan.baseline.branch or None,
+        run_url=environment.run_url,
+        baseline_run_url=origin.run_url if origin else None,
+        workflow_url=f"{base}/actions/workflows/{workflow}" if workflow else None,
+        errors_doc_url=_errors_doc(variables, environment.server_url),
+        no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
+        rerun_command=rerun_command(_arguments(step.settings), judged) if judged else None,
+        max_baseline_age_days=step.settings.max_baseline_age_days,
+        max_baseline_commits=step.settings.max_baseline_commits,
+    )
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """How to run the same on one's own machine; the agent's address is another one there."""
+    arguments = ["run"]
+    arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
+    arguments += ["--config", settings.config] if settings.config else []
+    arguments += ["--agent-endpoint", "URL"] if "agentEndpoint" in settings.flags else []
+    return arguments
+
+
+def _errors_doc(variables: Mapping[str, str], server_url: str) -> str | None:
+    """The page of errors in the repository the action came from; None for an action of the workspace itself."""
+    repository, ref = variables.get("GITHUB_ACTION_REPOSITORY"), variables.get("GITHUB_ACTION_REF")
+    return f"{server_url}/{repository}/blob/{ref}/docs/errors.md" if repository and ref else None

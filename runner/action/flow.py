@@ -1,0 +1,143 @@
+"""The pull request story on one page: plan, find the baseline, run, compare, judge, publish, exit.
+
+It always publishes before it fails, and it exits by the verdict alone: what GitHub does to our publications is said,
+and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from runner.action.baseline import Origin, get_baseline
+from runner.action.context import context_of
+from runner.action.inputs import read_inputs
+from runner.action.log import Log
+from runner.action.opening import open_step
+from runner.action.plan import Mode
+from runner.action.publish import Finished, RunFiles, publish
+from runner.action.relay import find_pull_request, relayed_result
+from runner.action.running import get_result, read_config, selection_of
+from runner.action.step import Step
+from runner.action.trouble import publish_refusal, publish_trouble, put_out_nothing
+from runner.config import RunConfig
+from runner.engine.store import write_result
+from runner.errors import ExitCode, GateError
+from runner.gate.judge import judge
+from runner.gate.policy import Policy, parse_fail_on
+from runner.github.commands import Commands
+from runner.github.environment import WorkflowEnvironment, read_environment
+from runner.github.files import hand_back
+from runner.model.comparison import CaseClass
+from runner.model.result import RunResult
+from runner.reports.console import ConsoleStyle
+from runner.reports.context import ReportContext
+from runner.reports.files import ReportRequest, parse_reports, write_reports
+from runner.reports.render import render
+
+PAGE = "html"
+"""The report that is always written beside the record: the artifact carries it."""
+
+
+def run_action(variables: Mapping[str, str]) -> ExitCode:
+    """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow."""
+    environment = read_environment(variables)
+    os.chdir(environment.workspace)
+    commands = Commands()
+    # until the end: only what `commands` itself writes is a command, whatever evals and agents print
+    with commands.stopped():
+        return _run(environment, variables, commands)
+
+
+def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], commands: Commands) -> ExitCode:
+    try:
+        settings = read_inputs(variables)
+        for secret in (settings.token, environment.runtime_token):
+            commands.mask(secret or "")
+        config = read_config(settings, variables, environment.workspace)
+        step = open_step(environment, settings, config)
+    except GateError as error:
+        publish_refusal(environment, error, commands)
+        return error.exit_code
+    try:
+        return _act(step, config, variables, Log(commands, step.plan.read_only))
+    finally:
+        step.client.close()
+        hand_back([environment.workspace / config.output_dir], environment.workspace)
+
+
+def run_publish(variables: Mapping[str, str]) -> ExitCode:
+    """The same where only a relay makes sense. Raises GateError for any event but `workflow_run`."""
+    event = read_environment(variables).event_name
+    if event != "workflow_run":
+        raise GateError(
+            "wrong-event",
+            f"publish is for workflows started by workflow_run, not by {event}",
+            "docs/forks.md shows both workflows; for everything else there is `eval-gate action`",
+        )
+    return run_action(variables)
+
+
+def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
+    for reason in step.plan.reasons:
+        log.did(reason)
+    try:
+        if step.plan.mode is Mode.RELAY:
+            found = find_pull_request(step, log)
+            if found is None:
+                put_out_nothing(step)
+                return ExitCode.PASSED
+            step = found
+        elif step.plan.mode is Mode.NOTHING:
+            put_out_nothing(step)
+            return ExitCode.PASSED
+        finished, context = _gate(step, config, variables, log)
+    except GateError as error:
+        publish_trouble(step, error, context_of(step, variables), log)
+        return error.exit_code
+    publish(step, finished, context, log)
+    # a relay has done its work when it has published: the verdict is on the pull request's own commit
+    return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
+
+
+def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
+    """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
+    output_dir = Path(config.output_dir)
+    policy = Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors)
+    requests = parse_reports(config.reports)
+    origin = get_baseline(step, output_dir, log)
+    relaying = step.plan.mode is Mode.RELAY
+    result, interrupted = (relayed_result(step, log), None) if relaying else get_result(step, config, variables, log)
+    judged = _judged(step, result, origin, policy, log)
+    context = context_of(step, variables, origin, judged)
+    # a relay keeps nothing of what it was given
+    files = None if relaying else _kept(judged, output_dir, requests, context)
+    shown = replace(context, result_path=str(files.record)) if files else context
+    log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
+    verdict = judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE
+    return Finished(judged, interrupted or verdict, files, interrupted is not None), context
+
+
+def _judged(step: Step, result: RunResult, origin: Origin, policy: Policy, log: Log) -> RunResult:
+    """The verdict; the history of the branch is only fetched where something looks like a regression."""
+    everything = selection_of(step.settings).everything
+    judged = judge(result, origin.baseline, policy, everything_selected=everything)
+    if judged.comparison is None or not judged.comparison.of(CaseClass.REGRESSION):
+        return judged
+    return judge(result, origin.with_history(log), policy, everything_selected=everything)
+
+
+def _kept(judged: RunResult, output_dir: Path, requests: tuple[ReportRequest, ...], context: ReportContext) -> RunFiles:
+    """The record, the reports that were asked for, and the page."""
+    asked = next((request for request in requests if request.format == PAGE), None)
+    wanted = requests if asked else (*requests, ReportRequest(PAGE, None))
+    try:
+        record = write_result(output_dir, judged)
+        files = write_reports(wanted, judged, context, record.parent)
+    except GateError as error:
+        # something has been run by now: whatever cannot be written is not a mistake of usage any more
+        error.exit_code = ExitCode.INCOMPLETE
+        raise
+    return RunFiles(record, files[wanted.index(asked) if asked else -1])

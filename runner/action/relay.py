@@ -1,0 +1,107 @@
+"""The second stage for pull requests whose own run has no token to publish (docs/forks.md).
+
+It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
+is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from runner.action.log import Log
+from runner.action.step import Step
+from runner.engine.totals import summarise
+from runner.errors import ExitCode, GateError
+from runner.github.artifacts import artifacts_of_run
+from runner.github.baseline import fetch_result
+from runner.github.commits import RunFacts, pull_request_of, workflow_run
+from runner.github.download import BadArchiveError
+from runner.github.failure import GitHubError, Kind
+from runner.model.result import GitFacts, RunResult, Status, SuiteResult
+
+
+def find_pull_request(step: Step, log: Log) -> Step | None:
+    """The step with the open pull request whose head the run evaluated; None when there is none any more.
+
+    Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
+    """
+    try:
+        run = _confirmed(step)
+        owner = run.head_repository.full_name.partition("/")[0] if run.head_repository else ""
+        pull = pull_request_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else None
+    except GitHubError as error:
+        raise _unavailable(error) from error
+    if pull is None:
+        log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
+        return None
+    log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
+    return replace(step, plan=replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref))
+
+
+def relayed_result(step: Step, log: Log) -> RunResult:
+    """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
+    name, run_id = step.settings.artifact_name, _run_id(step)
+    try:
+        usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
+        if not usable:
+            raise GateError(
+                "no-result",
+                f"run {run_id} left no artifact {name}",
+                "its log says why it ended before there was a result",
+                exit_code=ExitCode.INCOMPLETE,
+            )
+        result = fetch_result(step.client, usable[0], step.environment.temporary)
+    except GitHubError as error:
+        raise _unavailable(error) from error
+    except BadArchiveError as error:
+        raise GateError(
+            "no-result", f"the artifact {name} of run {run_id} cannot be used: {error}", exit_code=ExitCode.INCOMPLETE
+        ) from error
+    log.did(f"read artifact {usable[0].id} of run {run_id}")
+    return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
+
+
+def unjudged(result: RunResult, git: GitFacts) -> RunResult:
+    """The cases as they are claimed, and everything that follows from them made anew."""
+    suites = tuple(_counted(suite) for suite in result.suites)
+    cases = [case for suite in suites for case in suite.cases]
+    return result.model_copy(
+        update={
+            "suites": suites,
+            "summary": summarise(cases, result.summary.wall_ms),
+            "complete": result.complete and all(case.status is not Status.NOT_RUN for case in cases),
+            "git": git,
+            "baseline_run_id": None,
+            "comparison": None,
+            "verdict": None,
+        }
+    )
+
+
+def _counted(suite: SuiteResult) -> SuiteResult:
+    cases = tuple(case.model_copy(update={"passed": case.status is Status.PASSED}) for case in suite.cases)
+    fresh = {"cases": cases, "summary": summarise(cases), "baseline_run_id": None, "regressions": (), "new_passes": ()}
+    return suite.model_copy(update=fresh)
+
+
+def _confirmed(step: Step) -> RunFacts:
+    """The run as GitHub has it: of a pull request, and of the commit that the event names."""
+    run = workflow_run(step.client, _run_id(step))
+    if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
+        raise GateError(
+            "baseline-untrusted",
+            f"run {run.id} is a run of {run.event} for {run.head_sha[:7]}, not what the event says",
+            "start this workflow by workflow_run only",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+    return run
+
+
+def _run_id(step: Step) -> int:
+    assert step.plan.relayed_run is not None
+    return step.plan.relayed_run
+
+
+def _unavailable(error: GitHubError) -> GateError:
+    hint = "re-run the failed job" if error.kind is not Kind.FORBIDDEN else None
+    return GateError("github-unavailable", str(error), hint, exit_code=ExitCode.INCOMPLETE)

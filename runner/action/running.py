@@ -1,0 +1,70 @@
+"""Runs the evals of this step, or reads the result that an earlier step made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from runner.action.inputs import INPUTS, PREFIX, Settings
+from runner.action.log import Log
+from runner.action.step import Step
+from runner.config import RunConfig, Selection, find_config, flag_of, from_text, load_config
+from runner.engine.interruptible import execute
+from runner.engine.prepare import prepare
+from runner.errors import ExitCode, GateError
+from runner.gate.stored import read_run
+from runner.model.result import GitFacts, RunResult
+from runner.reports.progress import CalmProgress
+
+DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"]}
+"""What the action takes where nobody says otherwise, and the command line does not."""
+_INPUT_NAMES = {one.key: one.name for one in INPUTS if one.key}
+_PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
+"""Variables that are the step's own: eval files and their commands have no business with them."""
+
+
+def read_config(settings: Settings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
+    """The configuration: inputs, then variables, then the file. Raises GateError with every problem."""
+    file = workspace / settings.config if settings.config else find_config(workspace)
+    flags = {key: from_text(key, text) for key, text in settings.flags.items()}
+    return load_config(
+        flags, variables, file, defaults=DEFAULTS, name_of=lambda key: _INPUT_NAMES.get(key) or flag_of(key)
+    )
+
+
+def get_result(
+    step: Step, config: RunConfig, variables: Mapping[str, str], log: Log
+) -> tuple[RunResult, ExitCode | None]:
+    """The run, not judged yet, and the exit code of the signal that ended it early, if one did."""
+    settings = step.settings
+    if settings.results:
+        result = read_run(settings.results, Path(config.output_dir))
+        if not result.suites:
+            raise GateError("no-results", f"results: {settings.results} holds no case", "name a finished run")
+        log.did(f"read the result of run {result.run_id} from {settings.results}")
+        return result, None
+    with log.commands.group("Evals"):
+        return asyncio.run(_run(step, config, variables, log))
+
+
+def selection_of(settings: Settings) -> Selection:
+    """Which cases the inputs choose."""
+    return Selection(settings.cases, settings.tags, settings.tiers)
+
+
+async def _run(
+    step: Step, config: RunConfig, variables: Mapping[str, str], log: Log
+) -> tuple[RunResult, ExitCode | None]:
+    environment = step.environment
+    plan = await prepare(
+        config,
+        selection_of(step.settings),
+        root=environment.workspace,
+        environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
+        git=GitFacts(sha=step.plan.head_sha or None, ref=environment.ref or None, repository=environment.repository),
+    )
+    return await execute(plan, Path(config.output_dir), CalmProgress(log.commands.say))

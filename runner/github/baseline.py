@@ -1,0 +1,145 @@
+"""The baseline store that lies in GitHub: artifacts of the default branch's runs."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from runner.errors import GateError
+from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.stored import read_archive
+from runner.github.artifacts import Artifact, Trail, Wanted, artifacts_of_run, candidates, newest, trusted
+from runner.github.client import Client
+from runner.github.commits import RunFacts, distance, workflow_run
+from runner.github.download import BadArchiveError, fetch_artifact
+from runner.github.failure import GitHubError, Kind
+from runner.model.result import GitFacts, RunResult
+
+MAX_TRIED: Final = 10
+MAX_HISTORY: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A baseline from an artifact, and where it came from."""
+
+    baseline: Baseline
+    artifact_id: int
+    run_id: int
+    sha: str
+    trail: str
+    """What was seen and not taken; empty when nothing was."""
+
+
+def fetch_result(client: Client, artifact: Artifact, temporary: Path | None) -> RunResult:
+    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
+    with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+        file = Path(folder) / "artifact.zip"
+        fetch_artifact(client, artifact.id, artifact.digest, file)
+        return read_archive(file, f"artifact {artifact.id}")
+
+
+class ArtifactStore:
+    """Finds baselines among artifacts. GitHubError comes out where GitHub does not answer: that is no absence."""
+
+    def __init__(self, client: Client, wanted: Wanted, *, temporary: Path | None = None) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._temporary = temporary
+        self.notes: list[str] = []
+        """What could not be learnt and does not matter for the verdict."""
+        self._fetched: dict[int, RunResult] = {}
+
+    def nearest(self, now: datetime) -> Found | NoBaseline:
+        """The nearest trusted and complete run, or what was seen instead."""
+        trail = Trail()
+        for artifact in islice(candidates(self._client, self._wanted, trail), MAX_TRIED):
+            run = trusted(self._client, artifact, self._wanted, trail)
+            result = self._complete_run(artifact, trail) if run else None
+            if run and result:
+                return self._found(artifact, run, result, now, str(trail))
+        wanted = self._wanted
+        reason = f"no usable artifact {wanted.name} of {wanted.branch}"
+        seen = f"; {trail}" if trail.rejected else ""
+        return NoBaseline("no-artifact", f"{reason}{seen}. The next run on {wanted.branch} stores one")
+
+    def of_run(self, run_id: int, now: datetime) -> Found:
+        """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
+        run = workflow_run(self._client, run_id)
+        trail = Trail()
+        if run.of_this_repository:
+            for artifact in artifacts_of_run(self._client, run_id, self._wanted.name):
+                result = None if artifact.expired else self._complete_run(artifact, trail)
+                if result:
+                    return self._found(artifact, run, result, now, "")
+        why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
+        raise GateError(
+            "baseline-not-found",
+            f"run {run_id} has no artifact {self._wanted.name} that can be compared with: {why}",
+            "name another run, or use baseline: auto",
+        )
+
+    def history(self) -> tuple[RunResult, ...]:
+        """Recent complete runs of the branch, newest first, at most ten; fewer where GitHub does not answer."""
+        found: list[RunResult] = []
+        silent = Trail()
+        try:
+            for artifact in islice(newest(self._client, self._wanted), MAX_HISTORY):
+                if trusted(self._client, artifact, self._wanted, silent):
+                    result = self._complete_run(artifact, silent)
+                    found += [result] if result else []
+        except GitHubError as error:
+            self.notes.append(f"the history of {self._wanted.branch} is not complete: {error}")
+        return tuple(found)
+
+    def _complete_run(self, artifact: Artifact, trail: Trail) -> RunResult | None:
+        if artifact.id in self._fetched:
+            return self._fetched[artifact.id]
+        try:
+            result = fetch_result(self._client, artifact, self._temporary)
+        except BadArchiveError as error:
+            trail.reject(artifact, f"not usable ({error})")
+        except GateError as error:
+            newer = error.code == "baseline-schema"
+            trail.reject(artifact, "written by a newer version" if newer else "corrupt")
+        except GitHubError as error:
+            if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
+                raise
+            trail.reject(artifact, "expired")
+        else:
+            if result.complete:
+                self._fetched[artifact.id] = result
+                return result
+            trail.reject(artifact, "of an incomplete run")
+        return None
+
+    def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:
+        made = artifact.created_at
+        # what the artifact says of its commit is a claim; GitHub knows
+        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
+        baseline = Baseline(
+            result=result.model_copy(update={"git": git}),
+            source=f"artifact {artifact.id} of run {run.id}",
+            age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
+            commits_behind=self._behind(run.head_sha),
+        )
+        return Found(baseline, artifact.id, run.id, run.head_sha, trail)
+
+    def _behind(self, sha: str) -> int | None:
+        """How many commits the branch has that the baseline has not; None when that cannot be told."""
+        try:
+            between = distance(self._client, sha, self._wanted.branch)
+        except GitHubError as error:  # only for show: the baseline itself is there
+            self.notes.append(f"how far the baseline is behind is not known: {error}")
+            return None
+        return between.ahead_by if between else None
+
+
+def merge_base(client: Client, branch: str, head: str) -> str | None:
+    """Where `head` left the branch; None when GitHub does not know one of them."""
+    between = distance(client, branch, head)
+    return between.merge_base_commit.sha if between else None

@@ -1,0 +1,124 @@
+"""A check run on a commit, with annotations on the lines of cases (docs.github.com, "Check runs")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from urllib.parse import quote
+
+from runner.github.client import Client, Facts
+
+PERMISSION: Final = "checks: write"
+MAX_ANNOTATIONS_AT_ONCE: Final = 50
+MAX_TEXT: Final = 65_535
+MAX_TITLE: Final = 80
+MAX_ANNOTATION_TITLE: Final = 255
+MAX_MESSAGE: Final = 16_000
+
+
+class Conclusion(StrEnum):
+    """How a check ends. Never `neutral` and never `skipped`: both satisfy a required check."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+
+
+class Level(StrEnum):
+    """How loud an annotation is."""
+
+    NOTICE = "notice"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A remark on one line of a file of the repository."""
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is to be shown. Texts are Markdown; `text` may be empty."""
+
+    name: str
+    head_sha: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    text: str
+    details_url: str
+    external_id: str
+    """What tells our check from others of the same name on the same commit."""
+    annotations: tuple[Annotation, ...] = ()
+
+
+class Written(Facts):
+    """A check run as GitHub has it."""
+
+    id: int
+    html_url: str | None = None
+    external_id: str | None = None
+
+
+def write_check(client: Client, check: Check) -> Written:
+    """Make the check run; annotations go in portions of fifty, each appended to the ones before. Raises GitHubError."""
+    first, *others = _portions(check.annotations)
+    doing = f"writing the check {check.name}"[:120]
+    body = {
+        "name": check.name,
+        "head_sha": check.head_sha,
+        "status": "completed",
+        "conclusion": check.conclusion.value,
+        "details_url": check.details_url,
+        "external_id": check.external_id,
+        "output": _output(check, first),
+    }
+    written = client.post(
+        doing, "/check-runs", body, Written, permission=PERMISSION, made=lambda: _find(client, check, doing)
+    )
+    for portion in others:
+        part = {"output": _output(check, portion)}
+        client.patch(doing, f"/check-runs/{written.id}", part, Written, permission=PERMISSION)
+    return written
+
+
+def _output(check: Check, annotations: Sequence[Annotation]) -> dict[str, object]:
+    return {
+        "title": check.title[:MAX_TITLE],
+        "summary": check.summary[:MAX_TEXT],
+        **({"text": check.text[:MAX_TEXT]} if check.text else {}),
+        "annotations": [
+            {
+                "path": one.path,
+                "start_line": one.line,
+                "end_line": one.line,
+                "annotation_level": one.level.value,
+                "title": one.title[:MAX_ANNOTATION_TITLE],
+                "message": one.message[:MAX_MESSAGE],
+            }
+            for one in annotations
+        ],
+    }
+
+
+def _portions(annotations: tuple[Annotation, ...]) -> list[tuple[Annotation, ...]]:
+    """At least one portion, so that a check without annotations is written too."""
+    size = MAX_ANNOTATIONS_AT_ONCE
+    return [annotations[start : start + size] for start in range(0, len(annotations) or 1, size)]
+
+
+def _find(client: Client, check: Check, doing: str) -> Written | None:
+    """The check run that a lost answer may have made."""
+    path = f"/commits/{quote(check.head_sha)}/check-runs"
+    query = {"check_name": check.name, "filter": "all"}
+    found = client.page(doing, path, Written, permission=PERMISSION, query=query, key="check_runs")
+    return next((one for one in found if one.external_id == check.external_id), None)

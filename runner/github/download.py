@@ -1,0 +1,78 @@
+"""Fetching an artifact: a redirect that holds for a minute, then a blob that must not see our token."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from runner.github.client import Client, user_agent
+from runner.github.failure import Answer, GitHubError, Kind, refusal
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ARCHIVE_BYTES: Final = 256_000_000
+TIMEOUT_S: Final = 60.0
+_PERMISSION: Final = "actions: read"
+_CHUNK: Final = 1 << 20
+
+
+class BadArchiveError(Exception):
+    """What was fetched is not what GitHub said it would be, or too large; the message is half a sentence."""
+
+
+def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Path) -> None:
+    """Write the artifact's archive to `to`. Raises GitHubError, and BadArchiveError for what must not be used.
+
+    A broken download begins with a new redirect: the address of the blob is good for a minute only.
+    """
+    import httpx
+
+    doing = f"downloading artifact {artifact_id}"
+
+    def once() -> str:
+        try:
+            with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False) as http:
+                return _save(http, _address(http, client, artifact_id, doing), to, doing)
+        except httpx.HTTPError as error:
+            raise GitHubError(Kind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
+
+    found = client.repeated(once)
+    if digest and digest != f"sha256:{found}":
+        raise BadArchiveError("its content is not what GitHub's digest says")
+    with to.open("rb") as stream:
+        if stream.read(2) != b"PK":
+            raise BadArchiveError("it is not a zip archive")
+
+
+def _address(http: httpx.Client, client: Client, artifact_id: int, doing: str) -> str:
+    url = f"{client.api_url}/repos/{client.repository}/actions/artifacts/{artifact_id}/zip"
+    answer = http.get(url, headers=client.headers)
+    if answer.status_code != 302 or not answer.headers.get("location"):
+        raise refusal(_answer(answer), doing, _PERMISSION)
+    return str(answer.headers["location"])
+
+
+def _save(http: httpx.Client, address: str, to: Path, doing: str) -> str:
+    """The archive's sha256 in hexadecimal. The request carries no token: the blob store refuses one."""
+    digest, size = hashlib.sha256(), 0
+    with http.stream("GET", address, headers={"User-Agent": user_agent()}) as answer, to.open("wb") as file:
+        if answer.status_code != 200:
+            # an address that has expired or broke; the next try asks for a new one
+            raise GitHubError(Kind.SERVER, doing, f"the blob store answers {answer.status_code}")
+        for chunk in answer.iter_bytes(_CHUNK):
+            size += len(chunk)
+            if size > MAX_ARCHIVE_BYTES:
+                raise BadArchiveError(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+            digest.update(chunk)
+            file.write(chunk)
+    return digest.hexdigest()
+
+
+def _answer(answer: httpx.Response) -> Answer:
+    try:
+        message = str(answer.json().get("message", ""))
+    except (ValueError, AttributeError):
+        message = answer.reason_phrase
+    return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)

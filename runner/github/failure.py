@@ -1,0 +1,137 @@
+"""What GitHub's refusals and silences mean, and what may be done about each (docs/action.md lists them for users)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+MAX_WAIT_S: Final = 60.0
+"""The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
+_SECONDARY_WAIT_S: Final = 60.0
+"""GitHub's advice for a secondary limit that names no time."""
+_SPEAKING: Final = frozenset({400, 403})
+"""Statuses that only the words explain: REST's 403, and PyGithub's 400 for the errors of GraphQL."""
+
+
+class Kind(StrEnum):
+    """Why a call did not do its work."""
+
+    UNAUTHORIZED = "unauthorized"
+    FORBIDDEN = "forbidden"
+    """The token may not do this."""
+    RATE_LIMITED = "rate-limited"
+    NOT_FOUND = "not-found"
+    CONFLICT = "conflict"
+    GONE = "gone"
+    """Was there once, such as an expired artifact."""
+    REFUSED = "refused"
+    """GitHub read the request and does not accept its content."""
+    SERVER = "server"
+    """Broken on their side, or an answer nobody can read."""
+    UNREACHABLE = "unreachable"
+    """No answer: whether the request was carried out is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The parts of an HTTP answer that say why it is a refusal. Header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    message: str
+
+
+class GitHubError(Exception):
+    """A call that did not do its work. The message is a sentence for a log or a summary, without secrets."""
+
+    def __init__(
+        self, kind: Kind, doing: str, detail: str, *, permission: str | None = None, wait_s: float | None = None
+    ) -> None:
+        self.kind = kind
+        self.doing = doing
+        self.detail = detail
+        self.permission = permission
+        self.wait_s = wait_s
+        """Seconds GitHub asks us to wait, where it does."""
+        super().__init__(f"{doing}: {detail}{self._remedy()}")
+
+    @property
+    def lost(self) -> bool:
+        """Whether the request may have been carried out all the same."""
+        return self.kind in {Kind.SERVER, Kind.UNREACHABLE}
+
+    @property
+    def worth_repeating(self) -> bool:
+        """Whether the same call may succeed a little later."""
+        if self.kind is Kind.RATE_LIMITED:
+            return (self.wait_s or 0) <= MAX_WAIT_S
+        return self.lost
+
+    def _remedy(self) -> str:
+        if self.permission is None:
+            return ""
+        if self.kind is Kind.FORBIDDEN:
+            return f"; the job needs `permissions: {self.permission}`"
+        if self.kind is Kind.UNAUTHORIZED:
+            return "; `github-token` is not a token that is valid here"
+        return ""
+
+
+def refusal(answer: Answer, doing: str, permission: str | None = None) -> GitHubError:
+    """The error for an answer that is not a success."""
+    message = answer.message[:300] or "no reason given"
+    detail = f"GitHub answers {answer.status} ({message})"
+    kind = _kind(answer)
+    wait = _wait(answer) if kind is Kind.RATE_LIMITED else None
+    if wait is not None and wait > MAX_WAIT_S:
+        detail += f", for {wait:.0f} s to come"
+    return GitHubError(kind, doing, detail, permission=permission, wait_s=wait)
+
+
+def _kind(answer: Answer) -> Kind:
+    if answer.status == 429 or (answer.status in _SPEAKING and _is_limit(answer)):
+        return Kind.RATE_LIMITED
+    if answer.status in _SPEAKING and "not accessible by" in answer.message.lower():
+        return Kind.FORBIDDEN
+    by_status = {
+        401: Kind.UNAUTHORIZED,
+        403: Kind.FORBIDDEN,
+        404: Kind.NOT_FOUND,
+        409: Kind.CONFLICT,
+        410: Kind.GONE,
+    }
+    if answer.status in by_status:
+        return by_status[answer.status]
+    return Kind.SERVER if answer.status >= 500 or answer.status < 400 else Kind.REFUSED
+
+
+def _is_limit(answer: Answer) -> bool:
+    """A 403 is a rate limit when it says so in a header or in words; else it is a missing permission."""
+    said = answer.message.lower()
+    return (
+        "retry-after" in answer.headers
+        or answer.headers.get("x-ratelimit-remaining") == "0"
+        or "rate limit" in said
+        or "abuse detection" in said
+    )
+
+
+def _wait(answer: Answer) -> float:
+    """Seconds until the limit ends, as far as GitHub tells."""
+    headers = answer.headers
+    if (after := _number(headers.get("retry-after"))) is not None:
+        return after
+    reset = _number(headers.get("x-ratelimit-reset"))
+    if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
+        return max(reset - time.time(), 0.0) + 1  # it is not said when within that second
+    return _SECONDARY_WAIT_S if answer.status == 403 else 0.0
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text) if text is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,57 @@
+"""The runner's file commands, and handing files back to whom the workspace belongs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+MAX_SUMMARY_BYTES: Final = 1_048_576
+"""Beyond this GitHub drops the whole summary."""
+
+
+def write_outputs(file: Path, outputs: Mapping[str, str]) -> None:
+    """Append outputs, each with a delimiter of its own that its value cannot hold."""
+    lines = []
+    for name, value in outputs.items():
+        delimiter = f"end_{secrets.token_hex(16)}"
+        lines.append(f"{name}<<{delimiter}\n{value}\n{delimiter}\n")
+    with file.open("a", encoding="utf-8", newline="\n") as stream:
+        stream.write("".join(lines))
+
+
+def append_summary(file: Path, markdown: str) -> bool:
+    """Append to the job summary; False when it would grow beyond what GitHub takes, and nothing is written then."""
+    data = markdown.encode("utf-8", "backslashreplace")
+    there = file.stat().st_size if file.exists() else 0
+    if there + len(data) + 1 > MAX_SUMMARY_BYTES:
+        return False
+    with file.open("ab") as stream:
+        stream.write(data if data.endswith(b"\n") else data + b"\n")
+    return True
+
+
+def hand_back(paths: Iterable[Path], workspace: Path) -> None:
+    """Give files we made as root to the owner of the workspace, who has to be able to delete them.
+
+    Links are not followed: a link that a pull request put there must not hand somebody else's file over.
+    """
+    with suppress(OSError):
+        owner = workspace.stat()
+        if os.geteuid() != 0 or owner.st_uid == 0:
+            return
+        for path in paths:
+            _give(path, owner.st_uid, owner.st_gid)
+
+
+def _give(path: Path, uid: int, gid: int) -> None:
+    with suppress(OSError):
+        os.chown(path, uid, gid, follow_symlinks=False)
+    if path.is_dir() and not path.is_symlink():
+        for folder, folders, files in os.walk(path):
+            for name in (*folders, *files):
+                with suppress(OSError):
+                    os.chown(Path(folder) / name, uid, gid, follow_symlinks=False)

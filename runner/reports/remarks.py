@@ -1,0 +1,53 @@
+"""Cases that need a look, as remarks on their lines of the eval files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+
+from runner.model.comparison import Outcome
+from runner.reports.view import CaseRow, View
+from runner.text.escape import one_line
+
+MAX_REMARKS: Final = 200
+MAX_WORDS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A remark on one line. `blocking`: it fails the gate."""
+
+    file: str
+    line: int
+    title: str
+    message: str
+    blocking: bool
+
+
+def remarks_of(view: View) -> tuple[Remark, ...]:
+    """The worst first, at most two hundred; only for files that are inside the repository."""
+    found = [remark for remark in _remarks(view) if _inside(remark.file)]
+    return tuple(found[:MAX_REMARKS])
+
+
+def _remarks(view: View) -> Iterator[Remark]:
+    failed = view.verdict.outcome is Outcome.FAIL
+    yield from _rows(view.regressions, "Regression", blocking=failed)
+    yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
+    yield from _rows(view.errors, "Could not be judged", blocking=False)
+    yield from _rows(view.unsettled, "Unsettled case", blocking=False)
+
+
+def _rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[Remark]:
+    for row in rows:
+        if row.location is not None and row.location.line > 0:
+            change = f"{row.then} → {row.here}. " if row.then and row.here else ""
+            message = one_line(f"{change}{row.what or 'no reason was given'}", MAX_WORDS)
+            yield Remark(row.location.file, row.location.line, one_line(f"{word}: {row.label}", 200), message, blocking)
+
+
+def _inside(file: str) -> bool:
+    path = PurePosixPath(file)
+    return bool(file) and not path.is_absolute() and ".." not in path.parts

@@ -1,0 +1,118 @@
+"""Pushes and schedules on the default branch, and what becomes of their results."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.github import Fault, sha
+from tests.support.jobs import repository_facts
+
+
+def run_in(artifact) -> dict:
+    with zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)) as packed:
+        return json.loads(packed.read("run.json"))
+
+
+def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_the_commit(job, github) -> None:
+    github.state.add_pull(7)
+    with agent(fails_on(1)) as running:
+        ended = job.push(running.url)
+    assert ended.code == 0
+    assert github.state.comments == {}
+    (artifact,) = github.state.artifacts.values()
+    stored = run_in(artifact)
+    assert (stored["complete"], stored["git"]["sha"]) == (True, github.state.branches["main"])
+    names = zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
+    assert names == ["run.json", "report.html", "weather.golden.json"]
+    (check,) = github.state.check_runs.values()
+    assert (check.fields["head_sha"], check.fields["conclusion"]) == (github.state.branches["main"], "success")
+    assert "no pull request to comment on, its result is the next baseline" in ended.log
+
+
+def test_push__red__is_stored_all_the_same_and_is_the_next_baseline(job, github) -> None:
+    with agent(fails_on(1)) as running:
+        ended = job.push(running.url, {"fail-on": "failures"})
+    assert (ended.code, len(github.state.artifacts)) == (1, 1)
+    github.state.runs[github.current_run_id].conclusion = "failure"
+    github.state.add_commit("next", branch="main")
+    with agent(fails_on(1)) as running:
+        ended = job.push(running.url)
+    assert (ended.code, ended.outputs["regressions"]) == (0, "0")
+    assert ended.outputs["baseline-run-id"] == run_in(github.state.artifacts[min(github.state.artifacts)])["runId"]
+
+
+def test_push__a_regression_on_the_branch__is_red_there_too(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    github.state.add_commit("next", branch="main")
+    with agent(fails_on(3)) as running:
+        ended = job.push(running.url)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1")
+    assert "1 commit behind" in ended.summary
+
+
+def test_schedule__nightly__asks_for_the_default_branch_and_stores(job, github) -> None:
+    job.begin_run(event="schedule")
+    with agent() as running:
+        ended = job.step("schedule", {"schedule": "0 3 * * *"}, {"agent-endpoint": running.url})
+    assert (ended.code, len(github.state.artifacts)) == (0, 1)
+    assert len(github.requests("GET", r"/repos/acme/bot$")) == 1
+
+
+def test_push__artifact_service_down__warns_and_the_verdict_stands(job, github) -> None:
+    github.faults.add("POST", "CreateArtifact", *[Fault.status(403, message="insufficient usage to create artifact")])
+    with agent() as running:
+        ended = job.push(running.url)
+    assert (ended.code, ended.outputs["artifact-id"]) == (0, "")
+    assert any("The result was not stored" in line and "insufficient usage" in line for line in ended.commands)
+
+
+def test_push__enterprise_server__has_no_artifact_service_and_is_told_the_other_way(job, github) -> None:
+    with agent() as running:
+        ended = job.push(running.url, GITHUB_SERVER_URL="https://github.acme.example")
+    assert (ended.code, github.state.artifacts) == (0, {})
+    assert any("actions/upload-artifact" in line for line in ended.commands)
+
+
+def test_push__same_artifact_name_twice_in_a_run__the_first_stays_and_the_remedy_is_said(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+        first = dict(github.state.artifacts)
+        inputs = {"agent-endpoint": running.url}
+        ended = job.step("push", {"repository": repository_facts(github)}, inputs)
+    assert ended.code == 0
+    assert github.state.artifacts == first
+    assert any("give each leg of a matrix its own `artifact-name`" in line for line in ended.commands)
+
+
+def test_push__other_branch__is_compared_and_its_result_is_no_baseline(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+        github.state.add_commit("topic", github.state.branches["main"], branch="topic")
+        job.begin_run(event="push", head_branch="topic")
+        where = {"GITHUB_REF": "refs/heads/topic", "GITHUB_SHA": sha("topic")}
+        event = {"ref": "refs/heads/topic", "repository": repository_facts(github)}
+        inputs = {"agent-endpoint": running.url}
+        first = job.step("push", event, inputs, **where)
+        job.begin_run(event="push", head_branch="topic")
+        second = job.step("push", event, inputs, **where)
+    baseline = min(github.state.artifacts)
+    for ended in (first, second):
+        assert (ended.code, ended.outputs["regressions"]) == (0, "0")
+        assert f"baseline: artifact {baseline} of run 101" in ended.log
+
+
+def test_push__outputs_and_summary__are_appended_never_truncated(job, github) -> None:
+    with agent() as running:
+        process = job.start("push", {"repository": repository_facts(github)}, {"agent-endpoint": running.url})
+        (job.folder / "output").write_text("earlier<<x\nstep\nx\n")
+        (job.folder / "summary").write_text("# earlier step\n")
+        out, _ = process.communicate(timeout=60)
+        ended = job.ended(process.returncode, out)
+    assert ended.outputs["earlier"] == "step"
+    assert ended.outputs["verdict"] == "pass"
+    assert ended.summary.startswith("# earlier step\n# ✅ Agent eval gate")

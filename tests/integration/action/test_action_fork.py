@@ -1,0 +1,192 @@
+"""Forks and Dependabot: the first stage cannot publish, the second publishes and trusts nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import pytest
+
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.github import GATE, zipped
+from tests.support.jobs import repository_facts
+
+RELAY = "acme/bot/.github/workflows/publish.yml@refs/heads/main"
+
+
+def workflow_run_event(github, run, actor: str = "octocat") -> dict[str, object]:
+    head = {"id": run.head_repository_id, "full_name": run.head_repository_full_name}
+    return {
+        "action": "completed",
+        "workflow_run": {
+            "id": run.id,
+            "event": run.event,
+            "path": run.path,
+            "conclusion": "failure",
+            "head_sha": run.head_sha,
+            "head_branch": run.head_branch,
+            "head_repository": head,
+            "actor": {"login": actor},
+            "pull_requests": [],
+        },
+        "repository": repository_facts(github),
+    }
+
+
+@pytest.fixture
+def forked(job, github):
+    """A baseline on main, and a pull request from a fork whose branch is called main too; its own run is over."""
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="main", user="mallory")
+    github.read_only = True
+    with agent(fails_on(2)) as running:
+        first = job.pull_request(pull, running.url)
+    github.read_only = False
+    run = github.state.runs[github.current_run_id]
+    run.status, run.conclusion = "completed", "failure"
+    return pull, run, first
+
+
+def relay(job, github, run, inputs=None, *, command=("action",), actor="octocat", **variables):
+    job.begin_run(event="workflow_run", path=".github/workflows/publish.yml")
+    event = workflow_run_event(github, run, actor)
+    return job.step("workflow_run", event, inputs, command=command, GITHUB_WORKFLOW_REF=RELAY, **variables)
+
+
+def test_fork__read_only_token__no_crash_the_summary_holds_the_result_and_the_verdict_stands(forked, github) -> None:
+    _, _, first = forked
+    assert (first.code, first.outputs["verdict"], github.state.comments) == (1, "fail", {})
+    assert "# ❌ Agent eval gate — 1 regression" in first.summary
+    assert "No comment: a pull request from a fork gets a read-only token; see docs/forks.md" in first.log
+    # expected, so no alarm; and the cases are annotated by the step itself
+    assert [line.split(" ")[0] for line in first.commands if line.startswith(("::warning", "::error"))] == ["::error"]
+
+
+def test_relay__result_of_a_fork__is_published_on_the_pull_request(forked, job, github) -> None:
+    pull, run, _ = forked
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "fail", "1")
+    (comment,) = github.state.comments.values()
+    assert comment.issue == 9
+    assert "## ❌ Agent eval gate — 1 regression" in comment.body
+    check = next(one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha)
+    assert (check.fields["conclusion"], len(check.annotations)) == ("failure", 1)
+    assert ended.outputs["artifact-id"] == ""
+
+
+def test_relay__as_a_command__does_the_same(forked, job, github) -> None:
+    _, run, _ = forked
+    token = github.token
+    command = ("publish", "--comment-key", "forks", "--check-run", "")
+    ended = relay(job, github, run, {"github-token": ""}, command=command, GITHUB_TOKEN=token)
+    assert ended.code == 0
+    assert "<!-- eval-gate:v1 key=forks -->" in next(iter(github.state.comments.values())).body
+    assert len(github.state.check_runs) == 1
+
+
+def test_relay__the_fork_claims_to_have_passed__counts_and_verdict_are_our_own(forked, job, github) -> None:
+    _, run, _ = forked
+    artifact = next(one for one in github.state.artifacts.values() if one.run_id == run.id)
+    with zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)) as packed:
+        claimed = json.loads(packed.read("run.json"))
+    claimed["verdict"] = {"outcome": "pass", "exitCode": 0, "reasons": [], "rules": []}
+    claimed["comparison"] = None
+    claimed["summary"] |= {"passed": 4, "failed": 0, "passRate": 1.0}
+    claimed["runId"] = "../../../../tmp/evil"
+    claimed["git"]["sha"] = "f" * 40
+    github.state.artifacts.pop(artifact.id)
+    github.state.add_artifact(run, zipped({"run.json": json.dumps(claimed).encode()}))
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["failed"]) == (0, "fail", "1")
+    assert not list(job.workspace.glob("evals/results/../../../../tmp/evil"))
+
+
+@pytest.mark.parametrize(
+    "data", [b"not a zip", zipped({"run.json": b"{}"}), zipped({"../run.json": b"{}"}), zipped({"other.json": b"{}"})]
+)
+def test_relay__artifact_that_is_no_result__says_could_not_decide_on_the_pull_request(
+    forked, job, github, data
+) -> None:
+    pull, run, _ = forked
+    artifact = next(one for one in github.state.artifacts.values() if one.run_id == run.id)
+    github.state.artifacts.pop(artifact.id)
+    github.state.add_artifact(run, data)
+    ended = relay(job, github, run)
+    assert (ended.code != 0, ended.outputs["verdict"]) == (True, "error")
+    (comment,) = github.state.comments.values()
+    assert "**This says nothing about your change.**" in comment.body
+    check = next(one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha)
+    assert check.fields["conclusion"] == "failure"
+
+
+def test_relay__run_left_nothing__says_so_on_the_pull_request(forked, job, github) -> None:
+    _, run, _ = forked
+    for artifact in [one for one in github.state.artifacts.values() if one.run_id == run.id]:
+        github.state.artifacts.pop(artifact.id)
+    ended = relay(job, github, run)
+    assert ended.code == 3
+    assert "left no artifact eval-gate-results" in next(iter(github.state.comments.values())).body
+
+
+def test_relay__pull_request_moved_on__publishes_nothing(forked, job, github) -> None:
+    pull, run, _ = forked
+    github.state.add_commit("newer", pull.head_sha)
+    pull.head_sha = github.state.add_commit("newest", pull.head_sha).sha
+    before = len(github.state.check_runs)
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"], github.state.comments) == (0, "", {})
+    assert len(github.state.check_runs) == before
+
+
+def test_relay__run_of_our_own_branch__had_a_token_itself(job, github) -> None:
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        job.pull_request(pull, running.url)
+    run = github.state.runs[github.current_run_id]
+    comments = [comment.body for comment in github.state.comments.values()]
+    ended = relay(job, github, run)
+    assert ended.code == 0
+    assert "it had a token to publish by itself" in ended.log
+    assert [comment.body for comment in github.state.comments.values()] == comments
+
+
+def test_relay__dependabot__is_published_though_the_branch_is_our_own(job, github) -> None:
+    pull = github.state.add_pull(7, head_ref="dependabot/pip/x", user="dependabot[bot]")
+    github.read_only = True
+    with agent() as running:
+        ended = job.pull_request(pull, running.url, GITHUB_ACTOR="dependabot[bot]")
+    assert ended.code == 0
+    assert "a pull request by Dependabot gets a read-only token" in ended.log
+    github.read_only = False
+    run = github.state.runs[github.current_run_id]
+    assert relay(job, github, run, actor="dependabot[bot]").code == 0
+    assert len(github.state.comments) == 1
+
+
+def test_relay__event_names_another_commit_than_github__is_refused(forked, job, github) -> None:
+    _, run, _ = forked
+    event = workflow_run_event(github, run)
+    event["workflow_run"]["head_sha"] = github.state.branches["main"]
+    job.begin_run(event="workflow_run", path=".github/workflows/publish.yml")
+    ended = job.step("workflow_run", event, GITHUB_WORKFLOW_REF=RELAY)
+    assert (ended.code, github.state.comments) == (3, {})
+
+
+def test_publish__any_other_event__is_refused(job, github) -> None:
+    ended = job.step("push", {"repository": repository_facts(github)}, command=("publish",))
+    assert ended.code == 2
+    assert "publish is for workflows started by workflow_run, not by push" in ended.log
+
+
+def test_baseline__a_forks_branch_called_main__is_not_main(forked, job, github) -> None:
+    """Its run, its name, its branch's name: all like the real one. Only the repository tells."""
+    _, run, _ = forked
+    assert (run.head_branch, run.path) == ("main", GATE)
+    pull = github.state.add_pull(10, head_sha="tenth", head_ref="tenth")
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert f"baseline: artifact {min(github.state.artifacts)} of run 101" in ended.log
+    assert "from a fork" in ended.log

@@ -1,0 +1,278 @@
+"""What a person sees on a pull request from a branch of the repository."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.github import Fault, sha
+from tests.support.github.state import iso
+
+
+def comments_of(github) -> list[str]:
+    return [comment.body for comment in github.state.comments.values()]
+
+
+def the_check(github, head: str) -> dict:
+    found = [run for run in github.state.check_runs.values() if run.fields["head_sha"] == head]
+    assert len(found) == 1
+    return {**found[0].fields, "annotations": found[0].annotations}
+
+
+def baseline_of_today(github) -> None:
+    """The fake's clock stands in January: make its artifacts two days old."""
+    for artifact in github.state.artifacts.values():
+        artifact.created_at = iso(datetime.now(UTC) - timedelta(days=2))
+
+
+def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_exit_1(job, github) -> None:
+    with agent(fails_on(1)) as running:
+        assert job.push(running.url).code == 0
+    baseline_of_today(github)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 1
+    (comment,) = comments_of(github)
+    assert comment.startswith("<!-- eval-gate:v1 key=gate.yml.gate -->\n## ❌ Agent eval gate — 1 regression\n")
+    assert f"[`gs-002`](https://github.com/acme/bot/blob/{pull.head_sha}/evals/weather.golden.json#L" in comment
+    assert "✅ **1 new pass:** `gs-001`" in comment
+    main = github.state.branches["main"]
+    assert f"baseline `{main[:7]}` on `main`, 2 days old, 0 commits behind" in comment
+    check = the_check(github, pull.head_sha)
+    assert (check["name"], check["conclusion"]) == ("eval-gate", "failure")
+    assert check["output"]["title"] == "1 regression, 1 new pass — 3/4 pass (baseline 3)"
+    (annotation,) = check["annotations"]
+    assert (annotation["path"], annotation["start_line"]) == ("evals/weather.golden.json", 24)
+    assert annotation["title"] == "Regression: gs-002"
+    expected = {"verdict": "fail", "exit-code": "1", "total": "4", "passed": "3", "failed": "1", "regressions": "1"}
+    expected |= {"new-passes": "1", "baseline-sha": main, "pass-rate": "0.7500"}
+    assert ended.outputs.items() >= expected.items()
+    assert ended.outputs["comment-url"].endswith("#issuecomment-" + str(*github.state.comments))
+    assert (job.workspace / ended.outputs["result-path"]).is_file()
+    assert (job.workspace / ended.outputs["report-path"]).read_text().startswith("<!doctype html>")
+    stored = github.state.artifacts[int(ended.outputs["artifact-id"])]
+    assert (stored.name, stored.run_id) == ("eval-gate-results", github.current_run_id)
+    assert ended.summary.startswith("# ❌ Agent eval gate — 1 regression\n")
+    assert "## How this was decided" in ended.summary
+    assert f"artifact {min(github.state.artifacts)} of run 101" in ended.summary
+    # the check run carries the annotation already
+    assert not [line for line in ended.commands if line.startswith("::error")]
+
+
+def test_pull_request__mended__the_same_comment_says_that_the_regression_is_fixed(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        assert job.pull_request(pull, running.url).code == 1
+    red = pull.head_sha
+    github.state.add_commit("mended", red, branch=pull.head_ref)
+    pull.head_sha = sha("mended")
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    (comment,) = comments_of(github)
+    assert "## ✅ Agent eval gate — no regressions" in comment
+    assert f"Earlier regressions at `{red[:7]}` are fixed." in comment
+    assert the_check(github, pull.head_sha)["conclusion"] == "success"
+    with agent() as running:
+        job.pull_request(pull, running.url)
+    assert "are fixed" not in comments_of(github)[0]
+
+
+def test_pull_request__no_baseline_yet__passes_and_says_that_nothing_could_be_compared(job, github) -> None:
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "pass", "")
+    (comment,) = comments_of(github)
+    assert "passed, no baseline yet" in comment
+    assert "no usable artifact eval-gate-results of main" in comment
+    assert the_check(github, pull.head_sha)["output"]["title"] == "No baseline — 3/4 pass"
+
+
+def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"max-retries": "0"})
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    (comment,) = comments_of(github)
+    assert "🛠️ Agent eval gate — could not decide" in comment
+    assert "**This says nothing about your change.**" in comment
+    assert "Regression" not in comment
+    check = the_check(github, pull.head_sha)
+    assert check["conclusion"] == "failure"
+    assert check["output"]["title"].startswith("Could not decide: ")
+
+
+def test_pull_request__head_moved_on__no_comment_on_a_stale_result_but_the_verdict_stands(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    evaluated = pull.head_sha
+
+    async def moves_on(exchange) -> None:
+        pull.head_sha = sha("a newer commit")
+        exchange.answer({"response": "no", "toolCalls": []})
+
+    with agent(moves_on) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 1
+    assert comments_of(github) == []
+    assert f"the pull request has moved on to {sha('a newer commit')[:7]}" in ended.log
+    assert the_check(github, evaluated)["conclusion"] == "failure"
+
+
+def test_pull_request__many_comments_and_look_alikes__ours_is_found_and_updated(job, github) -> None:
+    pull = github.state.add_pull(7)
+    marker = "<!-- eval-gate:v1 key=gate.yml.gate -->"
+    ours = github.state.add_comment(7, f"{marker}\nold")
+    github.state.add_comment(7, f"{marker}\nby somebody else", mine=False)
+    github.state.add_comment(7, f"quoting: {marker}")
+    other_key = github.state.add_comment(7, "<!-- eval-gate:v1 key=gate.yml.gate.other -->\nother")
+    for number in range(250):
+        github.state.add_comment(7, f"talk {number}", mine=False)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert "Agent eval gate" in ours.body
+    assert other_key.body.endswith("other")
+    assert len(github.state.comments) == 254
+
+
+def test_pull_request__comment_modes__differ_only_in_whether_one_is_made(job, github) -> None:
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        for mode in ("never", "failures"):
+            job.pull_request(pull, running.url, {"comment": mode})
+            assert comments_of(github) == []
+        job.pull_request(pull, running.url, {"comment": "always"})
+        assert len(comments_of(github)) == 1
+        first = comments_of(github)
+        job.pull_request(pull, running.url, {"comment": "failures"})
+    assert len(comments_of(github)) == 1
+    assert comments_of(github) != first
+
+
+def test_pull_request__mode_changes__is_silent_until_something_changed(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url, {"comment": "changes"})
+    assert (ended.code, comments_of(github)) == (0, [])
+    assert "comment is `changes`, and nothing changed" in ended.log
+    with agent(fails_on(0)) as running:
+        job.pull_request(pull, running.url, {"comment": "changes"})
+    assert len(comments_of(github)) == 1
+
+
+def test_pull_request__comment_too_long_for_github__shorter_ones_are_tried(job, github) -> None:
+    pull = github.state.add_pull(7)
+    too_long = Fault.status(422, message="Body is too long (maximum is 65536 characters)")
+    github.faults.add("POST", r"/issues/7/comments$", too_long, too_long)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert len(comments_of(github)) == 1
+    assert ended.log.count("the comment was too long for GitHub") == 2
+
+
+def test_pull_request__reply_to_the_comment_lost__there_is_one_comment(job, github) -> None:
+    pull = github.state.add_pull(7)
+    github.faults.add("POST", r"/issues/7/comments$", Fault.reset_after_write())
+    github.faults.add("POST", r"/check-runs$", Fault.reset_after_write())
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, len(comments_of(github)), len(github.state.check_runs)) == (0, 1, 1)
+    assert ended.outputs["comment-url"]
+
+
+def test_pull_request__permissions_missing__the_verdict_stands_and_each_is_named(job, github) -> None:
+    github.permissions -= {"pull-requests:write", "checks:write"}
+    github.permissions |= {"pull-requests:read"}
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"fail-on": "failures"})
+    assert (ended.code, ended.outputs["verdict"]) == (1, "fail")
+    warnings = [line for line in ended.commands if line.startswith("::warning")]
+    assert any("No comment" in line and "`permissions: pull-requests: write`" in line for line in warnings)
+    assert any("No check run" in line and "`permissions: checks: write`" in line for line in warnings)
+    # without a check run the case is annotated by the step itself
+    assert "::error title=Failing case%3A gs-002,file=evals/weather.golden.json,line=24::" in ended.log
+    assert "No comment" in ended.summary
+
+
+def test_pull_request__baseline_cannot_be_read__a_failing_case_is_not_let_through(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    github.permissions -= {"actions:read"}
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    (comment,) = comments_of(github)
+    assert "could not decide" in comment
+    assert "`permissions: actions: read`" in ended.log
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+
+
+def test_pull_request__wrong_inputs__all_are_named_and_the_check_is_red(job, github) -> None:
+    pull = github.state.add_pull(7)
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"fail_on": "x", "comment": "alway", "upload": "yes"})
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (2, "error", "2")
+    assert 'fail_on: there is no such input (did you mean "fail-on"?)' in ended.log
+    assert 'comment: "alway" is not known (did you mean "always"?)' in ended.log
+    assert 'upload: "yes" is neither true nor false' in ended.log
+    assert "nothing was run" in ended.summary
+
+
+def test_pull_request__wrong_eval_file__comment_and_check_name_file_and_line(job, github) -> None:
+    pull = github.state.add_pull(7)
+    (job.workspace / "evals" / "broken.golden.json").write_text('[\n{"id": "x",}\n]')
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 2
+    (comment,) = comments_of(github)
+    assert "— nothing was run" in comment
+    assert "evals/broken" in comment
+    check = the_check(github, pull.head_sha)
+    assert (check["conclusion"], check["output"]["title"][:20]) == ("failure", "Configuration error:")
+    assert any(line.startswith("::error") and "file=evals/broken.golden.json,line=2" in line for line in ended.commands)
+
+
+def test_pull_request__agent_answers_with_commands__none_is_carried_out(job, github) -> None:
+    pull = github.state.add_pull(7)
+
+    async def drives_the_runner(exchange) -> None:
+        words = "::add-mask::e\n::error::pwned\n##[error]pwned\n::stop-commands::x\n@octocat closes #1"
+        exchange.answer({"response": words, "toolCalls": []})
+
+    with agent(drives_the_runner) as running:
+        ended = job.pull_request(pull, running.url, {"fail-on": "failures"})
+    assert ended.code == 1
+    assert not [line for line in ended.commands if "pwned" in line]
+    assert [line for line in ended.commands if line.startswith("::add-mask::")] == [
+        f"::add-mask::{github.token}",
+        f"::add-mask::{github.runtime_token}",
+    ]
+    assert "@octocat" not in comments_of(github)[0].replace("`@octocat", "")
+
+
+def test_pull_request__two_configurations__have_a_comment_each(job, github) -> None:
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        for name in ("support", "sales"):
+            (job.workspace / f"{name}.yaml").write_text(f"evals: [evals]\nagentEndpoint: {running.url}\n")
+            job.begin_run(event="pull_request", head_sha=pull.head_sha, head_branch=pull.head_ref)
+            inputs = {"config": f"{name}.yaml", "artifact-name": f"results-{name}"}
+            assert job.pull_request(pull, running.url, inputs).code == 0
+    assert sorted(body.splitlines()[1] for body in comments_of(github)) == [
+        "## ✅ Agent eval gate · `sales` — passed, no baseline yet",
+        "## ✅ Agent eval gate · `support` — passed, no baseline yet",
+    ]

@@ -1,0 +1,119 @@
+"""What can go wrong between a client and GitHub, planned by a test, one outcome for one request."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+
+NOT_ACCESSIBLE = "Resource not accessible by integration"
+
+PRIMARY = "API rate limit exceeded for installation ID 4242."
+
+SECONDARY = (
+    "You have exceeded a secondary rate limit. Please wait a few minutes before you try again. "
+    "If you reach out to GitHub Support for help, please include the request ID."
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One outcome. Made by the functions below, read by the server."""
+
+    name: str
+    code: int | None = None  # answer with this, and change nothing
+    message: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    kind: str = ""  # what GraphQL calls it
+    html: bool = False  # a proxy's page in place of GitHub's JSON
+    seconds: float = 0  # wait first
+    reset_before: bool = False
+    reset_after: bool = False
+    cut_after: int | None = None  # send so many bytes of the body, then cut the connection
+
+    @staticmethod
+    def status(code: int, *, retry_after: int | None = None, message: str = "", html: bool = False) -> Fault:
+        """An answer with this status, with or without `Retry-After`."""
+        headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        return Fault(f"status {code}", code, message, headers, html=html)
+
+    @staticmethod
+    def permission() -> Fault:
+        """The token may not do this."""
+        return Fault("permission", 403, NOT_ACCESSIBLE, kind="FORBIDDEN")
+
+    @staticmethod
+    def primary_limit(reset_in: float = 60) -> Fault:
+        """All requests of this hour are used up; the next hour begins in so many seconds."""
+        reset = str(math.ceil(time.time() + reset_in))
+        headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+        return Fault("primary limit", 403, PRIMARY, headers, kind="RATE_LIMITED")
+
+    @staticmethod
+    def secondary_limit(retry_after: int | None = None) -> Fault:
+        """Too many requests at a time."""
+        return Fault("secondary limit", 403, SECONDARY, Fault.status(403, retry_after=retry_after).headers)
+
+    @staticmethod
+    def reset() -> Fault:
+        """The connection is cut, and nothing was done."""
+        return Fault("reset", reset_before=True)
+
+    @staticmethod
+    def reset_after_write() -> Fault:
+        """What was asked is done, and the connection is cut before the answer."""
+        return Fault("reset after write", reset_after=True)
+
+    @staticmethod
+    def cut(after: int) -> Fault:
+        """The connection is cut after so many bytes of the answer's body."""
+        return Fault("cut", cut_after=after)
+
+    @staticmethod
+    def slow(seconds: float) -> Fault:
+        """The usual answer, late."""
+        return Fault("slow", seconds=seconds)
+
+    @staticmethod
+    def pass_() -> Fault:
+        """The usual answer."""
+        return Fault("pass")
+
+
+@dataclass
+class Plan:
+    """What happens to requests like this, in order."""
+
+    method: str
+    pattern: re.Pattern[str]
+    outcomes: list[Fault]
+
+
+class Faults:
+    """The plans of a test. The first plan that fits a request and is not used up gives its outcome."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+        self._lock = threading.Lock()
+
+    def add(self, method: str, path_regex: str, *outcomes: Fault) -> None:
+        """`method` may be "*"; the pattern is searched in the path with its query."""
+        with self._lock:
+            self.plans.append(Plan(method, re.compile(path_regex), list(outcomes)))
+
+    def take(self, method: str, target: str) -> Fault | None:
+        with self._lock:
+            for plan in self.plans:
+                if plan.outcomes and plan.method in {"*", method} and plan.pattern.search(target):
+                    return plan.outcomes.pop(0)
+        return None
+
+    @property
+    def unused(self) -> list[str]:
+        """Outcomes that no request has met yet."""
+        with self._lock:
+            return [
+                f"{plan.method} {plan.pattern.pattern}: {each.name}" for plan in self.plans for each in plan.outcomes
+            ]

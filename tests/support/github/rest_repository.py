@@ -1,0 +1,157 @@
+"""REST: the repository, its commits and its pull requests with their comments."""
+
+from __future__ import annotations
+
+from tests.support.github.graph import compare, newest_first
+from tests.support.github.loopback import Answer
+from tests.support.github.records import Comment, PullRequest
+from tests.support.github.rest import Call, Refused, not_found, refusal, route
+
+READ = ("contents:read",)
+READ_PULLS = ("contents:read", "pull-requests:read", "issues:read")
+WRITE_PULLS = ("pull-requests:write", "issues:write")
+
+LONGEST_COMMENT = 65_536
+
+
+@route("GET", "/rate_limit")
+def rate_limit(call: Call) -> Answer:
+    limits = call.github.rest.limits()
+    return Answer(200, {"rate": limits, "resources": {"core": limits, "search": limits, "graphql": limits}})
+
+
+@route("GET", "", *READ)
+def repository(call: Call) -> Answer:
+    return Answer(200, call.views.repository(call.state.full_name, "full-repository"))
+
+
+@route("GET", "/commits", *READ)
+def commits(call: Call) -> Answer:
+    query = call.query
+    tip = call.state.resolve(query.get("sha") or call.state.default_branch)
+    if tip is None:
+        raise not_found()
+    found = [
+        commit
+        for commit in newest_first(call.state.commits, tip)
+        if query.get("since", "") <= commit.date <= query.get("until", "9")
+        and query.get("author", commit.author) == commit.author
+        and ("path" not in query or any(f"{name}/".startswith(f"{query['path']}/") for name in commit.files))
+    ]
+    return call.listed(found, call.views.commit)
+
+
+@route("GET", "/commits/{ref}", *READ)
+def commit(call: Call) -> Answer:
+    return Answer(200, call.views.commit(call.state.commits[call.commit(call.args["ref"])], files=True))
+
+
+@route("GET", "/compare/{basehead}", *READ)
+def comparison(call: Call) -> Answer:
+    state = call.state
+    base, dots, head = call.args["basehead"].partition("...")
+    ends = state.resolve(base), state.resolve(head)
+    if not dots or ends[0] is None or ends[1] is None:
+        raise not_found()
+    found = compare(state.commits, ends[0], ends[1])
+    if found is None:
+        raise Refused(refusal(404, f"No common ancestor between {base} and {head}."))
+    page, headers = call.page(found.ahead, default=250)
+    return Answer(200, call.views.comparison(state.commits[ends[0]], call.args["basehead"], found, page), headers)
+
+
+@route("GET", "/pulls", *READ_PULLS)
+def pulls(call: Call) -> Answer:
+    query = call.query
+
+    def wanted(pull: PullRequest) -> bool:
+        head = query.get("head", "")
+        return (
+            query.get("state", "open") in {"all", pull.state}
+            and query.get("base", pull.base_ref) == pull.base_ref
+            and (":" not in head or head == f"{pull.head_owner}:{pull.head_ref}")  # GitHub ignores a bare branch
+        )
+
+    descending = query.get("direction", "desc" if query.get("sort", "created") == "created" else "asc") == "desc"
+    found = sorted(filter(wanted, call.state.pulls.values()), key=lambda pull: pull.number, reverse=descending)
+    return call.listed(found, call.views.pull)
+
+
+@route("GET", "/pulls/{pull_number}", *READ_PULLS)
+def pull_request(call: Call) -> Answer:
+    return Answer(200, call.views.pull(_pull(call, "pull_number"), "pull-request"))
+
+
+@route("GET", "/commits/{commit_sha}/pulls", *READ_PULLS)
+def pulls_of_commit(call: Call) -> Answer:
+    """Open pull requests from branches of this repository that bring the commit, or the merged one that brought it."""
+    state, wanted = call.state, call.commit(call.args["commit_sha"])
+    merged = any(commit.sha == wanted for commit in newest_first(state.commits, state.branches[state.default_branch]))
+
+    def brings(pull: PullRequest) -> bool:
+        if merged:
+            return pull.merged and wanted in {pull.merge_commit_sha, pull.head_sha}
+        if pull.state != "open" or pull.head_repo != state.full_name:
+            return False
+        found = compare(state.commits, pull.base_sha, pull.head_sha)
+        return found is not None and wanted in {commit.sha for commit in found.ahead}
+
+    return call.listed([pull for pull in state.pulls.values() if brings(pull)], call.views.pull)
+
+
+@route("GET", "/issues/{issue_number}/comments", *READ_PULLS)
+def comments(call: Call) -> Answer:
+    number, since = _pull(call, "issue_number").number, call.query.get("since", "")
+    found = [each for each in call.state.comments.values() if each.issue == number and each.updated_at >= since]
+    return call.listed(sorted(found, key=lambda comment: comment.id), call.views.comment)
+
+
+@route("POST", "/issues/{issue_number}/comments", *WRITE_PULLS)
+def create_comment(call: Call) -> Answer:
+    number = _pull(call, "issue_number").number
+    comment = call.state.add_comment(number, _text(call), mine=True)
+    view = call.views.comment(comment)
+    return Answer(201, view, {"Location": view["url"]})
+
+
+@route("GET", "/issues/comments/{comment_id}", *READ_PULLS)
+def comment(call: Call) -> Answer:
+    return Answer(200, call.views.comment(_comment(call)))
+
+
+@route("PATCH", "/issues/comments/{comment_id}", *WRITE_PULLS)
+def edit_comment(call: Call) -> Answer:
+    found = _comment(call)
+    found.body, found.updated_at = _text(call), call.state.now()
+    return Answer(200, call.views.comment(found))
+
+
+@route("DELETE", "/issues/comments/{comment_id}", *WRITE_PULLS)
+def delete_comment(call: Call) -> Answer:
+    del call.state.comments[_comment(call).id]
+    return Answer(204)
+
+
+def _pull(call: Call, name: str) -> PullRequest:
+    if found := call.state.pulls.get(call.number(name)):
+        return found
+    raise not_found()
+
+
+def _comment(call: Call) -> Comment:
+    if found := call.state.comments.get(call.number("comment_id")):
+        return found
+    raise not_found()
+
+
+def _text(call: Call) -> str:
+    """The text of a comment. A long one is refused, and trying is no violation: the true limit is not documented."""
+    text: str = call.body["body"]
+    if not text.strip():
+        error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": "Body can't be blank"}
+        raise call.wrong("Validation Failed", error)
+    if len(text) > LONGEST_COMMENT:
+        message = f"Body is too long (maximum is {LONGEST_COMMENT} characters)"
+        error = {"resource": "IssueComment", "code": "unprocessable", "field": "data", "message": message}
+        raise Refused(refusal(422, "Validation Failed", error))
+    return text

@@ -1,0 +1,209 @@
+"""A job of a workflow, as the runner starts our step in it: a workspace, an event, inputs, and what is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun, sha
+from tests.support.github.results_service import runtime_token
+
+CLEAN = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("EVAL_GATE_", "GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_", "CI"))
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a person sees of a step that has ended."""
+
+    code: int
+    log: str
+    outputs: dict[str, str]
+    summary: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The workflow commands that the runner would have carried out: none while they are stopped."""
+        found, stopped = [], None
+        for line in self.log.splitlines():
+            if stopped is not None:
+                stopped = None if line.strip() == f"::{stopped}::" else stopped
+            elif match := re.fullmatch(r"\s*::stop-commands::(\w+)", line):
+                stopped = match[1]
+            elif re.match(r"\s*::|.*##\[", line):
+                found.append(line)
+        return found
+
+
+class Job:
+    """One repository's checkout, in which steps are run."""
+
+    def __init__(self, folder: Path, github: FakeGitHub) -> None:
+        self.github = github
+        self.folder = folder
+        self.workspace = folder / "workspace"
+        (self.workspace / "evals").mkdir(parents=True)
+        self._runs = 100
+
+    def write_suite(self, count: int = 4, name: str = "weather.golden.json") -> None:
+        """Cases that ask `ask 0`, `ask 1`, … and want `ok` in the answer."""
+        cases = [
+            {"id": f"gs-{number:03}", "input": {"message": f"ask {number}"}, "expect": {"responseContains": ["ok"]}}
+            for number in range(count)
+        ]
+        text = json.dumps(cases, indent=1)
+        (self.workspace / "evals" / name).write_text(text)
+
+    def begin_run(self, **facts) -> WorkflowRun:
+        """A new run of the workflow, of which the next steps are part."""
+        self._runs += 1
+        self.github.current_run_id = self._runs
+        self.github.results.uploads.clear()  # a name is taken within its run only
+        self.github.runtime_token = runtime_token(run=f"backend-of-{self._runs}")
+        return self.github.state.add_run(self._runs, status="in_progress", **facts)
+
+    def step(
+        self,
+        event_name: str,
+        event: Mapping[str, object],
+        inputs: Mapping[str, str] | None = None,
+        *,
+        command: tuple[str, ...] = ("action",),
+        timeout: float = 60,
+        **variables: str,
+    ) -> Ended:
+        """Run our step to its end."""
+        process = self.start(event_name, event, inputs, command=command, **variables)
+        out, _ = process.communicate(timeout=timeout)
+        return self.ended(process.returncode, out)
+
+    def start(
+        self,
+        event_name: str,
+        event: Mapping[str, object],
+        inputs: Mapping[str, str] | None = None,
+        *,
+        command: tuple[str, ...] = ("action",),
+        **variables: str,
+    ) -> subprocess.Popen[str]:
+        """Start our step with the runner's environment."""
+        for name in ("event.json", "output", "summary"):
+            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / "event.json").write_text(json.dumps(event))
+        for name in ("output", "summary"):
+            (self.folder / name).touch()
+        (self.folder / "temp").mkdir(exist_ok=True)
+        given = {"github-token": self.github.token, **(inputs or {})}
+        environment = {
+            **CLEAN,
+            **self.github.environment(),
+            "CI": "true",
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_SERVER_URL": "https://github.com",
+            "GITHUB_EVENT_NAME": event_name,
+            "GITHUB_EVENT_PATH": str(self.folder / "event.json"),
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+            "GITHUB_WORKSPACE": str(self.workspace),
+            "GITHUB_WORKFLOW_REF": f"{self.github.state.full_name}/{GATE}@refs/heads/main",
+            "GITHUB_JOB": "gate",
+            "GITHUB_ACTOR": "octocat",
+            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_RETENTION_DAYS": "90",
+            "GITHUB_SHA": self.github.state.branches["main"],
+            "GITHUB_REF": "refs/heads/main",
+            "RUNNER_TEMP": str(self.folder / "temp"),
+            **{f"INPUT_{name.upper()}": value for name, value in given.items()},
+            **variables,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-I", "-m", "runner", *command],
+            cwd=self.workspace,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def ended(self, code: int, log: str) -> Ended:
+        """What the step left."""
+        outputs = read_outputs((self.folder / "output").read_text())
+        return Ended(code, log, outputs, (self.folder / "summary").read_text())
+
+    def push(self, url: str, inputs: Mapping[str, str] | None = None, **variables: str) -> Ended:
+        """A push to the default branch: its run stores a baseline."""
+        self.begin_run(event="push")
+        return self.step("push", push_event(self.github), {"agent-endpoint": url, **(inputs or {})}, **variables)
+
+    def pull_request(
+        self, pull: PullRequest, url: str, inputs: Mapping[str, str] | None = None, **variables: str
+    ) -> Ended:
+        """A pull request's run."""
+        self.begin_run(
+            event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo
+        )
+        given = {"agent-endpoint": url, **(inputs or {})}
+        merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
+        return self.step("pull_request", pull_request_event(self.github, pull), given, **(merge | variables))
+
+
+def read_outputs(text: str) -> dict[str, str]:
+    """The file of outputs as the runner reads it. Raises ValueError for what it would refuse."""
+    found, lines = {}, iter(text.splitlines())
+    for line in lines:
+        name, arrow, delimiter = line.partition("<<")
+        if not arrow:
+            raise ValueError(f"Invalid format {line!r}")
+        value = []
+        for part in lines:
+            if part == delimiter:
+                break
+            value.append(part)
+        else:
+            raise ValueError(f"Matching delimiter not found {delimiter!r}")
+        found[name] = "\n".join(value)
+    return found
+
+
+def repository_facts(github: FakeGitHub) -> dict[str, object]:
+    state = github.state
+    return {"id": state.id, "full_name": state.full_name, "default_branch": state.default_branch}
+
+
+def push_event(github: FakeGitHub) -> dict[str, object]:
+    branch = github.state.default_branch
+    tip = github.state.branches[branch]
+    return {
+        "ref": f"refs/heads/{branch}",
+        "before": "0" * 40,
+        "after": tip,
+        "repository": repository_facts(github),
+        "sender": {"login": "octocat"},
+    }
+
+
+def pull_request_event(github: FakeGitHub, pull: PullRequest, action: str = "synchronize") -> dict[str, object]:
+    repo = {"id": github.state.repository_id(pull.head_repo), "full_name": pull.head_repo} if pull.head_repo else None
+    return {
+        "action": action,
+        "number": pull.number,
+        "pull_request": {
+            "number": pull.number,
+            "state": pull.state,
+            "draft": pull.draft,
+            "head": {"sha": pull.head_sha, "ref": pull.head_ref, "repo": repo},
+            "base": {"sha": pull.base_sha, "ref": pull.base_ref, "repo": repository_facts(github)},
+            "user": {"login": pull.user},
+        },
+        "repository": repository_facts(github),
+        "sender": {"login": pull.user},
+    }
