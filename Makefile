@@ -15,10 +15,16 @@ demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled lo
 test: $(VENV)/dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
-lint: $(VENV)/dev  ## style, import rules
+lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
+	@$(BIN)/actionlint .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
+	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows)
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows \
+	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	@$(BIN)/hadolint Dockerfile
 
 types: $(VENV)/dev  ## strict type checking
 	@$(BIN)/mypy

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.action.baseline import Origin, get_baseline
@@ -41,6 +41,20 @@ PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the result is held against and written as: read before anybody is asked anything."""
+
+    policy: Policy
+    reports: tuple[ReportRequest, ...]
+
+    @classmethod
+    def of(cls, config: RunConfig) -> Rules:
+        """Raises GateError for words that are not known."""
+        policy = Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors)
+        return cls(policy, parse_reports(config.reports))
+
+
 def run_action(variables: Mapping[str, str]) -> ExitCode:
     """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow."""
     environment = read_environment(variables)
@@ -57,12 +71,13 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
         for secret in (settings.token, environment.runtime_token):
             commands.mask(secret or "")
         config = read_config(settings, variables, environment.workspace)
+        rules = Rules.of(config)
         step = open_step(environment, settings, config)
     except GateError as error:
         publish_refusal(environment, error, commands)
         return error.exit_code
     try:
-        return _act(step, config, variables, Log(commands, step.plan.read_only))
+        return _act(step, config, rules, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
         hand_back([environment.workspace / config.output_dir], environment.workspace)
@@ -80,7 +95,7 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
     return run_action(variables)
 
 
-def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
+def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log) -> ExitCode:
     for reason in step.plan.reasons:
         log.did(reason)
     try:
@@ -93,7 +108,7 @@ def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) 
         elif step.plan.mode is Mode.NOTHING:
             put_out_nothing(step)
             return ExitCode.PASSED
-        finished, context = _gate(step, config, variables, log)
+        finished, context = _gate(step, config, rules, variables, log)
     except GateError as error:
         publish_trouble(step, error, context_of(step, variables), log)
         return error.exit_code
@@ -102,18 +117,18 @@ def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) 
     return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
 
 
-def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
+def _gate(
+    step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log
+) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     output_dir = Path(config.output_dir)
-    policy = Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors)
-    requests = parse_reports(config.reports)
     origin = get_baseline(step, output_dir, log)
     relaying = step.plan.mode is Mode.RELAY
     result, interrupted = (relayed_result(step, log), None) if relaying else get_result(step, config, variables, log)
-    judged = _judged(step, result, origin, policy, log)
+    judged = _judged(step, result, origin, rules.policy, log)
     context = context_of(step, variables, origin, judged)
     # a relay keeps nothing of what it was given
-    files = None if relaying else _kept(judged, output_dir, requests, context)
+    files = None if relaying else _kept(judged, output_dir, rules.reports, context)
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     verdict = judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE

@@ -33,7 +33,8 @@ class ArtifactRun(Facts):
 
     id: int
     repository_id: int
-    head_repository_id: int
+    head_repository_id: int | None = None
+    """None where the fork was deleted."""
     head_branch: str | None = None
     head_sha: str
 

@@ -1,0 +1,69 @@
+# The container image of the action. Building it needs BuildKit (the default since Docker 23) and nothing else.
+
+# The tag is for people, the digest (of the index for all platforms) is what is pulled.
+ARG BASE=python:3.13-slim@sha256:70729b46c69b4f1e97c4822c1af3df53a1476cf5ddc6c087c0c10bc3a5678c2f
+
+FROM ${BASE} AS build
+
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_NO_CACHE_DIR=1 \
+    PIP_ROOT_USER_ACTION=ignore
+
+WORKDIR /src
+
+# What the image holds is this one folder. It gets no pip of its own: the one of the base image fills it from outside.
+RUN python -m venv --without-pip /opt/gate
+
+# Dependencies first: they change less often than our code. Wheels only, so that nothing is compiled or run while
+# installing. A machine that reaches its packages in its own way passes its pip.conf as a secret: it leaves no trace.
+COPY requirements/runtime.txt requirements/dev.txt requirements/
+RUN --mount=type=secret,id=pipconf,target=/etc/pip.conf \
+    pip --python /opt/gate/bin/python install --require-hashes --only-binary :all: --no-compile \
+      -r requirements/runtime.txt
+
+# What builds our own package comes from the lock as well, only these few of it, and stays in this stage. Should the
+# list fall short one day, pip refuses what has no hash.
+RUN --mount=type=secret,id=pipconf,target=/etc/pip.conf \
+    awk '/^[^ ]/ { wanted = /^(hatchling|packaging|pathspec|pluggy|tomlkit|trove-classifiers)==/ } wanted' \
+      requirements/dev.txt > build.txt && \
+    python -m venv --without-pip /opt/build && \
+    pip --python /opt/build/bin/python install --require-hashes --only-binary :all: -r build.txt
+
+COPY pyproject.toml README.md LICENSE ./
+COPY examples/weather examples/weather
+COPY runner runner
+# Installed for good, not as a link into a checkout: `python -I` looks at nothing but what is installed.
+# hadolint ignore=DL3013
+RUN pip --python /opt/build/bin/python wheel --no-index --no-deps --no-build-isolation --wheel-dir dist . && \
+    pip --python /opt/gate/bin/python install --no-index --find-links dist --no-deps --no-compile agent-eval-gate
+
+# Left out: other packages' programs and the scripts that activate a venv. Nothing here calls them. Dependencies keep
+# their tests and type stubs: without them the image would be one percent smaller.
+# Bytecode is made here, once (-f: also where pip left some): at run time nobody keeps it. unchecked-hash: it is used
+# whatever the files' times are.
+# `python -I` also for who calls the program by its name: their PYTHONPATH has no say in what runs.
+RUN find /opt/gate/bin -type f ! -name eval-gate -delete && \
+    sed -i '1s,$, -I,' /opt/gate/bin/eval-gate && \
+    /opt/gate/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/gate/lib
+
+
+# No USER: the runner mounts folders that only root may write. No WORKDIR: the runner names one, the user's checkout.
+# No git: what we need to know of commits comes from the event and the API.
+FROM ${BASE}
+
+LABEL org.opencontainers.image.title="Eval Gate" \
+      org.opencontainers.image.description="Did this change break anything your LLM agent could do yesterday?" \
+      org.opencontainers.image.licenses="MIT"
+
+# Not for our own program (-I ignores both, and its bytecode is there) but for an agent that it starts in the checkout:
+# its output comes as it is written, and it leaves no folders there that only root can remove.
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+
+COPY --from=build /opt/gate /opt/gate
+# For `docker run --entrypoint eval-gate`. The venv itself stays off PATH: an agent's `python` is not ours.
+COPY --from=build /opt/gate/bin/eval-gate /usr/local/bin/eval-gate
+
+# A list, no shell: a shell drops variables whose names hold a hyphen, and inputs have such names (INPUT_FAIL-ON).
+# -I: the checkout may hold a folder `runner` of its own, or a module named like one of ours.
+ENTRYPOINT ["/opt/gate/bin/python", "-I", "-m", "runner", "action"]

@@ -1,0 +1,320 @@
+"""Every call to GitHub against everything that may happen to it: what is repeated, what is waited for, what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from runner.github.artifacts import artifacts_of_run
+from runner.github.checks import Annotation, Check, Conclusion, Level, write_check
+from runner.github.client import ATTEMPTS, Client
+from runner.github.comments import read_conversation, write_comment
+from runner.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
+from runner.github.download import fetch_artifact
+from runner.github.failure import MAX_WAIT_S, GitHubError, Kind
+from runner.github.upload import Service, archive, upload
+from tests.support.github import FakeGitHub, Fault, fake_github, sha
+
+KEY = "gate.yml.gate"
+
+
+@dataclass
+class World:
+    """A GitHub with one of everything, and our connection to it, which notes waits instead of waiting."""
+
+    github: FakeGitHub
+    client: Client
+    waits: list[float]
+    folder: Path
+
+    @property
+    def head(self) -> str:
+        return self.github.state.pulls[7].head_sha
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call: how it is made, which requests are its own, and whether a second one would do harm."""
+
+    name: str
+    make: Callable[[World], object]
+    method: str
+    path: str
+    looks_first: bool = False
+    """Whether a lost answer is looked for before the request is sent again."""
+    gone_is_fine: frozenset[int] = frozenset()
+    """Statuses that are an answer to this call, not a failure."""
+
+
+def check(world: World, annotations: int = 0) -> object:
+    remarks = tuple(Annotation("evals/a.json", n + 1, Level.FAILURE, "t", "m") for n in range(annotations))
+    texts = ("title", "summary", "", "https://github.com/acme/bot/actions/runs/1", "us.1")
+    return write_check(world.client, Check("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
+
+
+def comment(world: World) -> object:
+    return write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nnew", None)
+
+
+def update(world: World) -> object:
+    sticky = read_conversation(world.client, 7, KEY).sticky
+    return write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nupdated", sticky)
+
+
+def existing(world: World) -> World:
+    world.github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\nold")
+    return world
+
+
+def store(world: World) -> object:
+    file = world.folder / "x.zip"
+    archive([(Path(__file__), "run.json")], file)
+    service = Service(world.github.results_url, world.github.runtime_token)
+    return upload(world.client, service, "eval-gate-results", file, now=datetime.now(UTC))
+
+
+def download(world: World) -> object:
+    artifact = next(iter(world.github.state.artifacts.values()))
+    return fetch_artifact(world.client, artifact.id, artifact.digest, world.folder / "down.zip")
+
+
+CALLS = [
+    Call("repository", lambda w: repository(w.client), "GET", r"/repos/acme/bot$"),
+    Call("pull request", lambda w: pull_request(w.client, 7), "GET", r"/pulls/7$"),
+    Call("pull request of", lambda w: pull_request_of(w.client, "acme", "feature", w.head), "GET", r"/pulls\?"),
+    Call("run", lambda w: workflow_run(w.client, 50), "GET", r"/actions/runs/50$"),
+    Call("artifacts", lambda w: artifacts_of_run(w.client, 50, "eval-gate-results"), "GET", r"/runs/50/artifacts"),
+    Call("compare", lambda w: distance(w.client, "main", w.head), "GET", "/compare/", gone_is_fine=frozenset({404})),
+    Call("commits", lambda w: list(ancestors(w.client, w.head)), "GET", r"/commits\?", gone_is_fine=frozenset({404})),
+    Call("find comment", lambda w: read_conversation(w.client, 7, KEY), "POST", "/graphql"),
+    Call("write comment", comment, "POST", "/issues/7/comments$", looks_first=True),
+    Call(
+        "update comment",
+        lambda w: update(existing(w)),
+        "PATCH",
+        "/issues/comments/",
+        gone_is_fine=frozenset({404, 410}),
+    ),
+    Call("write check", check, "POST", "/check-runs$", looks_first=True),
+    Call("add annotations", lambda w: check(w, 51), "PATCH", "/check-runs/"),
+    Call("download", download, "GET", r"/artifacts/\d+/zip$"),
+    Call("download the blob", download, "GET", r"^/artifacts/\d+\?"),
+    Call("create artifact", store, "POST", "CreateArtifact"),
+    Call("put block", store, "PUT", "comp=block&"),
+    Call("put block list", store, "PUT", "comp=blocklist"),
+    Call("finalize artifact", store, "POST", "FinalizeArtifact"),
+]
+BLOB = "download the blob"
+"""Whatever the blob host answers, the next try begins with a new address."""
+BLOB_HOST = frozenset({BLOB, "put block", "put block list"})
+"""Calls to a host that is not GitHub: it knows neither its permissions nor its limits."""
+
+
+@pytest.fixture
+def world(tmp_path):
+    with fake_github() as github:
+        github.state.add_pull(7)
+        github.state.add_artifact(github.state.add_run(50), {"run.json": b"{}"})
+        waits: list[float] = []
+        client = Client(github.base, github.token, "acme/bot", sleep=waits.append)
+        yield World(github, client, waits, tmp_path)
+        client.close()
+        assert github.violations == []
+
+
+def tries(world: World, call: Call) -> int:
+    return len(world.github.requests(call.method, call.path))
+
+
+def made(world: World) -> tuple[int, int]:
+    state = world.github.state
+    comments = [one for one in state.comments.values() if one.author_is_viewer]
+    return len(comments), len(state.check_runs)
+
+
+def failing(world: World, call: Call, *faults: Fault) -> GitHubError | None:
+    world.github.faults.add(call.method, call.path, *faults)
+    try:
+        call.make(world)
+    except GitHubError as error:
+        return error
+    return None
+
+
+each_call = pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
+
+
+@each_call
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (401, Kind.UNAUTHORIZED),
+        (404, Kind.NOT_FOUND),
+        (409, Kind.CONFLICT),
+        (410, Kind.GONE),
+        (422, Kind.REFUSED),
+    ],
+)
+def test_call__refused_for_good__is_said_at_once_and_asked_once(world, call, status, kind) -> None:
+    if call.name == BLOB:
+        pytest.skip("an address that is refused is asked for anew: see the test of expired addresses")
+    error = failing(world, call, Fault.status(status, message="no"))
+    if status in call.gone_is_fine:
+        assert error is None
+    else:
+        assert error is not None
+        assert error.kind is kind
+        assert f"GitHub answers {status} (" in str(error) or call.path == "/graphql"
+    assert world.waits == []
+    assert tries(world, call) == 1
+
+
+@each_call
+def test_call__without_permission__names_the_missing_one_and_is_not_repeated(world, call) -> None:
+    if call.name in BLOB_HOST:
+        pytest.skip("the blob host knows no permissions")
+    error = failing(world, call, Fault.permission())
+    assert error is not None
+    assert error.kind is Kind.FORBIDDEN
+    if call.name not in {"create artifact", "finalize artifact"}:
+        assert "; the job needs `permissions: " in str(error)
+    assert (tries(world, call), world.waits) == (1, [])
+
+
+@each_call
+@pytest.mark.parametrize(
+    ("fault", "least"),
+    [
+        (Fault.status(429, retry_after=7), 7),
+        (Fault.status(429), 0),
+        (Fault.secondary_limit(retry_after=5), 5),
+        (Fault.secondary_limit(), 60),
+    ],
+    ids=["429 with Retry-After", "429 bare", "secondary with Retry-After", "secondary bare"],
+)
+def test_call__limited_for_a_while__waits_as_long_as_asked_and_works(world, call, fault, least) -> None:
+    if call.name in BLOB_HOST:
+        pytest.skip("the blob host knows no limits")
+    assert failing(world, call, fault) is None
+    assert len(world.waits) == 1
+    assert least <= world.waits[0] <= max(least, 8)
+    assert tries(world, call) == 2
+
+
+@each_call
+def test_call__primary_limit_that_ends_soon__is_waited_for(world, call) -> None:
+    if call.name in BLOB_HOST:
+        pytest.skip("the blob host knows no limits")
+    assert failing(world, call, Fault.primary_limit(reset_in=20)) is None
+    assert 15 <= world.waits[0] <= 23
+
+
+@each_call
+def test_call__primary_limit_for_an_hour__is_not_slept_through(world, call) -> None:
+    if call.name in BLOB_HOST:
+        pytest.skip("the blob host knows no limits")
+    error = failing(world, call, Fault.primary_limit(reset_in=3600))
+    assert error is not None
+    assert error.kind is Kind.RATE_LIMITED
+    assert error.wait_s is not None
+    assert error.wait_s > MAX_WAIT_S
+    assert (world.waits, tries(world, call)) == ([], 1)
+
+
+@each_call
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_call__broken_once__is_repeated_and_made_once(world, call, status) -> None:
+    assert failing(world, call, Fault.status(status)) is None
+    assert len(world.waits) == 1
+    assert max(made(world)) <= 1
+
+
+@each_call
+def test_call__broken_for_good__ends_after_its_tries(world, call) -> None:
+    error = failing(world, call, *[Fault.status(502)] * ATTEMPTS)
+    assert error is not None
+    assert error.kind is Kind.SERVER
+    assert (len(world.waits), tries(world, call)) == (ATTEMPTS - 1, ATTEMPTS)
+
+
+@each_call
+def test_call__connection_reset_before__is_repeated(world, call) -> None:
+    assert failing(world, call, Fault.reset()) is None
+    assert max(made(world)) <= 1
+
+
+@each_call
+def test_call__answer_lost_after_the_work__is_never_done_twice(world, call) -> None:
+    error = failing(world, call, Fault.reset_after_write())
+    if call.name == "create artifact":
+        # it cannot be told from another job's artifact of the same name, which must not be touched
+        assert error is not None
+        assert error.kind is Kind.CONFLICT
+        return
+    assert error is None
+    assert max(made(world)) <= 1
+    if call.looks_first:
+        assert tries(world, call) == 1
+    if call.name == "add annotations":
+        (one,) = world.github.state.check_runs.values()
+        assert len(one.annotations) in {51, 52}
+
+
+@each_call
+def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(world, call) -> None:
+    error = failing(world, call, *[Fault.status(502, html=True)] * ATTEMPTS)
+    assert error is not None
+    assert error.kind is Kind.SERVER
+    assert "<html" not in str(error).lower()
+
+
+def test_download__address_expired__asks_for_a_new_one(world) -> None:
+    blob = next(call for call in CALLS if call.name == BLOB)
+    assert failing(world, blob, Fault.status(403), Fault.status(404)) is None
+    assert len(world.github.requests("GET", r"/artifacts/\d+/zip$")) == 3
+
+
+def test_download__broken_half_way__begins_anew_with_a_new_address(world) -> None:
+    blob = next(call for call in CALLS if call.name == BLOB)
+    assert failing(world, blob, Fault.cut(after=10)) is None
+    assert len(world.github.requests("GET", r"/artifacts/\d+/zip$")) == 2
+    assert all("authorization" not in one.headers for one in world.github.requests("GET", r"^/artifacts/\d+\?"))
+
+
+def test_call__slow_answer__is_waited_for(world) -> None:
+    world.github.faults.add("GET", r"/pulls/7$", Fault.slow(0.5))
+    assert pull_request(world.client, 7).head.sha == world.head
+
+
+def test_call__answer_of_another_shape__is_an_error_and_no_crash(world, monkeypatch) -> None:
+    monkeypatch.setattr(world.github.views, "repository", lambda *_, **__: {"id": "not a number"}, raising=False)
+    world.github.log.clear()
+    try:
+        repository(world.client)
+    except GitHubError as error:
+        assert error.kind is Kind.SERVER
+    world.github.log.clear()
+
+
+def test_error__never_holds_the_token(world) -> None:
+    error = failing(world, CALLS[0], Fault.status(401, message="Bad credentials"))
+    assert error is not None
+    assert world.github.token not in f"{error} {error!r} {error.__cause__!r}"
+
+
+def test_comment__deleted_meanwhile__is_made_anew(world) -> None:
+    existing(world)
+    sticky = read_conversation(world.client, 7, KEY).sticky
+    assert sticky is not None
+    world.github.state.comments.pop(sticky.id)
+    written = write_comment(world.client, 7, KEY, f"<!-- eval-gate:v1 key={KEY} -->\nnew", sticky)
+    assert written.id in world.github.state.comments
+
+
+def test_commits__unknown_sha__is_no_failure(world) -> None:
+    assert distance(world.client, sha("gone"), "main") is None
+    assert list(ancestors(world.client, sha("gone"))) == []
