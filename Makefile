@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test lint format types check lock schemas action conformance bench clean
+.PHONY: help demo test lint format types check lock schemas action conformance interop bench clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,6 +43,10 @@ action: $(VENV)/dev  ## write action.yml and the tables of docs/action.md anew
 
 conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance
+
+interop: $(VENV)/dev  ## test our artifact code against GitHub's own client (needs node)
+	@cd tests/interop/artifact && npm ci --silent
+	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
 
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
 	@$(BIN)/python benchmarks/run.py $(ARGS)
