@@ -44,7 +44,7 @@ def get_result(
     if settings.results:
         result = read_run(settings.results, Path(config.output_dir))
         if not result.suites:
-            raise GateError("no-results", f"results: {settings.results} holds no case", "name a finished run")
+            raise GateError("no-result", f"results: {settings.results} holds no case", "name a finished run")
         log.did(f"read the result of run {result.run_id} from {settings.results}")
         return result, None
     with log.commands.group("Evals"):

@@ -1,0 +1,103 @@
+"""The one table of inputs: action.yml and the page are held to it, and every mistake in a workflow is named."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from runner.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
+from runner.action.publish import outputs_of
+from runner.action.running import read_config
+from runner.config import keys
+from runner.errors import ExitCode, GateError
+from runner.model.comparison import Outcome
+from tests.support.write_action import ACTION, PAGE, action_yml, page
+
+TOKEN = {"INPUT_GITHUB-TOKEN": "ghs_x"}
+
+
+def given(**inputs: str) -> dict[str, str]:
+    """The variables of these inputs; an underscore stands for a hyphen."""
+    return TOKEN | {f"INPUT_{name.replace('_', '-').upper()}": value for name, value in inputs.items()}
+
+
+def all_empty() -> dict[str, str]:
+    """What the runner sets for a step without `with:`: every declared input with its default."""
+    return {f"INPUT_{one.name.upper()}": one.default for one in INPUTS} | TOKEN
+
+
+def test_action_yml__is_what_the_table_makes() -> None:
+    assert ACTION.read_text(encoding="utf-8") == action_yml(), "run `make action`"
+
+
+def test_page__holds_the_tables() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(text), "run `make action`"
+
+
+def test_action_yml__as_the_runner_reads_it() -> None:
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    assert action["runs"] == {"using": "docker", "image": "Dockerfile"}
+    assert list(action["inputs"]) == [one.name for one in INPUTS]
+    assert list(action["outputs"]) == [one.name for one in OUTPUTS]
+    assert not {"entrypoint", "args"} & action["inputs"].keys(), "names that belong to the runner"
+    assert all(isinstance(one["default"], str) for one in action["inputs"].values())
+
+
+def test_outputs__every_declared_one_is_written_and_no_other() -> None:
+    written = outputs_of(None, Outcome.ERROR, ExitCode.USAGE)
+    assert list(written) == [one.name for one in OUTPUTS]
+
+
+def test_inputs__that_are_settings__are_keys_of_the_configuration() -> None:
+    assert {one.key for one in INPUTS if one.key} <= keys().keys()
+
+
+def test_inputs__none_given__defaults() -> None:
+    settings = read_inputs(all_empty())
+    assert (settings.flags, settings.comment, settings.check_run) == ({}, CommentMode.ALWAYS, "eval-gate")
+    assert (settings.upload, settings.annotations, settings.baseline) == (True, True, "auto")
+    assert (settings.max_baseline_age_days, settings.max_baseline_commits) == (14, 50)
+    assert read_inputs(TOKEN) == settings
+
+
+def test_inputs__empty_name_of_the_check_run__is_none() -> None:
+    assert read_inputs(given(check_run="")).check_run is None
+
+
+def test_inputs__lists__by_comma_and_line() -> None:
+    settings = read_inputs(given(case="a/*, b\nc", baseline_workflow="nightly.yml"))
+    assert (settings.cases, settings.baseline_workflows) == (("a/*", "b", "c"), ("nightly.yml",))
+
+
+def test_inputs__many_mistakes__are_all_named_at_once() -> None:
+    wrong = given(comment="sometimes", upload="yes", max_baseline_commits="-1", artifact_name="a/b", faill_on="x")
+    with pytest.raises(GateError) as caught:
+        read_inputs(wrong)
+    assert {problem.field for problem in caught.value.problems} == {
+        "comment",
+        "upload",
+        "max-baseline-commits",
+        "artifact-name",
+        "faill-on",
+    }
+    assert "fail-on" in str(next(one for one in caught.value.problems if one.field == "faill-on"))
+
+
+@pytest.mark.parametrize("name", ["entrypoint", "args"])
+def test_inputs__of_the_runner_itself__are_left_alone(name) -> None:
+    read_inputs(given(**{name: "x"}))
+
+
+def test_config__nothing_said__fails_on_regressions_and_the_file_wins_over_that(tmp_path) -> None:
+    assert read_config(read_inputs(TOKEN), {}, tmp_path).fail_on == ("regressions",)
+    (tmp_path / "eval-gate.yaml").write_text("failOn: [failures, stale]\ntimeoutMs: 5\n")
+    assert read_config(read_inputs(TOKEN), {}, tmp_path).fail_on == ("failures", "stale")
+    config = read_config(read_inputs(given(fail_on="never", evals="a\nb")), {}, tmp_path)
+    assert (config.fail_on, config.timeout_ms, config.evals) == (("never",), 5, ("a", "b"))
+
+
+def test_config__wrong_value__is_named_as_the_input_is(tmp_path) -> None:
+    with pytest.raises(GateError) as caught:
+        read_config(read_inputs(given(timeout_ms="soon", min_pass_rate="90")), {}, tmp_path)
+    assert {problem.field for problem in caught.value.problems} == {"timeout-ms", "min-pass-rate"}
