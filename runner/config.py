@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 from pydantic.alias_generators import to_camel, to_snake
 
 from runner.errors import GateError, Problem, did_you_mean
+from runner.model.result import Shard
 from runner.text.shape import sentence
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
@@ -114,11 +115,23 @@ class Selection:
     cases: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
+    shard: Shard | None = None
+    """One part of what is left: every n-th case, so that parts are equally large whatever the files are."""
 
     @property
     def everything(self) -> bool:
         """Whether nothing is left out."""
-        return not (self.cases or self.tags or self.tiers)
+        return not (self.cases or self.tags or self.tiers or self.shard)
+
+
+def parse_shard(text: str | None) -> Shard | None:
+    """`2/4` is the second of four parts. Raises GateError `unknown-value`."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())
+    if match is None or not 1 <= int(match[1]) <= int(match[2]):
+        raise GateError("unknown-value", f'shard: "{text[:40]}" is not a part such as 2/4', "I/N with I from 1 to N")
+    return Shard(index=int(match[1]), count=int(match[2]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from runner.config import RunConfig, keys
+from runner.config import RunConfig, keys, parse_shard
 from runner.errors import GateError, Problem, did_you_mean
 from runner.github.upload import FORBIDDEN_IN_NAMES
+from runner.model.result import Shard
 
 PREFIX: Final = "INPUT_"
 DEFAULT_ARTIFACT: Final = "eval-gate-results"
@@ -70,6 +71,7 @@ INPUTS: Final = (
     Input("case", "Only cases whose ids match these globs, separated by commas."),
     Input("tag", "Only cases with one of these tags, separated by commas."),
     Input("tier", "Only suites of these tiers, separated by commas."),
+    Input("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
     Input("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
     Input("results", "A finished result (file or folder) to compare and publish instead of running anything."),
     Input(
@@ -137,6 +139,7 @@ class Settings:
     cases: tuple[str, ...]
     tags: tuple[str, ...]
     tiers: tuple[str, ...]
+    shard: Shard | None
     token: str
     results: str | None
     baseline: str
@@ -161,6 +164,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         cases=reader.list("case"),
         tags=reader.list("tag"),
         tiers=reader.list("tier"),
+        shard=reader.shard(),
         token=reader.text("github-token") or variables.get("GITHUB_TOKEN", ""),
         results=reader.text("results") or None,
         baseline=reader.text("baseline") or AUTO,
@@ -240,6 +244,14 @@ class _Reader:
             self.problems.append(Problem(message, field="comment"))
             return CommentMode.ALWAYS
         return CommentMode(text)
+
+    def shard(self) -> Shard | None:
+        """`2/4`."""
+        try:
+            return parse_shard(self.text("shard") or None)
+        except GateError as error:
+            self.problems.append(Problem(error.message, field="shard"))
+            return None
 
     def artifact_name(self) -> str:
         """A name that the artifact service takes."""

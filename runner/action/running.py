@@ -53,7 +53,7 @@ def get_result(
 
 def selection_of(settings: Settings) -> Selection:
     """Which cases the inputs choose."""
-    return Selection(settings.cases, settings.tags, settings.tiers)
+    return Selection(settings.cases, settings.tags, settings.tiers, settings.shard)
 
 
 async def _run(

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from runner import __version__
-from runner.cli import action, compare, demo, options, report, run, schema, validate
+from runner.cli import action, compare, demo, merge, options, report, run, schema, validate
 from runner.cli.console import Verbosity, prepare_streams, print_crash, print_error
 from runner.errors import ExitCode, GateError
 
@@ -45,6 +45,7 @@ def _everywhere(
 run.add_to(app)
 compare.add_to(app)
 report.add_to(app)
+merge.add_to(app)
 validate.add_to(app)
 schema.add_to(app)
 demo.add_to(app)

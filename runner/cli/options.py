@@ -173,6 +173,11 @@ Tiers = Annotated[
     typer.Option("--tier", metavar="TIER", help="Only suites of this tier.", rich_help_panel=_WHICH),
 ]
 
+Shard = Annotated[
+    str | None,
+    typer.Option("--shard", metavar="I/N", help="Only the I-th of N equal parts of the cases.", rich_help_panel=_WHICH),
+]
+
 KEYS = {
     "paths": "evals",
     "seed_manifest": "seedManifestPath",
@@ -182,7 +187,7 @@ KEYS = {
 }
 """Parameters whose configuration key is not simply the same name in camelCase."""
 
-NOT_CONFIGURABLE = frozenset({"config", "resume", "json", "cases", "tags", "tiers", "verbose", "quiet"})
+NOT_CONFIGURABLE = frozenset({"config", "resume", "json", "cases", "tags", "tiers", "shard", "verbose", "quiet"})
 """Parameters that belong to one call and have no key."""
 
 

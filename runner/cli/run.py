@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from runner.cli import options
-
-if TYPE_CHECKING:
-    from runner.cli.running import Asked
 
 
 def add_to(app: typer.Typer) -> None:
@@ -46,6 +41,7 @@ def run(
     cases: options.Cases = None,
     tags: options.Tags = None,
     tiers: options.Tiers = None,
+    shard: options.Shard = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -57,32 +53,17 @@ def run(
     Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the run could not
     be completed, 130 and 143 interrupted after writing what was done.
     """
-    from runner.cli.running import run_and_judge
-
-    asked = _asked(context, config, resume, as_json=json, cases=cases, tags=tags, tiers=tiers)
-    raise typer.Exit(run_and_judge(asked))
-
-
-def _asked(
-    context: typer.Context,
-    config: str | None,
-    resume: str | None,
-    *,
-    as_json: bool,
-    cases: list[str] | None,
-    tags: list[str] | None,
-    tiers: list[str] | None,
-) -> Asked:
     from pathlib import Path
 
-    from runner.cli.running import Asked
-    from runner.config import Selection
+    from runner.cli.running import Asked, run_and_judge
+    from runner.config import Selection, parse_shard
 
-    return Asked(
+    asked = Asked(
         flags=options.given_flags(context),
         config_file=Path(config) if config else None,
-        selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ())),
+        selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ()), parse_shard(shard)),
         resume=resume,
-        as_json=as_json,
+        as_json=json,
         verbosity=context.obj,
     )
+    raise typer.Exit(run_and_judge(asked))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import GitFacts
+from runner.model.result import GitFacts, Shard
 from runner.registry.staleness import Staleness
 from runner.targets.base import Target
 from runner.text.tokens import TokenData
@@ -37,6 +37,7 @@ class RunPlan:
     tokens: TokenData
     staleness: Mapping[str, Staleness] = field(default_factory=dict)
     git: GitFacts | None = None
+    shard: Shard | None = None
     warnings: tuple[str, ...] = ()
 
     def runnable(self) -> tuple[tuple[EvalSuite, EvalCase], ...]:

@@ -89,6 +89,7 @@ async def prepare(
         tokens=TokenData(seed=inputs.seed, snapshot=snapshot),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
+        shard=selection.shard,
         warnings=inputs.warnings + snapshot_warnings,
     )
 

@@ -145,6 +145,7 @@ class Run:
             tool=ToolIdentity(version=__version__),
             target=plan.target.identity,
             git=plan.git,
+            shard=plan.shard,
             summary=Summary(total_cases=total, not_run=total),
             warnings=plan.warnings,
         )

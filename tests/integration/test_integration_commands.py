@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from runner.cli.schema import Kind
-from tests.integration.test_integration_run import ROOT, gate, write_suite
+from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
 from tests.support.agents import agent
 from tests.support.write_schemas import schema_files
 
@@ -16,7 +16,7 @@ from tests.support.write_schemas import schema_files
 def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
     done = gate(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("run", "compare", "report", "validate", "schema", "demo"):
+    for command in ("run", "compare", "report", "merge", "validate", "schema", "demo", "action", "publish"):
         assert f"  {command}" in done.stdout
     assert "Exit codes: 0 gate passed" in done.stdout
 
@@ -141,3 +141,23 @@ def test_run__encoding_without_the_glyphs__is_plain_ascii(tmp_path) -> None:
     assert done.returncode == 0
     assert done.stdout.isascii()
     assert "  + gs-000" in done.stdout
+
+
+def test_merge__shards_of_a_run__compare_like_the_whole(tmp_path) -> None:
+    write_suite(tmp_path, 5)
+    with agent(fails_on(3)) as running:
+        whole = gate(tmp_path, "run", "--agent-endpoint", running.url, "--output-dir", "whole")
+        for part in ("1/2", "2/2"):
+            arguments = ("--shard", part, "--output-dir", f"part-{part[0]}", "--fail-on", "never")
+            assert gate(tmp_path, "run", "--agent-endpoint", running.url, *arguments).returncode == 0
+    assert whole.returncode == 1
+    joined = gate(tmp_path, "merge", "part-1", "part-2", "-o", "joined")
+    assert (joined.returncode, joined.stderr.strip()) == (0, "2 results joined: 5 cases")
+    assert (tmp_path / joined.stdout.strip()).is_file()
+    compared = gate(tmp_path, "compare", "whole", "joined", "--fail-on", "regressions")
+    assert (compared.returncode, "pass 4   fail 1 (0 regressions, 1 still failing)" in compared.stdout) == (0, True)
+    twice = gate(tmp_path, "merge", "part-1", "part-1")
+    assert (twice.returncode, "is in 2 of the results" in twice.stderr) == (2, True)
+    half = gate(tmp_path, "merge", "part-1", "-o", "half")
+    assert "shard 2 of 2 is missing" in half.stderr
+    assert gate(tmp_path, "compare", "whole", half.stdout.strip(), "--fail-on", "regressions").returncode == 3

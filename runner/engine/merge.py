@@ -1,0 +1,106 @@
+"""Joins the results of shards, or of several jobs, into one run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from runner import __version__
+from runner.engine.totals import summarise
+from runner.errors import GateError, Problem
+from runner.model.result import RunResult, Status, SuiteResult, ToolFacts, ToolIdentity
+
+
+def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
+    """One run with all cases, each once, and no verdict yet. Not complete when a part is missing.
+
+    Raises GateError `cannot-merge` for results that do not belong together: the same case twice, another target,
+    parts of different divisions.
+    """
+    problems = [*_same_cases(runs), *_other_targets(runs), *_other_divisions(runs)]
+    if problems:
+        raise GateError(
+            "cannot-merge",
+            "these results are not parts of one run",
+            "name each part once: the results of one commit, one target, one division into shards",
+            problems=problems,
+        )
+    missing = _missing(runs)
+    suites = _suites(runs, run_id)
+    cases = [case for suite in suites for case in suite.cases]
+    clocks = [run.summary.wall_ms for run in runs if run.summary.wall_ms is not None]
+    whole = not missing and all(run.complete for run in runs)
+    stopped = [f"shard {', '.join(map(str, parts))} of {count} is missing" for count, parts in missing.items()]
+    return RunResult(
+        run_id=run_id,
+        timestamp=min(run.timestamp for run in runs),
+        complete=whole and all(case.status is not Status.NOT_RUN for case in cases),
+        tool=ToolIdentity(version=__version__),
+        target=runs[0].target,
+        git=runs[0].git,
+        suites=suites,
+        # parts run beside each other: the longest is what one waited for
+        summary=summarise(cases, max(clocks, default=None)),
+        warnings=tuple(
+            dict.fromkeys(warning for run in runs for warning in (*run.warnings, *_other_commit(run, runs[0])))
+        ),
+        stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
+    )
+
+
+def _suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
+    """Suites by eval file, in order of appearance, their cases in the order of the file."""
+    by_file: dict[str, list[SuiteResult]] = {}
+    for suite in (suite for run in runs for suite in run.suites):
+        by_file.setdefault(suite.eval_file, []).append(suite)
+    return tuple(_suite(parts, run_id) for parts in by_file.values())
+
+
+def _suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
+    cases = sorted(
+        (case for part in parts for case in part.cases), key=lambda case: case.location.line if case.location else 0
+    )
+    fresh = {
+        "run_id": run_id,
+        "cases": tuple(cases),
+        "summary": summarise(cases),
+        "stale": any(part.stale for part in parts),
+        "warnings": tuple(dict.fromkeys(warning for part in parts for warning in part.warnings)),
+        "baseline_run_id": None,
+        "regressions": (),
+        "new_passes": (),
+        "metadata": parts[0].metadata if len({part.metadata for part in parts}) == 1 else ToolFacts(),
+    }
+    return parts[0].model_copy(update=fresh)
+
+
+def _same_cases(runs: Sequence[RunResult]) -> list[Problem]:
+    seen = Counter((suite.eval_file, case.id) for run in runs for suite in run.suites for case in suite.cases)
+    return [
+        Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in seen.items() if times > 1
+    ]
+
+
+def _other_targets(runs: Sequence[RunResult]) -> list[Problem]:
+    names = dict.fromkeys(f"{run.target.name} ({run.target.provider})" for run in runs)
+    return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
+
+
+def _other_divisions(runs: Sequence[RunResult]) -> list[Problem]:
+    counts = sorted({run.shard.count for run in runs if run.shard})
+    return [Problem(f"they are parts of different divisions: {', '.join(map(str, counts))}")] if len(counts) > 1 else []
+
+
+def _missing(runs: Sequence[RunResult]) -> dict[int, list[int]]:
+    """The numbers of shards that are not there, by how many there should be."""
+    shards = [run.shard for run in runs if run.shard is not None]
+    if not shards:
+        return {}
+    count = shards[0].count
+    absent = sorted(set(range(1, count + 1)) - {shard.index for shard in shards})
+    return {count: absent} if absent else {}
+
+
+def _other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
+    ours, theirs = run.git.sha if run.git else None, first.git.sha if first.git else None
+    return (f"a part evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()
