@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from runner.action.baseline import Origin
 from runner.action.inputs import Settings
 from runner.action.step import Step
-from runner.gate.baseline import NoBaseline
+from runner.gate.baseline import NOT_ASKED_FOR, NoBaseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.rerun import rerun_command
@@ -35,10 +35,18 @@ def context_of(
         workflow_url=f"{base}/actions/workflows/{workflow}" if workflow else None,
         errors_doc_url=_errors_doc(variables, environment.server_url),
         no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
+        no_baseline_words=_absent_words(baseline) if isinstance(baseline, NoBaseline) else "no baseline yet",
         rerun_command=rerun_command(_arguments(step.settings), judged) if judged else None,
         max_baseline_age_days=step.settings.max_baseline_age_days,
         max_baseline_commits=step.settings.max_baseline_commits,
     )
+
+
+def _absent_words(baseline: NoBaseline) -> str:
+    """Nobody wanted a baseline, it could not be had, or there is none yet."""
+    if baseline is NOT_ASKED_FOR:
+        return "not compared"
+    return "baseline not available" if baseline.unavailable else "no baseline yet"
 
 
 def _arguments(settings: Settings) -> list[str]:

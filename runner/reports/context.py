@@ -26,6 +26,8 @@ class ReportContext:
     errors_doc_url: str | None = None
     """The page of errors; a code is added as its fragment."""
     no_baseline_reason: str | None = None
+    no_baseline_words: str = "no baseline yet"
+    """The same in the few words of a heading."""
     previous_red_sha: str | None = None
     """The commit of this pull request whose result was red, when this one is green."""
     rerun_command: str | None = None

@@ -18,8 +18,8 @@ def nothing_comparable(run: RunResult) -> bool:
     return run.comparison is not None and not run.comparison.of(*_COMPARED)
 
 
-def headline(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) -> tuple[str, str]:
-    """The symbol and the few words behind the title."""
+def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
+    """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
     regressions = len(run.comparison.of(CaseClass.REGRESSION)) if run.comparison else 0
     match verdict.outcome:
         case Outcome.ERROR:
@@ -28,7 +28,7 @@ def headline(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) -> tu
             return FAIL, _failed_words(run, verdict, regressions)
     if regressions:
         return WARN, f"{count(regressions, 'regression')}, reported only"
-    return PASS, _passed_words(run, verdict, baseline_is_stale=baseline_is_stale)
+    return PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
 def _undecided_words(summary: Summary) -> str:
@@ -55,11 +55,11 @@ def _failed_words(run: RunResult, verdict: Verdict, regressions: int) -> str:
             return count(summary.failed, "failing case")
 
 
-def _passed_words(run: RunResult, verdict: Verdict, *, baseline_is_stale: bool) -> str:
+def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
     by_threshold = any(rule.name == "Pass rate" for rule in verdict.rules)
     passed = "passed on threshold" if by_threshold else "passed"
     if run.comparison is None:
-        return f"{passed}, no baseline yet"
+        return f"{passed}, {absent}"
     if nothing_comparable(run):
         return f"{passed}, baseline not comparable"
     parts = ["no regressions"]

@@ -104,7 +104,7 @@ def view_of(run: RunResult, context: ReportContext) -> View:
     failing = rows.unexplained_failures()
     baseline = run.comparison.baseline if run.comparison else None
     is_stale = baseline is not None and _is_stale(baseline, context)
-    symbol, heading = headline(run, verdict, baseline_is_stale=is_stale)
+    symbol, heading = headline(run, verdict, context.no_baseline_words, baseline_is_stale=is_stale)
     return View(
         context=context,
         run=run,

@@ -6,15 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from runner.errors import ExitCode
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.errors import ExitCode, GateError, Problem
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.judge import judge
 from runner.gate.policy import FailOn, Policy
 from runner.model.case import Tier
 from runner.model.comparison import CaseClass, Outcome, Verdict
 from runner.model.result import RunResult, StaleFact, StaleKind
+from runner.reports.check import render_check
 from runner.reports.console import ConsoleStyle
-from runner.reports.markdown import render_summary
+from runner.reports.markdown import render_problem, render_summary
 from runner.reports.render import render
 from runner.reports.view import ReportContext, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -177,6 +178,25 @@ STATES = {
 }
 
 
+def history() -> RunResult:
+    """A case that fails here, and that comes and goes on the default branch."""
+    runs = tuple(
+        make_baseline_run({"a": "failed" if number in {2, 5} else "passed", "b": "passed"}) for number in range(10)
+    )
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=runs)
+    return judge(make_run({"a": "failed", "b": "passed"}), baseline, ONLY_REGRESSIONS)
+
+
+def unavailable() -> RunResult:
+    """A case that fails here, and GitHub does not say whether it passed before."""
+    reason = "the baseline could not be had (listing the artifacts eval-gate-results: GitHub answers 502 (Bad Gateway))"
+    absent = NoBaseline("baseline-unavailable", reason, unavailable=True)
+    return judge(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
+
+
+STATES |= {"history": history(), "baseline-unavailable": unavailable()}
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
@@ -191,6 +211,41 @@ def test_comment__green_after_red__says_what_is_fixed() -> None:
 def test_comment__could_not_decide__links_to_the_error() -> None:
     text = render("md", interrupted(), replace(ON_GITHUB, errors_doc_url="https://example.org/errors"))
     assert "See [`not-complete`](https://example.org/errors#not-complete)." in text
+
+
+PROBLEMS = {
+    "problem-usage": (
+        GateError(
+            "invalid-eval-files",
+            "2 problems in the eval files: nothing was run",
+            "correct them; `eval-gate validate` checks without running anything",
+            problems=(
+                Problem("expected a list", "evals/a|b.golden.json", 12, "cases[0].expect.toolsCalled"),
+                Problem("@octocat <b>wrote</b> this", "evals/x.json", 3),
+            ),
+        ),
+        "nothing was run",
+    ),
+    "problem-github": (
+        GateError("github-unavailable", "reading run 5: GitHub answers 502 (Bad Gateway)", "re-run the failed job"),
+        "could not decide",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_comment__nothing_could_be_run__looks_like_this(golden, name) -> None:
+    error, heading = PROBLEMS[name]
+    error.exit_code = ExitCode.USAGE if name == "problem-usage" else ExitCode.INCOMPLETE
+    golden(f"comment/{name}.md", render_problem(error, replace(ON_GITHUB, errors_doc_url="https://x.test/e"), heading))
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_check__state__has_this_title_and_summary(golden, state) -> None:
+    text = render_check(view_of(STATES[state], ON_GITHUB))
+    golden(f"check/{state}.md", f"{text.title}\n\n{text.summary}")
+    assert len(text.title) <= 80
+    assert "> [!" not in text.summary
 
 
 def test_comment__on_a_laptop__has_no_links(golden) -> None:
