@@ -80,7 +80,8 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
         return _act(step, config, rules, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
-        hand_back([environment.workspace / config.output_dir], environment.workspace)
+        made = [Path(config.output_dir), *(report.file for report in rules.reports if report.file)]
+        hand_back([environment.workspace / path for path in made], environment.workspace)
 
 
 def run_publish(variables: Mapping[str, str]) -> ExitCode:

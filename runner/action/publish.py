@@ -55,23 +55,49 @@ class Finished:
 
 def publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
     """Artifact, comment, check run or annotations, summary, outputs: in this order, so that each can name the last."""
+    if finished.interrupted:
+        _publish_interrupted(step, finished, context, log)
+        return
     artifact = store(step, finished.files.record, log) if finished.files else None
     if artifact is not None:
         base = f"{step.environment.server_url}/{step.environment.repository}"
         report_url = f"{base}/actions/runs/{step.environment.run_id}/artifacts/{artifact}"
         context = replace(context, report_url=report_url)
-    comment_url = None if finished.interrupted else comment(step, draft_of(finished.result), context, log)
+    comment_url = comment(step, draft_of(finished.result), context, log)
     check_url = check(step, _check_draft(finished, context), log)
-    summarise(step.environment, render_summary(view_of(finished.result, _told(context, log))), log.commands)
+    _leave(step, finished, context, log)
+    put_out(
+        step.environment,
+        {
+            **_outputs(finished),
+            "comment-url": comment_url or "",
+            "check-run-url": check_url or "",
+            "artifact-id": str(artifact or ""),
+        },
+    )
+
+
+def _publish_interrupted(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
+    _leave(step, finished, context, log)
+    put_out(step.environment, _outputs(finished))
+    check(step, _check_draft(finished, context), log)
+
+
+def _leave(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
+    summarise(step.environment, render_summary(view_of(finished.result, told)), log.commands)
+
+
+def _outputs(finished: Finished) -> dict[str, str]:
     outputs = outputs_of(finished.result, finished.outcome, finished.exit_code)
-    published = {
-        "result-path": _relative(finished.files.record) if finished.files else "",
-        "report-path": _relative(finished.files.page) if finished.files else "",
-        "comment-url": comment_url or "",
-        "check-run-url": check_url or "",
-        "artifact-id": str(artifact or ""),
+    if finished.files is None:
+        return outputs
+    return {
+        **outputs,
+        "result-path": _relative(finished.files.record),
+        "report-path": _relative(finished.files.page),
     }
-    put_out(step.environment, {**outputs, **published})
 
 
 def summarise(environment: WorkflowEnvironment, text: str, commands: Commands) -> None:
@@ -136,7 +162,3 @@ def _check_draft(finished: Finished, context: ReportContext) -> CheckDraft:
     passed = finished.outcome is Outcome.PASS
     conclusion = Conclusion.SUCCESS if passed else Conclusion.FAILURE
     return CheckDraft(conclusion, text.title, text.summary, text.page, remarks_of(view))
-
-
-def _told(context: ReportContext, log: Log) -> ReportContext:
-    return replace(context, losses=tuple(log.losses), trail=tuple(log.trail))

@@ -6,12 +6,13 @@ is data made by code nobody reviewed: provenance is asked of GitHub, counts are 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from runner.action.log import Log
 from runner.action.step import Step
 from runner.engine.totals import summarise
-from runner.errors import ExitCode, GateError
+from runner.errors import ExitCode, GateError, Problem
 from runner.github.artifacts import artifacts_of_run
 from runner.github.baseline import fetch_result
 from runner.github.commits import RunFacts, pull_request_of, workflow_run
@@ -43,20 +44,15 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     name, run_id = step.settings.artifact_name, _run_id(step)
     try:
         usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
-        if not usable:
-            raise GateError(
-                "no-result",
-                f"run {run_id} left no artifact {name}",
-                "its log says why it ended before there was a result",
-                exit_code=ExitCode.INCOMPLETE,
-            )
-        result = fetch_result(step.client, usable[0], step.environment.temporary)
+        result = fetch_result(step.client, usable[0], step.environment.temporary) if usable else None
     except GitHubError as error:
         raise _unavailable(error) from error
     except BadArchiveError as error:
-        raise GateError(
-            "no-result", f"the artifact {name} of run {run_id} cannot be used: {error}", exit_code=ExitCode.INCOMPLETE
-        ) from error
+        raise _no_result(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
+    except GateError as error:
+        raise _no_result(error.message, error.problems) from error
+    if result is None:
+        raise _no_result(f"run {run_id} left no artifact {name}")
     log.did(f"read artifact {usable[0].id} of run {run_id}")
     return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
 
@@ -100,6 +96,11 @@ def _confirmed(step: Step) -> RunFacts:
 def _run_id(step: Step) -> int:
     assert step.plan.relayed_run is not None
     return step.plan.relayed_run
+
+
+def _no_result(message: str, problems: Sequence[Problem] = ()) -> GateError:
+    hint = "the log of that run says how it ended"
+    return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
 
 
 def _unavailable(error: GitHubError) -> GateError:

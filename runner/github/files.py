@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -44,13 +44,22 @@ def hand_back(paths: Iterable[Path], workspace: Path) -> None:
         if os.geteuid() != 0 or owner.st_uid == 0:
             return
         for path in paths:
-            _give(path, owner.st_uid, owner.st_gid)
+            for made in (path, *_folders_above(path, workspace)):
+                _give(made, owner.st_uid, owner.st_gid, deep=made is path)
 
 
-def _give(path: Path, uid: int, gid: int) -> None:
+def _folders_above(path: Path, workspace: Path) -> Iterator[Path]:
+    """The folders between a file and the workspace that are ours, because we had to make them."""
+    for folder in path.parents:
+        if folder == workspace or not folder.is_relative_to(workspace) or folder.stat().st_uid != os.geteuid():
+            return
+        yield folder
+
+
+def _give(path: Path, uid: int, gid: int, *, deep: bool) -> None:
     with suppress(OSError):
         os.chown(path, uid, gid, follow_symlinks=False)
-    if path.is_dir() and not path.is_symlink():
+    if deep and path.is_dir() and not path.is_symlink():
         for folder, folders, files in os.walk(path):
             for name in (*folders, *files):
                 with suppress(OSError):
