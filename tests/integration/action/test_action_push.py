@@ -1,4 +1,4 @@
-"""Pushes and schedules on the default branch, and what becomes of their results."""
+"""Pushes to the default branch and to others, and what becomes of their results."""
 
 from __future__ import annotations
 
@@ -53,14 +53,6 @@ def test_push__a_regression_on_the_branch__is_red_there_too(job, github) -> None
         ended = job.push(running.url)
     assert (ended.code, ended.outputs["regressions"]) == (1, "1")
     assert "1 commit behind" in ended.summary
-
-
-def test_schedule__nightly__asks_for_the_default_branch_and_stores(job, github) -> None:
-    job.begin_run(event="schedule")
-    with agent() as running:
-        ended = job.step("schedule", {"schedule": "0 3 * * *"}, {"agent-endpoint": running.url})
-    assert (ended.code, len(github.state.artifacts)) == (0, 1)
-    assert len(github.requests("GET", r"/repos/acme/bot$")) == 1
 
 
 def test_push__artifact_service_down__warns_and_the_verdict_stands(job, github) -> None:

@@ -1,0 +1,60 @@
+"""A run that somebody starts by hand, with or without a pull request in mind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.jobs import repository_facts
+
+
+def dispatch(github, **inputs: str) -> dict[str, object]:
+    return {"inputs": inputs or None, "ref": "refs/heads/main", "repository": repository_facts(github)}
+
+
+def check_out(workspace: Path, commit: str) -> None:
+    (workspace / ".git").mkdir()
+    (workspace / ".git" / "HEAD").write_text(f"{commit}\n")
+
+
+def test_dispatch__by_hand__compares_and_comments_nowhere(job, github) -> None:
+    github.state.add_pull(7)
+    with agent() as running:
+        job.push(running.url)
+        job.begin_run(event="workflow_dispatch")
+        ended = job.step("workflow_dispatch", dispatch(github), {"agent-endpoint": running.url})
+    assert (ended.code, github.state.comments, ended.outputs["regressions"]) == (0, {}, "0")
+
+
+def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_its_head(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    check_out(job.workspace, pull.head_sha)
+    job.begin_run(event="workflow_dispatch")
+    with agent(fails_on(1)) as running:
+        event = dispatch(github, **{"pr-number": "7"})
+        ended = job.step("workflow_dispatch", event, {"agent-endpoint": running.url})
+    assert (ended.code, len(github.state.comments)) == (1, 1)
+    assert {check.fields["head_sha"] for check in github.state.check_runs.values()} >= {pull.head_sha}
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        ("7", "other-checkout"),
+        ("8", "there is no pull request #8 here"),
+        ("seven", '"seven" is not the number of a pull request'),
+    ],
+)
+def test_dispatch__pull_request_that_is_not_what_is_here__is_refused(job, github, number, said) -> None:
+    github.state.add_pull(7)
+    check_out(job.workspace, github.state.branches["main"])
+    ended = job.step(
+        "workflow_dispatch", dispatch(github, **{"pr-number": number}), {"agent-endpoint": "http://x.test"}
+    )
+    assert (ended.code, github.state.comments) == (2, {})
+    assert said in ended.log
