@@ -26,7 +26,7 @@ def publish_trouble(step: Step, error: GateError, context: ReportContext, log: L
     heading = _heading(error)
 
     def render(shown: ReportContext, _start: int) -> str:
-        return render_problem(error, shown, heading)
+        return render_problem(error, shown, heading, as_comment=True)
 
     comment_url = comment(step, Draft(Outcome.ERROR, noteworthy=True, render=render), context, log)
     text = render_problem(error, context, heading)

@@ -72,9 +72,8 @@ def upload(client: Client, service: Service, name: str, file: Path, *, now: date
     days = service.retention_days or _DEFAULT_DAYS
     expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     calls = _Calls(client, service, f"storing the artifact {name}"[:120])
-    created = calls.ask(
-        "CreateArtifact", {**ids, "version": 7, "mime_type": "application/zip", "expires_at": expires}, _Created
-    )
+    # version 4 means a zip; later ones name the type, which older services (and local emulations) do not know
+    created = calls.ask("CreateArtifact", {**ids, "version": 4, "expires_at": expires}, _Created)
     if not created.ok or not created.url:
         raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
     digest, size = calls.send(created.url, file)

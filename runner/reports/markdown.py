@@ -49,9 +49,10 @@ def render_summary(view: View, *, limit: int = SUMMARY_LIMIT) -> str:
     return text
 
 
-def render_problem(error: GateError, context: ReportContext, heading: str) -> str:
-    """The comment, and summary, of a step that ended before there was a run."""
-    names = {"error": error, "context": context, "heading": heading, "marker": escape.comment_key(context.comment_key)}
+def render_problem(error: GateError, context: ReportContext, heading: str, *, as_comment: bool = False) -> str:
+    """The page of a step that ended before there was a run; as a comment it begins with the marker."""
+    marker = escape.comment_key(context.comment_key) if as_comment else None
+    names = {"error": error, "context": context, "heading": heading, "marker": marker}
     return _tidy(_environment().get_template("problem.md.j2").render(names))
 
 

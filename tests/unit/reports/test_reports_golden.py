@@ -237,7 +237,10 @@ PROBLEMS = {
 def test_comment__nothing_could_be_run__looks_like_this(golden, name) -> None:
     error, heading = PROBLEMS[name]
     error.exit_code = ExitCode.USAGE if name == "problem-usage" else ExitCode.INCOMPLETE
-    golden(f"comment/{name}.md", render_problem(error, replace(ON_GITHUB, errors_doc_url="https://x.test/e"), heading))
+    context = replace(ON_GITHUB, errors_doc_url="https://x.test/e")
+    text = render_problem(error, context, heading, as_comment=True)
+    golden(f"comment/{name}.md", text)
+    assert text == f"<!-- eval-gate:v1 key=evals.yml.gate.support -->\n{render_problem(error, context, heading)}"
 
 
 @pytest.mark.parametrize("state", STATES)
