@@ -20,7 +20,7 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/actionlint .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
-	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows)
+	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows/*.yml)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows \
 	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml

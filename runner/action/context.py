@@ -8,10 +8,14 @@ from pathlib import PurePosixPath
 from runner.action.baseline import Origin
 from runner.action.inputs import Settings
 from runner.action.step import Step
+from runner.config import flag_of
 from runner.gate.baseline import NOT_ASKED_FOR, NoBaseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.rerun import rerun_command
+
+REPRODUCED = ("target", "targets", "seedManifestPath", "snapshotPath", "toolRegistryPath", "trials")
+"""Settings of the step that change what a case is asked and held against."""
 
 
 def context_of(
@@ -20,7 +24,7 @@ def context_of(
     """The context; without a baseline's origin as long as none was sought."""
     environment, plan = step.environment, step.plan
     base = f"{environment.server_url}/{environment.repository}"
-    workflow = PurePosixPath(environment.workflow_path).name
+    workflow = PurePosixPath(_baseline_workflow(step)).name
     baseline = origin.baseline if origin else None
     return ReportContext(
         name=step.name,
@@ -42,6 +46,12 @@ def context_of(
     )
 
 
+def _baseline_workflow(step: Step) -> str:
+    """The workflow whose run on the branch makes a fresh baseline."""
+    named = step.settings.baseline_workflows
+    return named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path
+
+
 def _absent_words(baseline: NoBaseline) -> str:
     """Nobody wanted a baseline, it could not be had, or there is none yet."""
     if baseline is NOT_ASKED_FOR:
@@ -54,6 +64,8 @@ def _arguments(settings: Settings) -> list[str]:
     arguments = ["run"]
     arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
     arguments += ["--config", settings.config] if settings.config else []
+    for key in REPRODUCED:
+        arguments += [flag_of(key), settings.flags[key]] if key in settings.flags else []
     arguments += ["--agent-endpoint", "URL"] if "agentEndpoint" in settings.flags else []
     return arguments
 

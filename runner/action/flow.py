@@ -72,7 +72,7 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
             commands.mask(secret or "")
         config = read_config(settings, variables, environment.workspace)
         rules = Rules.of(config)
-        step = open_step(environment, settings, config)
+        step = open_step(environment, settings)
     except GateError as error:
         publish_refusal(environment, error, commands)
         return error.exit_code
@@ -99,16 +99,20 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
 def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log) -> ExitCode:
     for reason in step.plan.reasons:
         log.did(reason)
-    try:
-        if step.plan.mode is Mode.RELAY:
+    if step.plan.mode is Mode.RELAY:
+        try:
             found = find_pull_request(step, log)
-            if found is None:
-                put_out_nothing(step)
-                return ExitCode.PASSED
-            step = found
-        elif step.plan.mode is Mode.NOTHING:
-            put_out_nothing(step)
-            return ExitCode.PASSED
+        except GateError as error:
+            # what the event says is not confirmed: nothing is written on its commit
+            publish_refusal(step.environment, error, log.commands)
+            return error.exit_code
+    else:
+        found = step if step.plan.mode is Mode.GATE else None
+    if found is None:
+        put_out_nothing(step)
+        return ExitCode.PASSED
+    step = found
+    try:
         finished, context = _gate(step, config, rules, variables, log)
     except GateError as error:
         publish_trouble(step, error, context_of(step, variables), log)

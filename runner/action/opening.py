@@ -5,7 +5,6 @@ from __future__ import annotations
 from runner.action.inputs import Settings
 from runner.action.plan import Known, make_plan, pull_number
 from runner.action.step import Step
-from runner.config import RunConfig
 from runner.errors import ExitCode, GateError
 from runner.github.checkout import checked_out
 from runner.github.client import Client
@@ -15,7 +14,7 @@ from runner.github.event import Event, read_event
 from runner.github.failure import GitHubError, Kind
 
 
-def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunConfig) -> Step:
+def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
     """The step, planned. Raises GateError for what makes planning impossible."""
     if not settings.token:
         raise GateError(
@@ -28,7 +27,6 @@ def open_step(environment: WorkflowEnvironment, settings: Settings, config: RunC
     try:
         known = Known(
             default_branch=_default_branch(client, event),
-            own_baseline=config.baseline_reference,
             pull=_dispatched_pull(client, event),
             checkout=checked_out(environment.workspace),
         )

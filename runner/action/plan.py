@@ -11,6 +11,7 @@ from typing import Final
 
 from runner.action.inputs import AUTO, NONE, Settings
 from runner.errors import GateError
+from runner.github.artifacts import TRUSTED_EVENTS
 from runner.github.commits import PullRequest
 from runner.github.environment import WorkflowEnvironment
 from runner.github.event import Event
@@ -72,6 +73,8 @@ class Plan:
     """What a pull request is merged into."""
     read_only: str | None = None
     """Why the token is not expected to write, if it is not."""
+    stores: bool = True
+    """Whether the result may be kept under the name of baselines."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
 
@@ -81,8 +84,6 @@ class Known:
     """What the plan needs to know and neither the environment nor the event tells."""
 
     default_branch: str
-    own_baseline: str | None = None
-    """What the configuration file names as baseline."""
     pull: PullRequest | None = None
     """As it is now: the pull request that a manual start names."""
     checkout: str | None = None
@@ -92,7 +93,7 @@ class Known:
 def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, known: Known) -> Plan:
     """The plan for this event. Raises GateError for events that must not run a pull request's code."""
     branch = settings.baseline_branch or known.default_branch
-    chosen = _choice(settings, known.own_baseline)
+    chosen = _choice(settings)
     match event.name:
         case "pull_request_target":
             raise GateError(
@@ -124,9 +125,9 @@ def pull_number(event: Event) -> int | None:
     return int(text)
 
 
-def _choice(settings: Settings, own: str | None) -> BaselineChoice | None:
-    """A baseline that somebody named; None where the event decides."""
-    named = own if settings.baseline == AUTO and own else settings.baseline
+def _choice(settings: Settings) -> BaselineChoice | None:
+    """A baseline that the step names; None where the event decides. The configuration's is for the command line."""
+    named = settings.baseline
     if named == AUTO:
         return None
     if named == NONE:
@@ -186,9 +187,11 @@ def _dispatched_for(event: Event, branch: str, known: Known) -> Plan:
         Mode.GATE,
         pull.head.sha,
         BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=pull.head.sha),
-        (f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}",),
+        (f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored",),
         pull_number=pull.number if pull.state == "open" else None,
         base_branch=pull.base.ref,
+        # the run counts as one of its branch: what it stores would be taken for the branch's own
+        stores=False,
     )
 
 
@@ -199,7 +202,8 @@ def _on_a_branch(environment: WorkflowEnvironment, event: Event, branch: str) ->
     reason = f"event {event.name} on {where}, commit {sha[:7]}: no pull request to comment on"
     if environment.ref == f"refs/heads/{branch}":
         choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
-        return Plan(Mode.GATE, sha, choice, (f"{reason}, its result is the next baseline",))
+        becomes = ", its result is the next baseline" if event.name in TRUSTED_EVENTS else ""
+        return Plan(Mode.GATE, sha, choice, (f"{reason}{becomes}",))
     return Plan(Mode.GATE, sha, BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha), (reason,))
 
 

@@ -17,6 +17,7 @@ from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
 from runner.errors import ExitCode, GateError
 from runner.gate.stored import read_run
+from runner.github.checkout import checked_out
 from runner.model.result import GitFacts, RunResult
 from runner.reports.progress import CalmProgress
 
@@ -65,6 +66,13 @@ async def _run(
         selection_of(step.settings),
         root=environment.workspace,
         environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
-        git=GitFacts(sha=step.plan.head_sha or None, ref=environment.ref or None, repository=environment.repository),
+        git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
     )
     return await execute(plan, Path(config.output_dir), CalmProgress(log.commands.say))
+
+
+def _evaluated(step: Step) -> str | None:
+    """The commit in the workspace; of a pull request its head, although its test merge is what is checked out."""
+    if step.plan.pull_number is None and (found := checked_out(step.environment.workspace)):
+        return found
+    return step.plan.head_sha or None

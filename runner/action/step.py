@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from runner.action.inputs import DEFAULT_ARTIFACT, Settings
 from runner.action.plan import Plan
+from runner.config import CONFIG_NAMES
 from runner.github.client import Client
 from runner.github.environment import WorkflowEnvironment
 from runner.text.escape import comment_key
@@ -28,7 +29,7 @@ class Step:
         if settings.comment_key:
             return settings.comment_key
         if settings.config:
-            return PurePosixPath(settings.config).stem
+            return _name_of(settings.config)
         return settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
 
     @property
@@ -40,7 +41,13 @@ class Step:
         parts = [
             PurePosixPath(self.environment.workflow_path).name,
             self.environment.job,
-            PurePosixPath(settings.config).stem if settings.config else "",
+            (_name_of(settings.config) or "") if settings.config else "",
             settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else "",
         ]
         return comment_key(".".join(part for part in parts if part))
+
+
+def _name_of(config: str) -> str | None:
+    """`support` of `evals/support.yaml` and of `support/eval-gate.yaml`."""
+    path = PurePosixPath(config)
+    return path.stem if path.name not in CONFIG_NAMES else path.parent.name or None

@@ -19,7 +19,7 @@ STEP_HINT = "an actions/upload-artifact step with `path: <result-path's folder>`
 def store(step: Step, record: Path, log: Log) -> int | None:
     """Upload the run's folder; the artifact's id, or None. Never raises, never fails the gate: the log says why."""
     settings, environment = step.settings, step.environment
-    if not settings.upload:
+    if not settings.upload or not step.plan.stores:
         return None
     if not environment.on_github or environment.results_url is None or environment.runtime_token is None:
         log.commands.warning(f"The result was not stored: there is no artifact service here; {STEP_HINT}")

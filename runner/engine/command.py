@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import Final
@@ -22,8 +23,10 @@ class CommandError(Exception):
     """The command did not do its work; the message says how, and quotes the end of its stderr."""
 
 
-async def run_command(command: str, folder: Path, *, time_limit_s: float, max_bytes: int) -> bytes:
-    """What `command` prints to stdout. It is run by the shell in `folder`, without input.
+async def run_command(
+    command: str, folder: Path, environment: Mapping[str, str], *, time_limit_s: float, max_bytes: int
+) -> bytes:
+    """What `command` prints to stdout. It is run by the shell in `folder` with this environment, without input.
 
     It gets a process group of its own, all of which is ended: when the command is done, takes too long or prints too
     much, and when we are cancelled. Raises CommandError, and OSError when there is no shell to start.
@@ -32,6 +35,7 @@ async def run_command(command: str, folder: Path, *, time_limit_s: float, max_by
         lambda: _Printed(max_bytes),
         command,
         cwd=folder,
+        env=dict(environment),
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=PIPE,

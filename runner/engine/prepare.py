@@ -74,7 +74,7 @@ async def prepare(
     _refuse_stubs(inputs.suites)
     target = build_target(target_choice(config), environment, root)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
-    snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root)
+    snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root, environment)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -136,7 +136,9 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...]) -> None:
         )
 
 
-async def _snapshot(config: RunConfig, suites: tuple[EvalSuite, ...], root: Path) -> tuple[JsonValue, tuple[str, ...]]:
+async def _snapshot(
+    config: RunConfig, suites: tuple[EvalSuite, ...], root: Path, environment: Mapping[str, str]
+) -> tuple[JsonValue, tuple[str, ...]]:
     """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
@@ -147,4 +149,5 @@ async def _snapshot(config: RunConfig, suites: tuple[EvalSuite, ...], root: Path
         )
     if not configured or config.snapshot_enabled is False:
         return None, ()
-    return await capture_snapshot(path=config.snapshot_path, command=config.snapshot_command, root=root), ()
+    path, command = config.snapshot_path, config.snapshot_command
+    return await capture_snapshot(path=path, command=command, root=root, environment=environment), ()

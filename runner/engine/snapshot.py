@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -48,7 +49,12 @@ def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
 
 
 async def capture_snapshot(
-    *, path: str | None = None, command: str | None = None, root: Path, time_limit_s: float = TIME_LIMIT_S
+    *,
+    path: str | None = None,
+    command: str | None = None,
+    root: Path,
+    environment: Mapping[str, str],
+    time_limit_s: float = TIME_LIMIT_S,
 ) -> JsonValue:
     """The current values from a file or URL (`path`), or from what a command prints; None when neither is given.
 
@@ -67,7 +73,7 @@ async def capture_snapshot(
     try:
         if command is not None:
             source = "the output of the snapshot command"
-            data = await run_command(command, root, time_limit_s=time_limit_s, max_bytes=MAX_BYTES)
+            data = await run_command(command, root, environment, time_limit_s=time_limit_s, max_bytes=MAX_BYTES)
         else:
             source, data = await _fetch(str(path), root, time_limit_s)
         return _object(data, source)

@@ -20,6 +20,7 @@ from pydantic import AwareDatetime
 
 from runner.github.client import Client, Facts
 from runner.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
+from runner.github.failure import GitHubError
 
 MAX_LISTED: Final = 300
 MAX_RUNS: Final = 20
@@ -68,6 +69,7 @@ class Trail:
 
     seen: set[int] = field(default_factory=set)
     rejected: dict[int, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def reject(self, artifact: Artifact, why: str) -> None:
         """One more that cannot be used."""
@@ -97,11 +99,10 @@ def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifac
         by_commit[one.workflow_run.head_sha].append(one)
     if wanted.near:
         yield from by_commit.pop(wanted.near, ())
-        if by_commit:
-            for sha in ancestors(client, wanted.near):
-                yield from by_commit.pop(sha, ())
-                if not by_commit:
-                    return
+        for sha in _before(client, wanted.near, trail) if by_commit else ():
+            yield from by_commit.pop(sha, ())
+            if not by_commit:
+                return
     yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
 
 
@@ -184,6 +185,14 @@ def _usable(artifact: Artifact, wanted: Wanted, trail: Trail) -> bool:
         trail.reject(artifact, "expired")
         return False
     return True
+
+
+def _before(client: Client, sha: str, trail: Trail) -> Iterator[str]:
+    """The commits before this one, as far as GitHub tells: without them the newest is taken, and that is said."""
+    try:
+        yield from ancestors(client, sha)
+    except GitHubError as error:
+        trail.notes.append(f"which baseline is the nearest is not known, the newest is taken: {error}")
 
 
 def _made(artifact: Artifact) -> datetime:

@@ -21,6 +21,8 @@ from runner.model.result import GitFacts, RunResult
 
 MAX_TRIED: Final = 10
 MAX_HISTORY: Final = 10
+MAX_LOOKED_AT: Final = 30
+"""Artifacts that are looked at for the history, usable or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +61,31 @@ class ArtifactStore:
         trail = Trail()
         for artifact in islice(candidates(self._client, self._wanted, trail), MAX_TRIED):
             run = trusted(self._client, artifact, self._wanted, trail)
-            result = self._complete_run(artifact, trail) if run else None
+            result = self._complete_run(artifact, run, trail) if run else None
             if run and result:
+                self.notes += trail.notes
                 return self._found(artifact, run, result, now, str(trail))
         wanted = self._wanted
         reason = f"no usable artifact {wanted.name} of {wanted.branch}"
         seen = f"; {trail}" if trail.rejected else ""
-        return NoBaseline("no-artifact", f"{reason}{seen}. The next run on {wanted.branch} stores one")
+        elsewhere = any("another workflow" in why for why in trail.rejected.values())
+        remedy = (
+            "name its file with `baseline-workflow`" if elsewhere else f"the next run on {wanted.branch} stores one"
+        )
+        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}")
 
     def of_run(self, run_id: int, now: datetime) -> Found:
         """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
-        run = workflow_run(self._client, run_id)
+        try:
+            run = workflow_run(self._client, run_id)
+        except GitHubError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run") from error
         trail = Trail()
         if run.of_this_repository:
             for artifact in artifacts_of_run(self._client, run_id, self._wanted.name):
-                result = None if artifact.expired else self._complete_run(artifact, trail)
+                result = None if artifact.expired else self._complete_run(artifact, run, trail)
                 if result:
                     return self._found(artifact, run, result, now, "")
         why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
@@ -88,15 +100,17 @@ class ArtifactStore:
         found: list[RunResult] = []
         silent = Trail()
         try:
-            for artifact in islice(newest(self._client, self._wanted), MAX_HISTORY):
-                if trusted(self._client, artifact, self._wanted, silent):
-                    result = self._complete_run(artifact, silent)
-                    found += [result] if result else []
+            for artifact in islice(newest(self._client, self._wanted), MAX_LOOKED_AT):
+                run = trusted(self._client, artifact, self._wanted, silent)
+                result = self._complete_run(artifact, run, silent) if run else None
+                found += [result] if result else []
+                if len(found) == MAX_HISTORY:
+                    break
         except GitHubError as error:
             self.notes.append(f"the history of {self._wanted.branch} is not complete: {error}")
         return tuple(found)
 
-    def _complete_run(self, artifact: Artifact, trail: Trail) -> RunResult | None:
+    def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
         try:
@@ -111,6 +125,10 @@ class ArtifactStore:
                 raise
             trail.reject(artifact, "expired")
         else:
+            evaluated = result.git.sha if result.git else None
+            if evaluated and evaluated != run.head_sha:
+                trail.reject(artifact, "of another commit than its run's")
+                return None
             if result.complete:
                 self._fetched[artifact.id] = result
                 return result

@@ -23,7 +23,7 @@ TEXT = '{"prices": {"AAPL": {"current": 178.50}}, "name": "é"}'
 
 
 def capture(root: Path, **source):
-    return asyncio.run(capture_snapshot(root=root, **source))
+    return asyncio.run(capture_snapshot(root=root, environment=os.environ, **source))
 
 
 def failed(root: Path, **source) -> GateError:
@@ -224,7 +224,9 @@ def test_capture_snapshot__command_that_prints_without_end__is_ended(tmp_path, m
 
 def test_capture_snapshot__cancelled__leaves_no_process(tmp_path) -> None:
     async def cancel() -> None:
-        task = asyncio.create_task(capture_snapshot(command="echo $$ > child; sleep 60", root=tmp_path))
+        task = asyncio.create_task(
+            capture_snapshot(command="echo $$ > child; sleep 60", root=tmp_path, environment=os.environ)
+        )
         child = tmp_path / "child"
         assert await asyncio.to_thread(eventually, lambda: child.exists() and child.read_text().endswith("\n"))
         task.cancel()
