@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable
 
 from pydantic import Field
@@ -20,6 +21,12 @@ class RetryPolicy(Frozen):
     backoff_factor: float = Field(2, ge=1)
     retryable_status_codes: frozenset[int] = frozenset({429, 502, 503, 504})
 
+    def delay_s(self, failures: int, asked_s: float | None = None) -> float:
+        """Seconds before the next try, after so many that broke; a quarter more or less, and never above the cap."""
+        exponential = self.initial_delay_ms * self.backoff_factor ** min(failures - 1, 64)
+        jittered = exponential * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
+        return min(max(jittered, (asked_s or 0.0) * 1000), self.max_delay_ms) / 1000
+
 
 async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
@@ -37,19 +44,12 @@ async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPol
 
 async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, first: TargetError) -> Response:
     """The second try and those after it. Only now the library is imported: a run without trouble pays nothing."""
-    from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_exponential_jitter
-
-    backoff = wait_exponential_jitter(
-        multiplier=policy.initial_delay_ms / 1000,
-        max=policy.max_delay_ms / 1000,
-        exp_base=policy.backoff_factor,
-        jitter=policy.initial_delay_ms / 1000,
-    )
+    from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
         asked = error.retry_after_s if isinstance(error, TargetError) else None
-        return max(backoff(state), min(asked or 0.0, policy.max_delay_ms / 1000))
+        return policy.delay_s(state.attempt_number, asked)
 
     made = [first]  # the first try has already been made: its failure is what the first wait answers to
 
