@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from runner.model.base import JsonValue
 from runner.model.case import EvalCase
-from runner.model.conversation import Response
+from runner.model.conversation import Response, Usage
 from runner.model.result import EvaluatorResult, TraceSummary
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """What a judge said. `cost_usd` is None where it is not known."""
+
+    text: str
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+
+
+class Judge(Protocol):
+    """A model that grades answers. Retries, caching and pacing are behind this."""
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        """One question. Raises EvaluatorError when the judge cannot be reached or refuses: that is no bad grade."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +39,8 @@ class EvaluationContext:
     response: Response
     tokens: TokenData
     patterns: PatternMatcher
+    judge: Judge | None = None
+    """Who grades where an evaluator asks for it; None when nobody was configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +61,12 @@ class Evaluation:
     skipped_tokens: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     reasoning: str | None = None
+    provider_request: dict[str, JsonValue] | None = None
+    """What was put to a judge: `systemPrompt`, `userPrompt`, and how it answered."""
+    usage: Usage | None = None
+    """Tokens of the judge, over all its replies."""
+    cost_usd: float | None = None
+    """Cost of the judge, where it is known."""
 
     @property
     def passed(self) -> bool:

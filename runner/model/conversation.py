@@ -19,6 +19,16 @@ class ToolCall(Frozen):
     params: dict[str, JsonValue] = Field(default_factory=dict)
     success: bool | None = None
     duration_ms: float | None = None
+    id: str | None = None
+    """The provider's own name for this call, by which its result is given back."""
+
+
+class ToolSpec(Frozen):
+    """A tool as a model is told of it. `parameters` is a JSON Schema of an object; None takes any arguments."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
 
 
 class Message(Frozen):
@@ -28,6 +38,8 @@ class Message(Frozen):
     content: JsonValue = ""
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    """Of a tool's message: the call it answers."""
 
 
 class Usage(Frozen):
