@@ -31,7 +31,10 @@ class Origin:
         """The same with the branch's recent runs, which tell a regression from a case that comes and goes."""
         if self.store is None or not isinstance(self.baseline, Baseline):
             return self.baseline
+        known = len(self.store.notes)
         history = self.store.history()
+        for note in self.store.notes[known:]:
+            log.did(note)
         log.did(f"read {count(len(history), 'recent run')} of the baseline branch")
         return replace(self.baseline, history=history)
 
@@ -66,6 +69,7 @@ def _from_artifacts(step: Step, choice: BaselineChoice, log: Log) -> Origin:
         workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
         near=choice.commit or _fork_point(step.client, choice, log),
         own_run_id=environment.run_id,
+        shard=settings.shard,
     )
     store = ArtifactStore(step.client, wanted, temporary=environment.temporary)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
@@ -82,11 +86,7 @@ def _from_artifacts(step: Step, choice: BaselineChoice, log: Log) -> Origin:
 def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:
     if choice.fork_point_of is None:
         return None
-    try:
-        found = merge_base(client, choice.branch, choice.fork_point_of)
-    except GitHubError as error:
-        log.did(f"where this change left {choice.branch} is not known, the newest baseline is taken: {error}")
-        return None
+    found = merge_base(client, choice.branch, choice.fork_point_of)
     if found is None:
         log.did(f"GitHub knows no commit that {choice.branch} and this change share: the newest baseline is taken")
     return found

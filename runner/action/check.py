@@ -50,6 +50,8 @@ def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
         log.lost("No check run", error)
         annotate(log.commands, remarks)
         return None
+    if written.missing is not None:
+        log.lost("Not all annotations", written.missing)
     log.did(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
     return written.html_url
 

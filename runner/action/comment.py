@@ -11,7 +11,7 @@ from runner.action.log import Log
 from runner.action.step import Step
 from runner.github.comments import Conversation, State, read_conversation, with_state, write_comment
 from runner.github.failure import GitHubError, Kind
-from runner.model.comparison import Outcome
+from runner.model.comparison import CaseClass, Outcome
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.fit import LADDER
@@ -30,6 +30,8 @@ class Draft:
     noteworthy: bool
     """Whether anything changed that the mode `changes` speaks about."""
     render: Callable[[ReportContext, int], str]
+    regressed: bool = False
+    """Whether there are regressions, which a later comment may say are fixed."""
 
 
 def draft_of(result: RunResult) -> Draft:
@@ -39,7 +41,8 @@ def draft_of(result: RunResult) -> Draft:
     def render(context: ReportContext, start: int) -> str:
         return render_comment(view_of(result, context), start=start)
 
-    return Draft(outcome, outcome is not Outcome.PASS or _changed(result), render)
+    regressed = result.comparison is not None and bool(result.comparison.of(CaseClass.REGRESSION))
+    return Draft(outcome, outcome is not Outcome.PASS or _changed(result), render, regressed)
 
 
 def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
@@ -72,7 +75,7 @@ def _write(
         run_id=environment.run_id,
         attempt=environment.run_attempt,
         outcome=draft.outcome.value,
-        red_sha=None if draft.outcome is Outcome.PASS else head,
+        red_sha=_still_red(draft, earlier, head),
     )
     for start in range(min(MAX_RETREATS + 1, len(LADDER))):
         body = with_state(draft.render(context, start), state)
@@ -87,6 +90,13 @@ def _write(
             log.did(f"comment {'updated' if sticky else 'written'} on #{number}")
             return written.url or None
     raise last
+
+
+def _still_red(draft: Draft, earlier: State | None, head: str) -> str | None:
+    """The commit whose regressions are not known to be fixed: this one, or an earlier one where nothing was decided."""
+    if draft.outcome is Outcome.PASS:
+        return None
+    return head if draft.regressed else (earlier.red_sha if earlier else None)
 
 
 def _reason_against(step: Step, draft: Draft, conversation: Conversation) -> str | None:

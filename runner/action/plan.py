@@ -13,7 +13,7 @@ from runner.action.inputs import AUTO, NONE, Settings
 from runner.errors import GateError
 from runner.github.artifacts import TRUSTED_EVENTS
 from runner.github.commits import PullRequest
-from runner.github.environment import WorkflowEnvironment
+from runner.github.environment import MAX_DIGITS, WorkflowEnvironment
 from runner.github.event import Event
 
 DEPENDABOT: Final = "dependabot[bot]"
@@ -93,7 +93,7 @@ class Known:
 def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings, known: Known) -> Plan:
     """The plan for this event. Raises GateError for events that must not run a pull request's code."""
     branch = settings.baseline_branch or known.default_branch
-    chosen = _choice(settings)
+    chosen = _choice(settings, branch)
     match event.name:
         case "pull_request_target":
             raise GateError(
@@ -120,19 +120,20 @@ def pull_number(event: Event) -> int | None:
     if event.name != "workflow_dispatch" or value is None or value == "":
         return None
     text = str(value).strip().removeprefix("#")
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
         raise GateError("invalid-input", f'{PULL_INPUT}: "{text[:80]}" is not the number of a pull request')
     return int(text)
 
 
-def _choice(settings: Settings) -> BaselineChoice | None:
+def _choice(settings: Settings, branch: str) -> BaselineChoice | None:
     """A baseline that the step names; None where the event decides. The configuration's is for the command line."""
     named = settings.baseline
     if named == AUTO:
         return None
     if named == NONE:
         return BaselineChoice(BaselineKind.NONE)
-    return BaselineChoice(BaselineKind.RUN if named.isdecimal() else BaselineKind.STORED, named)
+    is_number = named.isdecimal() and len(named) <= MAX_DIGITS
+    return BaselineChoice(BaselineKind.RUN if is_number else BaselineKind.STORED, named, branch)
 
 
 def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
@@ -177,7 +178,7 @@ def _dispatched_for(event: Event, branch: str, known: Known) -> Plan:
         raise GateError(
             "no-such-pull-request", f"{PULL_INPUT}: there is no pull request #{number} here", "give an open one"
         )
-    if checkout not in {pull.head.sha, pull.merge_commit_sha}:
+    if checkout is None or checkout not in {pull.head.sha, pull.merge_commit_sha}:
         raise GateError(
             "other-checkout",
             f"the workspace holds {(checkout or 'no known commit')[:12]}, and #{number} is {pull.head.sha[:12]}",
@@ -219,6 +220,8 @@ def _relay(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
     if run.event != "pull_request":
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it was a run of {run.event}, not of pull_request",))
+    if event.action in {"requested", "in_progress"}:
+        return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
     if not (from_fork or by_dependabot):
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
     reason = f"{what}: it had no token to publish, so this one does"

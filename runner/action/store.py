@@ -31,6 +31,10 @@ def store(step: Step, record: Path, log: Log) -> int | None:
             packed = Path(folder) / "result.zip"
             archive(_files(record), packed)
             number = upload(step.client, service, settings.artifact_name, packed, now=datetime.now(UTC))
+    except OSError as error:
+        log.commands.warning(f"The result was not stored: {error.strerror}; {STEP_HINT}")
+        log.trail.append(f"the result was not stored: {error.strerror}")
+        return None
     except GitHubError as error:
         hint = "give each leg of a matrix its own `artifact-name`" if error.kind is Kind.CONFLICT else STEP_HINT
         log.commands.warning(f"The result was not stored: {error}; {hint}")

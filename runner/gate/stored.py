@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import lzma
 import re
 import zipfile
+import zlib
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -21,6 +23,7 @@ RUN_NAME: Final = "run.json"
 LATEST: Final = "latest"
 MAX_RESULT_BYTES: Final = 64_000_000
 MAX_ENTRIES: Final = 10_000
+MAX_MISTAKES: Final = 1_000
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -32,7 +35,7 @@ def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBasel
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        earlier = next((run for run in runs_in(output_dir) if run.complete), None)
+        earlier = next((run for run in runs_in(output_dir) if run.complete and not run.partial), None)
         if earlier is None:
             return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
         return Baseline(earlier, reference)
@@ -44,7 +47,7 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
 
     Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
     """
-    path = Path(reference)
+    path = _path(reference)
     if path.is_dir():
         return _from_folder(path)
     if path.is_file():
@@ -60,6 +63,16 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
         f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
         f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
+
+
+def _path(reference: str) -> Path:
+    """The reference as a path; one that no file can have is a name like any other that is not there."""
+    path = Path(reference)
+    try:
+        path.exists()
+    except OSError:
+        return Path("no such path")
+    return path
 
 
 def read_archive(file: Path, shown: str) -> RunResult:
@@ -79,9 +92,9 @@ def runs_in(folder: Path) -> tuple[RunResult, ...]:
 def _from_folder(folder: Path) -> RunResult:
     if (folder / RUN_NAME).is_file():
         return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
-    complete = [run for run in runs_in(folder) if run.complete]
+    complete = sorted((run for run in runs_in(folder) if run.complete), key=lambda run: run.partial)
     if complete:
-        return complete[0]
+        return complete[0]  # a run of everything before one of chosen cases
     raise GateError(
         "baseline-not-found",
         f"{folder} holds no complete run",
@@ -105,7 +118,7 @@ def _from_zip(file: Path, shown: str) -> RunResult:
                 raise _corrupt(shown, f"{len(records)} entries are called {RUN_NAME}, expected one")
             with archive.open(records[0]) as stream:
                 data = stream.read(MAX_RESULT_BYTES + 1)
-    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError) as error:
         raise _corrupt(shown, f"the archive cannot be read: {error}") from error
     return _parse(data, f"{shown}!{records[0].filename}")
 
@@ -137,7 +150,9 @@ def _parse(data: bytes, shown: str) -> RunResult:
             return run_of_suite(SuiteResult.model_validate(_with_status(document)))
         return RunResult.model_validate(document)
     except ValidationError as error:
-        details = error.errors(include_url=False)[:20]
+        # a hostile record can hold millions of mistakes: then their number has to do
+        many = error.error_count() > MAX_MISTAKES
+        details = [] if many else error.errors(include_url=False)[:20]
         raise _corrupt(
             shown,
             "not a run record",

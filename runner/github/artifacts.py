@@ -20,7 +20,7 @@ from pydantic import AwareDatetime
 
 from runner.github.client import Client, Facts
 from runner.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
-from runner.github.failure import GitHubError
+from runner.model.result import Shard
 
 MAX_LISTED: Final = 300
 MAX_RUNS: Final = 20
@@ -61,6 +61,8 @@ class Wanted:
     """Paths or file names of workflow files; empty for any."""
     near: str | None
     own_run_id: int
+    shard: Shard | None = None
+    """The part of the cases that is run here; None for all of them."""
 
 
 @dataclass(slots=True)
@@ -69,7 +71,6 @@ class Trail:
 
     seen: set[int] = field(default_factory=set)
     rejected: dict[int, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
     def reject(self, artifact: Artifact, why: str) -> None:
         """One more that cannot be used."""
@@ -89,17 +90,22 @@ def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifac
 
     The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
     """
-    listed, more = _listed(client, wanted.name)
-    usable = [one for one in listed if _usable(one, wanted, trail)]
-    if not usable and more:
-        usable = [one for one in _by_runs(client, wanted) if _usable(one, wanted, trail)]
+    listed = list(islice(_listed(client, wanted.name), MAX_LISTED))
+    yield from _nearest_first(client, [one for one in listed if _usable(one, wanted, trail)], wanted)
+    if len(listed) == MAX_LISTED:
+        seen = {one.id for one in listed}
+        others = [one for one in _by_runs(client, wanted) if one.id not in seen and _usable(one, wanted, trail)]
+        yield from _nearest_first(client, others, wanted)
+
+
+def _nearest_first(client: Client, usable: list[Artifact], wanted: Wanted) -> Iterator[Artifact]:
     by_commit: dict[str, list[Artifact]] = defaultdict(list)
     for one in usable:
         assert one.workflow_run is not None
         by_commit[one.workflow_run.head_sha].append(one)
     if wanted.near:
         yield from by_commit.pop(wanted.near, ())
-        for sha in _before(client, wanted.near, trail) if by_commit else ():
+        for sha in ancestors(client, wanted.near) if by_commit else ():
             yield from by_commit.pop(sha, ())
             if not by_commit:
                 return
@@ -107,9 +113,9 @@ def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifac
 
 
 def newest(client: Client, wanted: Wanted) -> Iterator[Artifact]:
-    """The same artifacts, newest first: the recent history of the branch."""
-    listed, _ = _listed(client, wanted.name)
+    """The same artifacts, newest first and no further than they are asked for: the recent history of the branch."""
     silent = Trail()
+    listed = islice(_listed(client, wanted.name), MAX_LISTED)
     yield from (one for one in listed if _usable(one, wanted, silent))
 
 
@@ -141,22 +147,11 @@ def artifacts_of_run(client: Client, run_id: int, name: str) -> tuple[Artifact, 
     return client.page(doing, path, Artifact, permission=ACTIONS, query=query, key="artifacts")
 
 
-def _listed(client: Client, name: str) -> tuple[list[Artifact], bool]:
-    """The newest artifacts of this name, and whether there are more."""
-    found = list(
-        islice(
-            client.pages(
-                f"listing the artifacts {name}",
-                "/actions/artifacts",
-                Artifact,
-                permission=ACTIONS,
-                query={"name": name},
-                key="artifacts",
-            ),
-            MAX_LISTED,
-        )
-    )
-    return found, len(found) == MAX_LISTED
+def _listed(client: Client, name: str) -> Iterator[Artifact]:
+    """The artifacts of this name, newest first."""
+    doing = f"listing the artifacts {name}"
+    query = {"name": name}
+    return client.pages(doing, "/actions/artifacts", Artifact, permission=ACTIONS, query=query, key="artifacts")
 
 
 def _by_runs(client: Client, wanted: Wanted) -> Iterator[Artifact]:
@@ -185,14 +180,6 @@ def _usable(artifact: Artifact, wanted: Wanted, trail: Trail) -> bool:
         trail.reject(artifact, "expired")
         return False
     return True
-
-
-def _before(client: Client, sha: str, trail: Trail) -> Iterator[str]:
-    """The commits before this one, as far as GitHub tells: without them the newest is taken, and that is said."""
-    try:
-        yield from ancestors(client, sha)
-    except GitHubError as error:
-        trail.notes.append(f"which baseline is the nearest is not known, the newest is taken: {error}")
 
 
 def _made(artifact: Artifact) -> datetime:

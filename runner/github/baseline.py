@@ -22,7 +22,7 @@ from runner.model.result import GitFacts, RunResult
 MAX_TRIED: Final = 10
 MAX_HISTORY: Final = 10
 MAX_LOOKED_AT: Final = 30
-"""Artifacts that are looked at for the history, usable or not."""
+"""Artifacts whose runs are asked about, usable or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,14 @@ class Found:
 
 def fetch_result(client: Client, artifact: Artifact, temporary: Path | None) -> RunResult:
     """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
-    with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
-        file = Path(folder) / "artifact.zip"
-        fetch_artifact(client, artifact.id, artifact.digest, file)
-        return read_archive(file, f"artifact {artifact.id}")
+    doing = f"keeping artifact {artifact.id}"
+    try:
+        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact.zip"
+            fetch_artifact(client, artifact.id, artifact.digest, file)
+            return read_archive(file, f"artifact {artifact.id}")
+    except OSError as error:
+        raise GitHubError(Kind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
 
 
 class ArtifactStore:
@@ -59,11 +63,14 @@ class ArtifactStore:
     def nearest(self, now: datetime) -> Found | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
         trail = Trail()
-        for artifact in islice(candidates(self._client, self._wanted, trail), MAX_TRIED):
+        fetched = 0
+        for artifact in islice(candidates(self._client, self._wanted, trail), MAX_LOOKED_AT):
             run = trusted(self._client, artifact, self._wanted, trail)
+            fetched += run is not None
             result = self._complete_run(artifact, run, trail) if run else None
+            if fetched == MAX_TRIED and result is None:
+                break
             if run and result:
-                self.notes += trail.notes
                 return self._found(artifact, run, result, now, str(trail))
         wanted = self._wanted
         reason = f"no usable artifact {wanted.name} of {wanted.branch}"
@@ -129,10 +136,10 @@ class ArtifactStore:
             if evaluated and evaluated != run.head_sha:
                 trail.reject(artifact, "of another commit than its run's")
                 return None
-            if result.complete:
+            if result.complete and not result.partial and result.shard == self._wanted.shard:
                 self._fetched[artifact.id] = result
                 return result
-            trail.reject(artifact, "of an incomplete run")
+            trail.reject(artifact, "of some cases only" if result.complete else "of an incomplete run")
         return None
 
     def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:

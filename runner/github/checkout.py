@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
-_REF: Final = re.compile(r"ref: (refs/[\w./-]{1,200})")
+_REF: Final = re.compile(r"ref: (refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000})")
+"""What git allows in a reference, which is nearly everything (git-check-ref-format)."""
 _MAX_PACKED: Final = 16_000_000
 
 
@@ -38,7 +39,7 @@ def _packed(file: Path, ref: str) -> str | None:
 
 def _text(file: Path) -> str | None:
     try:
-        with file.open(encoding="ascii", errors="replace") as stream:
+        with file.open(encoding="utf-8", errors="surrogateescape") as stream:
             return stream.read(_MAX_PACKED).strip()
-    except OSError:
+    except (OSError, ValueError):
         return None

@@ -9,12 +9,14 @@ from typing import Final
 from urllib.parse import quote
 
 from runner.github.client import Client, Facts
+from runner.github.failure import GitHubError
 
 PERMISSION: Final = "checks: write"
 MAX_ANNOTATIONS_AT_ONCE: Final = 50
 MAX_TEXT: Final = 65_535
 MAX_TITLE: Final = 80
 MAX_ANNOTATION_TITLE: Final = 255
+"""Bytes, as all limits of annotations."""
 MAX_MESSAGE: Final = 16_000
 
 
@@ -67,10 +69,30 @@ class Written(Facts):
     id: int
     html_url: str | None = None
     external_id: str | None = None
+    output: Output | None = None
 
 
-def write_check(client: Client, check: Check) -> Written:
-    """Make the check run; annotations go in portions of fifty, each appended to the ones before. Raises GitHubError."""
+class Output(Facts):
+    """What a check run shows, as far as we ask."""
+
+    annotations_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A check run that was written. `missing` says why some of its annotations are not there, if they are not."""
+
+    id: int
+    html_url: str | None
+    external_id: str | None
+    missing: GitHubError | None = None
+
+
+def write_check(client: Client, check: Check) -> Made:
+    """Write the check run. Raises GitHubError where there is none in the end.
+
+    Annotations go in portions of fifty, each appended to the ones before.
+    """
     first, *others = _portions(check.annotations)
     doing = f"writing the check {check.name}"[:120]
     body = {
@@ -85,29 +107,52 @@ def write_check(client: Client, check: Check) -> Written:
     written = client.post(
         doing, "/check-runs", body, Written, permission=PERMISSION, made=lambda: _find(client, check, doing)
     )
-    for portion in others:
-        part = {"output": _output(check, portion)}
-        client.patch(doing, f"/check-runs/{written.id}", part, Written, permission=PERMISSION)
-    return written
+    there = len(first)
+    try:
+        for portion in others:
+            _append(client, check, written.id, portion, there)
+            there += len(portion)
+    except GitHubError as error:
+        return Made(written.id, written.html_url, written.external_id, error)
+    return Made(written.id, written.html_url, written.external_id)
+
+
+def _append(client: Client, check: Check, number: int, portion: Sequence[Annotation], there: int) -> None:
+    """Add annotations, once: a request whose answer was lost may have added them, and would add them again."""
+    path = f"/check-runs/{number}"
+    doing = f"annotating the check {check.name}"[:120]
+
+    def added() -> Written | None:
+        found = client.get(doing, path, Written, permission=PERMISSION)
+        count = found.output.annotations_count if found.output else 0
+        return found if count > there else None
+
+    client.change(doing, path, {"output": _output(check, portion)}, Written, permission=PERMISSION, made=added)
 
 
 def _output(check: Check, annotations: Sequence[Annotation]) -> dict[str, object]:
     return {
         "title": check.title[:MAX_TITLE],
-        "summary": check.summary[:MAX_TEXT],
-        **({"text": check.text[:MAX_TEXT]} if check.text else {}),
+        "summary": _at_most(check.summary, MAX_TEXT),
+        **({"text": _at_most(check.text, MAX_TEXT)} if check.text else {}),
         "annotations": [
             {
                 "path": one.path,
                 "start_line": one.line,
                 "end_line": one.line,
                 "annotation_level": one.level.value,
-                "title": one.title[:MAX_ANNOTATION_TITLE],
-                "message": one.message[:MAX_MESSAGE],
+                "title": _at_most(one.title, MAX_ANNOTATION_TITLE),
+                "message": _at_most(one.message, MAX_MESSAGE),
             }
             for one in annotations
         ],
     }
+
+
+def _at_most(text: str, limit: int) -> str:
+    """The beginning of a text, at most so many bytes and whole characters."""
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
 
 
 def _portions(annotations: tuple[Annotation, ...]) -> list[tuple[Annotation, ...]]:

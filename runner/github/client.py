@@ -28,6 +28,7 @@ REQUEST_TIMEOUT_S: Final = 20
 PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
+_UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
 Model = TypeVar("Model", bound="Facts")
@@ -95,6 +96,21 @@ class Client:
         """Change something; doing it twice does no harm."""
         return self.repeated(lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing))
 
+    def change(
+        self,
+        doing: str,
+        path: str,
+        body: Mapping[str, object],
+        model: type[Model],
+        *,
+        permission: str,
+        made: Callable[[], Model | None],
+    ) -> Model:
+        """Change something by adding to it, once: after a lost answer `made` looks whether it is done."""
+        return self.repeated(
+            lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing), made
+        )
+
     def post(
         self,
         doing: str,
@@ -112,11 +128,9 @@ class Client:
         """The `data` of a GraphQL query that changes nothing."""
 
         def once() -> JsonValue:
-            _, answer = self._guarded(
-                lambda requester: requester.graphql_query(query, dict(variables)), doing, permission
+            return self._guarded(
+                lambda requester: requester.graphql_query(query, dict(variables))[1].get("data"), doing, permission
             )
-            data: JsonValue = answer.get("data")
-            return data
 
         return self.repeated(once)
 
@@ -181,6 +195,8 @@ class Client:
         except RequestException as error:
             detail = f"no answer from GitHub ({type(error).__name__})"
             raise GitHubError(Kind.UNREACHABLE, doing, detail) from error
+        except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
+            raise _unreadable(doing, type(error).__name__) from None
 
     def _requester(self) -> Requester:
         if self._opened is None:
@@ -224,9 +240,9 @@ def _message(data: object) -> str:
     """What GitHub says, with the details of a refused request."""
     if not isinstance(data, dict):
         return str(data or "")[:300]
-    details = [
-        str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in data.get("errors") or ()
-    ]
+    errors = data.get("errors")
+    found = errors if isinstance(errors, list) else [errors] if errors else []
+    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in found]
     return "; ".join([str(data.get("message") or ""), *details]).strip("; ")
 
 

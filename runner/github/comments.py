@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from runner.github.client import Client, Facts, parsed
 from runner.github.failure import GitHubError, Kind
@@ -170,5 +170,5 @@ def _state_in(body: str) -> State | None:
         return None
     try:
         return State.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
-    except (ValueError, ValidationError):
+    except (ValueError, RecursionError):
         return None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from runner.errors import GateError
 
+MAX_DIGITS = 18
+"""Digits of a number that GitHub gives; more is no number of theirs."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
 
 
@@ -69,7 +71,7 @@ def read_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
         event_name=variables["GITHUB_EVENT_NAME"],
         event_path=Path(variables["GITHUB_EVENT_PATH"]),
         api_url=variables["GITHUB_API_URL"],
-        server_url=variables.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/"),
+        server_url=(variables.get("GITHUB_SERVER_URL") or "https://github.com").rstrip("/"),
         repository=variables["GITHUB_REPOSITORY"],
         run_id=_number(variables, "GITHUB_RUN_ID") or 0,
         run_attempt=_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
@@ -93,4 +95,4 @@ def _path(variables: Mapping[str, str], name: str) -> Path | None:
 
 def _number(variables: Mapping[str, str], name: str) -> int | None:
     text = variables.get(name, "")
-    return int(text) if text.isdecimal() else None
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None

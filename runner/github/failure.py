@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,6 +106,8 @@ def _kind(answer: Answer) -> Kind:
     }
     if answer.status in by_status:
         return by_status[answer.status]
+    if answer.status == 400 and "something went wrong while executing your query" in answer.message.lower():
+        return Kind.SERVER  # a timeout of theirs, which GraphQL says inside a success
     return Kind.SERVER if answer.status >= 500 or answer.status < 400 else Kind.REFUSED
 
 
@@ -123,7 +126,7 @@ def _wait(answer: Answer) -> float:
     """Seconds until the limit ends, as far as GitHub tells."""
     headers = answer.headers
     if (after := _number(headers.get("retry-after"))) is not None:
-        return after
+        return max(after, 0.0)
     reset = _number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
         return max(reset - time.time(), 0.0) + 1  # it is not said when within that second
@@ -132,6 +135,7 @@ def _wait(answer: Answer) -> float:
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text) if text is not None else None
+        number = float(text) if text is not None else None
     except ValueError:
         return None
+    return number if number is not None and math.isfinite(number) else None

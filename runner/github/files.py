@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -37,30 +37,31 @@ def append_summary(file: Path, markdown: str) -> bool:
 def hand_back(paths: Iterable[Path], workspace: Path) -> None:
     """Give files we made as root to the owner of the workspace, who has to be able to delete them.
 
-    Links are not followed: a link that a pull request put there must not hand somebody else's file over.
+    Only what is inside the workspace, and no link is followed on the way there or below: a link that a pull request put
+    there must not hand somebody else's file over.
     """
     with suppress(OSError):
         owner = workspace.stat()
         if os.geteuid() != 0 or owner.st_uid == 0:
             return
+        root = Path(os.path.normpath(workspace))
         for path in paths:
-            for made in (path, *_folders_above(path, workspace)):
-                _give(made, owner.st_uid, owner.st_gid, deep=made is path)
+            with suppress(OSError):
+                _give_from(root, Path(os.path.normpath(root / path)), owner.st_uid, owner.st_gid)
 
 
-def _folders_above(path: Path, workspace: Path) -> Iterator[Path]:
-    """The folders between a file and the workspace that are ours, because we had to make them."""
-    for folder in path.parents:
-        if folder == workspace or not folder.is_relative_to(workspace) or folder.stat().st_uid != os.geteuid():
-            return
-        yield folder
-
-
-def _give(path: Path, uid: int, gid: int, *, deep: bool) -> None:
-    with suppress(OSError):
-        os.chown(path, uid, gid, follow_symlinks=False)
-    if deep and path.is_dir() and not path.is_symlink():
-        for folder, folders, files in os.walk(path):
+def _give_from(root: Path, path: Path, uid: int, gid: int) -> None:
+    """The path with everything in it, and the folders above it that we had to make."""
+    if path == root or not path.is_relative_to(root):
+        return
+    above = [folder for folder in path.parents if folder.is_relative_to(root) and folder != root]
+    if any(folder.is_symlink() for folder in above):
+        return
+    for folder in above:
+        if folder.stat().st_uid == os.geteuid():
+            os.chown(folder, uid, gid, follow_symlinks=False)
+    os.chown(path, uid, gid, follow_symlinks=False)
+    if path.is_dir() and not path.is_symlink():
+        for folder_name, folders, files in os.walk(path):
             for name in (*folders, *files):
-                with suppress(OSError):
-                    os.chown(Path(folder) / name, uid, gid, follow_symlinks=False)
+                os.chown(Path(folder_name) / name, uid, gid, follow_symlinks=False)

@@ -89,9 +89,12 @@ class _Calls:
     def __init__(self, client: Client, service: Service, doing: str) -> None:
         self._client = client
         self._token = service.token
-        parts = urlsplit(service.url)
-        self._origin = f"{parts.scheme}://{parts.netloc}"
         self.doing = doing
+        try:
+            parts = urlsplit(service.url)
+        except ValueError as error:
+            raise GitHubError(Kind.REFUSED, doing, "the service's address is none") from error
+        self._origin = f"{parts.scheme}://{parts.netloc}"
 
     def ask(self, method: str, message: Mapping[str, object], model: type[Model]) -> Model:
         """One call of the service: JSON both ways, with the job's token."""
@@ -138,6 +141,8 @@ class _Calls:
                     answer = call(http)
             except httpx.HTTPError as error:
                 raise GitHubError(Kind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
+            except (httpx.InvalidURL, ValueError) as error:
+                raise GitHubError(Kind.REFUSED, self.doing, "the service's address is none") from error
             if answer.status_code >= 300:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 raise refusal(Answer(answer.status_code, headers, _message(answer)), self.doing)

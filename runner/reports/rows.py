@@ -118,7 +118,9 @@ def _first_line(text: str | None) -> str | None:
 
 def _url(location: Location | None, context: ReportContext) -> str | None:
     """The case's place at the commit that was evaluated; none where that is not known."""
-    if location is None or context.repository is None or context.head_sha is None or location.file.startswith("/"):
+    if location is None or context.repository is None or context.head_sha is None:
         return None
+    if location.file.startswith("/") or ".." in location.file.split("/"):
+        return None  # not in the repository: a link built of it would lead somewhere else
     base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
     return f"{base}/{quote(location.file, errors='replace')}#L{location.line}"

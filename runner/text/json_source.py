@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
@@ -82,8 +83,7 @@ def parse_json(data: bytes, file: str) -> tuple[JsonValue, JsonPositions]:
     def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            duplicates.extend(key for key in found if keys.count(key) > 1)
+            duplicates.extend(key for key, times in Counter(key for key, _ in pairs).items() if times > 1)
         return found
 
     try:

@@ -53,7 +53,10 @@ class Call:
 def check(world: World, annotations: int = 0) -> object:
     remarks = tuple(Annotation("evals/a.json", n + 1, Level.FAILURE, "t", "m") for n in range(annotations))
     texts = ("title", "summary", "", "https://github.com/acme/bot/actions/runs/1", "us.1")
-    return write_check(world.client, Check("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
+    made = write_check(world.client, Check("eval-gate", world.head, Conclusion.FAILURE, *texts, remarks))
+    if made.missing is not None:
+        raise made.missing
+    return made
 
 
 def comment(world: World) -> object:

@@ -1,0 +1,392 @@
+"""What is published, kept back or lost, and that nothing of it ever raises or is said wrongly."""
+
+from __future__ import annotations
+
+import base64
+import io
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from runner.action.baseline import get_baseline
+from runner.action.check import CheckDraft, annotate, check
+from runner.action.comment import MAX_RETREATS, Draft, comment, draft_of
+from runner.action.log import Log
+from runner.action.publish import outputs_of
+from runner.action.step import Step
+from runner.action.store import store
+from runner.engine.store import write_result
+from runner.errors import ExitCode, GateError
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.judge import judge
+from runner.gate.policy import FailOn, Policy
+from runner.github.artifacts import Wanted
+from runner.github.baseline import ArtifactStore
+from runner.github.checks import Conclusion
+from runner.github.comments import State, read_conversation, with_state
+from runner.github.failure import GitHubError, Kind
+from runner.model.comparison import Outcome
+from runner.model.result import GitFacts
+from runner.reports.context import ReportContext
+from runner.reports.remarks import Remark
+from tests.support.github import GATE, Fault, sha
+from tests.support.jobs import pull_request_event
+from tests.support.results import make_baseline_run, make_run
+
+KEY = "gate.yml.gate"
+TOO_LONG = "Body is too long (maximum is 65536 characters)"
+
+
+@pytest.fixture
+def pull(github):
+    return github.state.add_pull(7)
+
+
+@pytest.fixture
+def step(desk, github, pull) -> Step:
+    return desk.step("pull_request", pull_request_event(github, pull))
+
+
+def judged(**cases: str):
+    then = make_baseline_run(dict.fromkeys(cases, "passed"))
+    return judge(make_run(cases), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS})))
+
+
+PASSED, FAILED = judged(a="passed"), judged(a="failed")
+UNDECIDED = judge(make_run({"a": "error"}), NOT_ASKED_FOR, Policy())
+CONTEXT = ReportContext(comment_key=KEY)
+
+
+def bodies(github) -> list[str]:
+    return [one.body for one in github.state.comments.values()]
+
+
+# --- the comment
+
+
+def written(github, desk, step, *results) -> str:
+    """The comment after these results, one run after the other, each on a commit of its own."""
+    for number, result in enumerate(results):
+        pull = github.state.pulls[7]
+        pull.head_sha = sha(f"commit {number}")
+        now = replace(
+            step,
+            plan=replace(step.plan, head_sha=pull.head_sha),
+            environment=replace(step.environment, run_id=100 + number),
+        )
+        comment(now, draft_of(result), CONTEXT, desk.log)
+    (body,) = bodies(github)
+    return body
+
+
+def test_comment__red_twice_and_then_green__says_which_commit_s_regressions_are_fixed(github, desk, step) -> None:
+    body = written(github, desk, step, FAILED, FAILED, PASSED)
+    assert f"Earlier regressions at `{sha('commit 1')[:7]}` are fixed." in body
+
+
+@pytest.mark.parametrize("results", [(PASSED, PASSED), (FAILED, PASSED, PASSED), (UNDECIDED, PASSED)])
+def test_comment__was_not_red_before__promises_no_repair(github, desk, step, results) -> None:
+    """Of a run that could not decide nothing is known, so nothing of it can be fixed."""
+    assert "are fixed" not in written(github, desk, step, *results)
+
+
+def test_comment__could_not_decide_between_red_and_green__the_red_one_is_remembered(github, desk, step) -> None:
+    body = written(github, desk, step, FAILED, UNDECIDED, PASSED)
+    assert f"Earlier regressions at `{sha('commit 0')[:7]}` are fixed." in body
+
+
+@pytest.mark.parametrize(
+    ("there", "overwritten"),
+    [("newer", False), ("same", True), ("older", True), ("newer of another commit", True), ("none", True)],
+)
+def test_comment__what_is_there_is_newer__stays(github, desk, step, pull, there, overwritten) -> None:
+    run_id = {"newer": 9002, "same": 9001, "older": 9000}.get(there, 9999)
+    about = "b" * 40 if there == "newer of another commit" else pull.head_sha
+    text = f"<!-- eval-gate:v1 key={KEY} -->\nthere"
+    body = text if there == "none" else with_state(text, State(sha=about, run_id=run_id, outcome="pass"))
+    github.state.add_comment(7, body)
+    comment(step, draft_of(FAILED), CONTEXT, desk.log)
+    assert (bodies(github) != [body]) is overwritten
+
+
+def test_comment__somebody_edited_its_memory__is_updated_all_the_same(github, desk, step) -> None:
+    nested = base64.b64encode(b"[" * 2_500).decode()
+    github.state.add_comment(7, f"<!-- eval-gate:v1 key={KEY} -->\n<!-- eval-gate:state {nested} -->")
+    comment(step, draft_of(FAILED), CONTEXT, desk.log)
+    assert ["1 regression" in body for body in bodies(github)] == [True]
+
+
+def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
+    comment(step, draft_of(FAILED), CONTEXT, desk.log)
+    sticky = read_conversation(client, 7, KEY).sticky
+    assert sticky is not None
+    assert sticky.state == State(sha=pull.head_sha, run_id=9001, attempt=1, outcome="fail", red_sha=pull.head_sha)
+
+
+def test_comment__never_short_enough__is_given_up_and_said(github, desk, step) -> None:
+    github.faults.add("POST", "/comments$", *[Fault.status(422, message=TOO_LONG)] * (MAX_RETREATS + 1))
+    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    assert bodies(github) == []
+    assert ["No comment: " in loss for loss in desk.log.losses] == [True]
+
+
+def test_comment__refused_for_another_reason__is_not_made_shorter(github, desk, step) -> None:
+    github.faults.add("POST", "/comments$", Fault.status(422, message="Validation Failed"))
+    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    assert len(github.requests("POST", "/comments$")) == 1
+
+
+def test_comment__is_rendered_shorter_each_time(github, desk, step) -> None:
+    github.faults.add("POST", "/comments$", *[Fault.status(422, message=TOO_LONG)] * 2)
+    starts: list[int] = []
+
+    def render(_: ReportContext, start: int) -> str:
+        starts.append(start)
+        return f"<!-- eval-gate:v1 key={KEY} -->\n{start}"
+
+    url = comment(step, Draft(Outcome.FAIL, noteworthy=True, render=render), CONTEXT, desk.log)
+    assert (starts, url is not None) == ([0, 1, 2], True)
+
+
+@pytest.mark.parametrize("fault", [Fault.permission(), Fault.status(401), Fault.status(404), Fault.primary_limit(3600)])
+def test_comment__github_refuses_to_be_read__is_lost_and_said_and_raises_nothing(github, desk, step, fault) -> None:
+    github.faults.add("POST", "/graphql", fault)
+    assert comment(step, draft_of(FAILED), CONTEXT, desk.log) is None
+    assert len(desk.log.losses) == 1
+    assert "::warning " in desk.said
+
+
+# --- what is lost
+
+
+def test_lost__token_was_not_expected_to_write__is_no_warning(desk) -> None:
+    log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
+    log.lost("No comment", GitHubError(Kind.FORBIDDEN, "writing", "no", permission="pull-requests: write"))
+    assert log.losses == ["No comment: a pull request from a fork gets a read-only token; see docs/forks.md"]
+    assert "::warning" not in desk.said
+
+
+@pytest.mark.parametrize("kind", [Kind.RATE_LIMITED, Kind.SERVER, Kind.NOT_FOUND, Kind.UNAUTHORIZED])
+def test_lost__for_another_reason_than_the_read_only_token__is_a_warning(desk, kind) -> None:
+    log = Log(desk.log.commands, "a pull request from a fork gets a read-only token")
+    log.lost("No comment", GitHubError(kind, "writing", "because"))
+    assert log.losses == log.trail == ["No comment: writing: because"]
+    assert "::warning title=Eval Gate::No comment: writing: because" in desk.said
+
+
+# --- the check run
+
+REMARKS = tuple(Remark("evals/a.json", n + 1, f"case {n}", "why", blocking=True) for n in range(60))
+DRAFT = CheckDraft(Conclusion.FAILURE, "1 regression", "words", "page", REMARKS)
+
+
+def test_check__more_annotations_are_refused__the_check_is_there_and_is_not_said_to_be_lost(github, desk, step) -> None:
+    github.faults.add("PATCH", "/check-runs/", Fault.status(422, message="no"))
+    url = check(step, DRAFT, desk.log)
+    (made,) = github.state.check_runs.values()
+    assert url == f"{github.base}/acme/bot/runs/{made.id}"
+    assert not any("No check run" in loss for loss in desk.log.losses)
+
+
+def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(github, desk, step) -> None:
+    github.faults.add("POST", "/check-runs$", Fault.permission())
+    assert check(step, DRAFT, desk.log) is None
+    assert desk.said.count("\n::error title=case ") == 10
+    assert "50 more cases are in the job summary" in desk.said
+    assert "`permissions: checks: write`" in desk.said
+
+
+@pytest.mark.parametrize("inputs", [{"check-run": ""}, {"check-run": "", "annotations": "false"}])
+def test_check__not_wanted__none_is_written(github, desk, pull, inputs) -> None:
+    step = desk.step("pull_request", pull_request_event(github, pull), inputs)
+    assert check(step, DRAFT, desk.log) is None
+    assert github.state.check_runs == {}
+    assert desk.said.count("::error title=case ") == (0 if "annotations" in inputs else 10)
+
+
+def test_annotate__more_than_the_runner_keeps__the_worst_of_each_kind_and_how_many_are_left_out(desk) -> None:
+    others = tuple(replace(one, blocking=False, title=f"other {one.line}") for one in REMARKS[:12])
+    annotate(desk.log.commands, (*others, *REMARKS[:15]))
+    assert desk.said.count("::error title=case ") == 10
+    assert desk.said.count("::warning title=other ") == 10
+    assert "7 more cases are in the job summary" in desk.said
+
+
+def test_check__mark__tells_this_gate_of_this_attempt_from_others(github, desk, pull) -> None:
+    for attempt in ("1", "2"):
+        step = desk.step("pull_request", pull_request_event(github, pull), GITHUB_RUN_ATTEMPT=attempt)
+        check(step, DRAFT, desk.log)
+    marks = [one.fields["external_id"] for one in github.state.check_runs.values()]
+    assert marks == [f"{KEY}.9001.1", f"{KEY}.9001.2"]
+
+
+# --- the artifact
+
+
+@pytest.fixture
+def record(desk) -> Path:
+    return write_result(desk.folder / "workspace" / "results", FAILED)
+
+
+def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(github, desk, step, record) -> None:
+    folder = record.parent
+    (folder / "report.html").write_text("<!doctype html>")
+    (folder / "cases.jsonl").write_text("{}")
+    (folder / "secret.json").symlink_to("/etc/passwd")
+    (folder / "deep.json").mkdir()
+    number = store(step, record, desk.log)
+    with zipfile.ZipFile(io.BytesIO(github.state.artifacts[number].zip_bytes)) as packed:
+        assert packed.namelist() == ["run.json", "report.html", "weather.golden.json"]
+        assert packed.read("run.json") == record.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        {"ACTIONS_RESULTS_URL": ""},
+        {"ACTIONS_RUNTIME_TOKEN": ""},
+        {"ACTIONS_RUNTIME_TOKEN": "opaque"},
+        {"GITHUB_SERVER_URL": "https://github.acme.example"},
+        {"RUNNER_TEMP": "/nowhere/at/all"},
+        {"ACTIONS_RESULTS_URL": "http://[x"},
+    ],
+)
+def test_store__something_is_missing__is_a_warning_with_the_other_way_and_raises_nothing(
+    github, desk, pull, record, missing
+) -> None:
+    """Everything else is still to be published: the comment, the check, the verdict."""
+    step = desk.step("pull_request", pull_request_event(github, pull), **missing)
+    assert store(step, record, desk.log) is None
+    assert "::warning title=Eval Gate::The result was not stored: " in desk.said
+    assert "actions/upload-artifact" in desk.said
+    assert github.state.artifacts == {}
+
+
+def test_store__not_wanted__is_silent(github, desk, pull, record) -> None:
+    step = desk.step("pull_request", pull_request_event(github, pull), {"upload": "false"})
+    assert store(step, record, desk.log) is None
+    assert (desk.said, github.log) == ("", [])
+
+
+def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, desk, client, pull) -> None:
+    """Its run is one of the default branch to GitHub: what it kept would be everybody's baseline."""
+    github.state.add_run(9001, event="workflow_dispatch", status="in_progress")
+    known = {"pull": _as_now(pull), "checkout": pull.head_sha}
+    step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
+    result = FAILED.model_copy(update={"git": GitFacts(sha=step.plan.head_sha)})
+    store(step, write_result(desk.folder / "workspace" / "results", result), desk.log)
+    found = ArtifactStore(client, Wanted("eval-gate-results", "main", (GATE,), None, 1)).nearest(datetime.now(UTC))
+    assert isinstance(found, NoBaseline)
+
+
+def _as_now(pull):
+    from runner.github.commits import PullRequest
+
+    side = {"sha": pull.head_sha, "ref": pull.head_ref}
+    return PullRequest.model_validate({"number": 7, "state": "open", "head": side, "base": side})
+
+
+# --- the baseline
+
+
+def keep(github, run_id: str = "kept"):
+    run = github.state.add_run()
+    data = make_run({"a": "passed"}, run_id=run_id, git=None).model_dump_json(by_alias=True).encode()
+    return github.state.add_artifact(run, {"run.json": data})
+
+
+def test_baseline__found__is_said_with_its_run_and_the_address_of_it(github, desk, step) -> None:
+    artifact = keep(github)
+    origin = get_baseline(step, Path("results"), desk.log)
+    assert isinstance(origin.baseline, Baseline)
+    assert origin.run_url == f"https://github.com/acme/bot/actions/runs/{artifact.run_id}"
+    assert f"baseline: artifact {artifact.id} of run {artifact.run_id}, commit {origin.sha[:7]} on main" in desk.said
+
+
+@pytest.mark.parametrize("fault", [Fault.permission(), Fault.status(401), Fault.primary_limit(3600)])
+def test_baseline__github_refuses__is_no_absence_and_is_a_warning(github, desk, step, fault) -> None:
+    github.faults.add("GET", "/actions/artifacts", fault)
+    origin = get_baseline(step, Path("results"), desk.log)
+    assert isinstance(origin.baseline, NoBaseline)
+    assert origin.baseline.unavailable
+    assert "::warning title=Eval Gate::The baseline could not be had: " in desk.said
+
+
+@pytest.mark.parametrize("route", ["/compare/main", r"/commits\?"])
+def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(github, desk, route) -> None:
+    """On the branch the case broke later, by something else: held against the newest, this change's own break hides."""
+    state = github.state
+    for name, status in (("c1", "passed"), ("c2", None), ("c3", "failed")):
+        commit = state.add_commit(name, branch="main").sha
+        if status:
+            data = make_run({"a": status}, git=None).model_dump_json(by_alias=True).encode()
+            state.add_artifact(state.add_run(head_sha=commit), {"run.json": data})
+    state.add_commit("topic", sha("c2"))
+    step = desk.step("pull_request", pull_request_event(github, state.add_pull(8, head_sha="topic", head_ref="topic")))
+    policy = Policy(frozenset({FailOn.REGRESSIONS}))
+
+    def outcome() -> Outcome:
+        found = get_baseline(step, Path("results"), desk.log).baseline
+        return judge(make_run({"a": "failed"}), found, policy).verdict.outcome
+
+    assert outcome() is Outcome.FAIL
+    github.faults.add("GET", route, *[Fault.status(502)] * 5)
+    assert outcome() is not Outcome.PASS
+
+
+def test_baseline__no_room_for_the_download__is_no_crash(github, desk, pull) -> None:
+    keep(github)
+    step = desk.step("pull_request", pull_request_event(github, pull), RUNNER_TEMP="/nowhere/at/all")
+    try:
+        origin = get_baseline(step, Path("results"), desk.log)
+    except GateError:
+        return
+    assert isinstance(origin.baseline, Baseline) or origin.baseline.unavailable
+
+
+@pytest.mark.parametrize("number", ["0", "99999999999", "9" * 5_000])
+def test_baseline__run_that_was_named_and_is_not_there__is_an_error_for_a_person(github, desk, pull, number) -> None:
+    step = desk.step("pull_request", pull_request_event(github, pull), {"baseline": number})
+    with pytest.raises(GateError) as caught:
+        get_baseline(step, Path("results"), desk.log)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert len(caught.value.message) < 500
+
+
+def test_baseline__run_that_was_named__is_held_against_the_branch(github, desk, pull) -> None:
+    artifact = keep(github)
+    github.state.add_commit("later", branch="main")
+    step = desk.step("pull_request", pull_request_event(github, pull), {"baseline": str(artifact.run_id)})
+    origin = get_baseline(step, Path("results"), desk.log)
+    assert isinstance(origin.baseline, Baseline)
+    assert origin.baseline.commits_behind == 1
+
+
+def test_history__github_stops_answering__is_said(github, desk, step) -> None:
+    """How often a case comes and goes is then told from fewer runs than people think."""
+    keep(github, "older")
+    keep(github, "newer")
+    origin = get_baseline(step, Path("results"), desk.log)
+    github.faults.add("GET", r"/artifacts/\d+/zip$", *[Fault.status(502)] * 5)
+    found = origin.with_history(desk.log)
+    assert isinstance(found, Baseline)
+    assert len(found.history) == 1
+    assert "the history of main is not complete" in desk.said
+
+
+# --- outputs
+
+
+def test_outputs__nothing_known__are_there_and_empty() -> None:
+    found = outputs_of(None, Outcome.ERROR, ExitCode.INCOMPLETE)
+    assert {name for name, value in found.items() if value} == {"verdict", "exit-code"}
+    assert (found["verdict"], found["exit-code"]) == ("error", "3")
+
+
+def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:
+    result = judge(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy())
+    found = outputs_of(result, Outcome.FAIL, ExitCode.FAILED)
+    assert (found["regressions"], found["new-passes"], found["failed"], found["cost-usd"]) == ("", "", "1", "")

@@ -1,0 +1,181 @@
+"""Titles and remarks of checks, whatever the run holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.judge import judge
+from runner.gate.policy import FailOn, Policy
+from runner.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
+from runner.model.case import Location
+from runner.model.comparison import CaseClass, Outcome
+from runner.reports.check import MAX_TITLE, cancelled_title, check_title, problem_title, render_check
+from runner.reports.context import ReportContext
+from runner.reports.remarks import MAX_REMARKS, MAX_WORDS, remarks_of
+from runner.reports.view import View, view_of
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+HOSTILE = st.sampled_from(
+    [
+        "\n::error::pwned\n",
+        "##[error]x",
+        "\x1b[31m",
+        "\u202e",
+        "</details>",
+        "`",
+        "|",
+        "@team",
+        "\x00",
+        "\r",
+        "%0A",
+        "界" * 50,
+        "x" * 300,
+    ]
+)
+TEXT = st.lists(HOSTILE | st.text(max_size=20), max_size=4).map("".join)
+FILE = st.sampled_from(["evals/a.json", "/etc/passwd", "../a.json", "a/../../b.json", "", "a b.json", "./a.json", ".."])
+STATUS = st.sampled_from(["passed", "failed", "error", "skipped", "not_run"])
+POLICY = st.builds(
+    Policy,
+    st.sampled_from(
+        [
+            frozenset({FailOn.REGRESSIONS}),
+            frozenset({FailOn.FAILURES}),
+            frozenset({FailOn.NEVER}),
+            frozenset({FailOn.REGRESSIONS, FailOn.FLAKY, FailOn.STALE}),
+        ]
+    ),
+    st.none() | st.floats(0, 1),
+    st.integers(0, 3),
+)
+ABSENT = st.builds(NoBaseline, st.just("no-artifact"), TEXT, st.booleans())
+
+
+@st.composite
+def views(draw) -> View:
+    ids = draw(st.lists(TEXT.filter(str.strip), min_size=1, max_size=6, unique=True))
+    cases = [
+        make_result(
+            case_id,
+            draw(STATUS),
+            error=draw(st.none() | TEXT),
+            trials=draw(st.sampled_from([None, "PPF", "FFF", "EPF"])),
+            location=draw(st.none() | st.builds(Location, file=FILE, line=st.integers(-1, 500))),
+        )
+        for case_id in ids
+    ]
+    stale = draw(st.booleans())
+    now = make_run(
+        make_suite_result(cases, tool_name=draw(TEXT) or "t", stale=stale),
+        stopped=draw(st.none() | TEXT.filter(str.strip)),
+    )
+    then = make_baseline_run({case_id: draw(STATUS) for case_id in [*ids, "gone"]})
+    baseline = Baseline(then, "b", draw(st.none() | st.floats(0, 400)), draw(st.none() | st.integers(0, 400)))
+    judged = judge(now, draw(st.sampled_from([baseline, NOT_ASKED_FOR]) | ABSENT), draw(POLICY))
+    return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
+
+
+@settings(max_examples=150)
+@given(views())
+def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
+    text = render_check(view)
+    assert 0 < len(text.title) <= MAX_TITLE == 80
+    assert not CONTROLS.search(text.title)
+    assert text.title == text.title.strip()
+    assert len(text.summary) <= MAX_TEXT
+    assert len(text.page) <= MAX_TEXT
+    assert not CONTROLS.search(text.summary.replace("\n", "").replace("\u200b", ""))
+
+
+@settings(max_examples=150)
+@given(views())
+def test_check__title__never_says_better_than_the_verdict(view) -> None:
+    title = check_title(view)
+    match view.verdict.outcome:
+        case Outcome.ERROR:
+            assert title.startswith("Could not decide:")
+        case Outcome.FAIL:
+            assert not title.startswith(("No regressions", "No baseline", "Baseline not comparable", "Could not"))
+        case Outcome.PASS:
+            assert not title.startswith(("Could not", "Pass rate"))
+    if view.verdict.outcome is Outcome.PASS and view.regressions:
+        assert title.startswith(f"{len(view.regressions)} regression")
+
+
+@settings(max_examples=150)
+@given(views())
+def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
+    remarks = remarks_of(view)
+    for remark in remarks:
+        path = PurePosixPath(remark.file)
+        assert remark.line > 0
+        assert remark.file
+        assert not path.is_absolute()
+        assert ".." not in path.parts
+        assert 0 < len(remark.title) <= MAX_ANNOTATION_TITLE
+        assert 0 < len(remark.message) <= MAX_WORDS <= MAX_MESSAGE
+        assert not CONTROLS.search(remark.title + remark.message)
+        assert not remark.blocking or view.verdict.outcome is Outcome.FAIL
+    words = [remark.title.partition(":")[0] for remark in remarks]
+    order = ["Regression", "Failing case", "Could not be judged", "Unsettled case"]
+    assert words == sorted(words, key=order.index)
+
+
+@given(views())
+def test_remarks__every_regression_whose_place_is_known__has_one(view) -> None:
+    known = [
+        row
+        for row in view.regressions
+        if row.location and row.location.line > 0 and row.location.file == "evals/a.json"
+    ]
+    titles = [remark.title for remark in remarks_of(view) if remark.file == "evals/a.json"]
+    assert sum(title.startswith("Regression: ") for title in titles) == len(known)
+
+
+def judged(count: int, status: str = "failed") -> View:
+    cases = [make_result(f"c{number:04}", status) for number in range(count)]
+    then = make_baseline_run({case.id: "passed" for case in cases})
+    return view_of(
+        judge(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))),
+        ReportContext(),
+    )
+
+
+def test_remarks__very_many__are_two_hundred() -> None:
+    assert len(remarks_of(judged(MAX_REMARKS + 50))) == MAX_REMARKS == 200
+
+
+def test_remarks__passing_cases__have_none() -> None:
+    assert remarks_of(judged(5, "passed")) == ()
+
+
+@pytest.mark.parametrize("total", [0, 1, 120])
+@given(st.data())
+def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
+    done = data.draw(st.integers(0, total))
+    cases = {f"c{number}": "passed" if number < done else "not_run" for number in range(total)}
+    title = cancelled_title(view_of(judge(make_run(cases), NOT_ASKED_FOR, Policy()), ReportContext()))
+    assert title == f"Cancelled at {done}/{total}"
+
+
+@given(TEXT, st.booleans())
+def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(message, usage) -> None:
+    title = problem_title(message, usage=usage)
+    assert title.startswith("Configuration error" if usage else "Could not decide")
+    assert len(title) <= 80
+    assert not CONTROLS.search(title)
+
+
+def test_check__all_classes_at_once__the_title_is_about_the_regressions() -> None:
+    then = make_baseline_run({"r": "passed", "n": "failed", "s": "failed", "p": "passed"})
+    now = make_run({"r": "failed", "n": "passed", "s": "failed", "p": "passed", "a": "failed"})
+    view = view_of(judge(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    assert [change.case_id for change in view.comparison.of(CaseClass.REGRESSION)] == ["r"]
+    assert check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"

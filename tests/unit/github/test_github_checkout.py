@@ -1,0 +1,134 @@
+"""Which commit is checked out, from git's own files, whatever somebody put into them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.github.checkout import checked_out
+
+SHA, OTHER, LONG = "1" * 40, "2" * 40, "abcdef01" * 8
+
+
+@pytest.fixture
+def git(tmp_path) -> Path:
+    folder = tmp_path / ".git"
+    (folder / "refs" / "heads").mkdir(parents=True)
+    return folder
+
+
+def head(git: Path, text: str | bytes) -> str | None:
+    (git / "HEAD").write_bytes(text.encode() if isinstance(text, str) else text)
+    return checked_out(git.parent)
+
+
+@pytest.mark.parametrize("text", [SHA, f"{SHA}\n", f"{SHA}\r\n", LONG])
+def test_checkout__detached__is_the_commit_itself(git, text) -> None:
+    assert head(git, text) == text.strip()
+
+
+@pytest.mark.parametrize("branch", ["main", "feature/a-b_c.d", "dependabot/npm_and_yarn/x-1.2.3"])
+def test_checkout__branch__is_what_its_file_says(git, branch) -> None:
+    file = git / "refs" / "heads" / branch
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{SHA}\n")
+    assert head(git, f"ref: refs/heads/{branch}\n") == SHA
+
+
+@pytest.mark.parametrize("branch", ["fix#12", "a@b", "c++", "a=b", "a,b", "fix(ui)", "größer", "日本"])
+def test_checkout__branch_with_a_name_that_git_allows__is_what_its_file_says(git, branch) -> None:
+    (git / "refs" / "heads" / branch).write_text(f"{SHA}\n")
+    assert head(git, f"ref: refs/heads/{branch}\n") == SHA
+
+
+PACKED = f"# pack-refs with: peeled fully-peeled sorted\n{OTHER} refs/heads/main2\n{SHA} refs/heads/main\n^{OTHER}\n"
+
+
+def test_checkout__packed_branch__is_found_among_the_others(git) -> None:
+    (git / "packed-refs").write_text(PACKED)
+    assert head(git, "ref: refs/heads/main\n") == SHA
+    assert head(git, "ref: refs/heads/main2\n") == OTHER
+    assert head(git, "ref: refs/heads/mai\n") is None
+
+
+def test_checkout__branch_loose_and_packed__the_loose_one_is_newer(git) -> None:
+    (git / "packed-refs").write_text(PACKED)
+    (git / "refs" / "heads" / "main").write_text(f"{OTHER}\n")
+    assert head(git, "ref: refs/heads/main\n") == OTHER
+
+
+def test_checkout__branch_without_a_commit__is_unknown(git) -> None:
+    assert head(git, "ref: refs/heads/main\n") is None
+
+
+def test_checkout__no_git__is_unknown(tmp_path) -> None:
+    assert checked_out(tmp_path) is None
+    assert checked_out(tmp_path / "missing") is None
+
+
+def test_checkout__worktree_or_submodule__is_unknown(tmp_path) -> None:
+    (tmp_path / ".git").write_text("gitdir: /somewhere/.git/worktrees/x\n")
+    assert checked_out(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1" * 39,
+        "1" * 41,
+        "1" * 63,
+        "A" * 40,
+        f"{SHA}\n{OTHER}",
+        "ref: refs/heads/../../secret",
+        "ref: refs/../../secret",
+        "ref: refs/heads/..",
+        "ref: ../secret",
+        "ref: /etc/passwd",
+        "ref: HEAD",
+        "ref: refs/heads/main\x00.lock",
+        "ref:refs/heads/main",
+        "ref: refs/heads/" + "x" * 10_000,
+        b"\xff\xfe\x00",
+        b"ref: refs/heads/\xff",
+        "x" * 1_000_000,
+    ],
+)
+def test_checkout__head_that_is_none__is_unknown_and_leads_nowhere(git, text) -> None:
+    for folder in (git, git.parent):
+        (folder / "secret").write_text(f"{SHA}\n")
+    (git / "refs" / "heads" / "main").write_text(f"{SHA}\n")
+    assert head(git, text) is None
+
+
+@pytest.mark.parametrize("text", ["ref: refs/heads/main", "not a commit", "", f"{SHA} {SHA}"])
+def test_checkout__branch_file_that_holds_no_commit__is_unknown(git, text) -> None:
+    (git / "refs" / "heads" / "main").write_text(text)
+    (git / "packed-refs").write_text(PACKED)
+    assert head(git, "ref: refs/heads/main") is None
+
+
+def test_checkout__links_to_other_files__say_nothing_of_what_is_in_them(git) -> None:
+    (git / "HEAD").symlink_to("/etc/passwd")
+    assert checked_out(git.parent) is None
+
+
+def test_checkout__folders_and_nobody_s_files__are_unknown(git) -> None:
+    (git / "HEAD").mkdir()
+    assert checked_out(git.parent) is None
+    (git / "HEAD").rmdir()
+    (git / "refs" / "heads" / "main").mkdir()
+    assert head(git, "ref: refs/heads/main") is None
+
+
+@given(st.binary(max_size=100) | st.from_regex(rb"ref: refs/[\x00-\x7f]{0,60}", fullmatch=True))
+def test_checkout__any_head__is_a_commit_or_unknown(tmp_path_factory, data) -> None:
+    git = tmp_path_factory.mktemp("checkout") / ".git"
+    git.mkdir()
+    found = head(git, data)
+    assert found is None or re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", found)
+    assert found is None or found == data.decode().strip()

@@ -1,0 +1,171 @@
+"""Answers that are not what GitHub documents: whatever comes, it is a GitHubError and never a crash."""
+
+from __future__ import annotations
+
+import pytest
+
+from runner.github.client import ATTEMPTS, Client, Facts
+from runner.github.comments import read_conversation
+from runner.github.commits import distance, pull_request, repository
+from runner.github.failure import GitHubError, Kind
+from tests.support.github import Fault
+from tests.support.github.loopback import Answer
+
+
+class Thing(Facts):
+    id: int
+
+
+HTML = b"<!DOCTYPE html><html>a proxy's page</html>"
+ODD = {
+    "empty": Answer(200),
+    "null": Answer(200, raw=b"null"),
+    "a list": Answer(200, body=[1]),
+    "a number": Answer(200, body=7),
+    "a page": Answer(200, raw=HTML, content_type="text/html"),
+    "broken JSON": Answer(200, raw=b'{"id": 1'),
+    "not UTF-8": Answer(200, raw=b'{"id": "\xff\xfe"}'),
+    "another shape": Answer(200, body={"id": "x"}),
+    "moved to another host": Answer(301, headers={"Location": "https://elsewhere.test/repos/acme/bot"}),
+    "moved to itself": Answer(301, headers={"Location": "/repos/acme/bot/thing"}),
+    "a limit that is no number": Answer(200, body={"x": 1}, headers={"X-RateLimit-Reset": "soon"}),
+    "refused with a number": Answer(422, body={"message": "no", "errors": 5}),
+    "refused with a mapping": Answer(422, body={"message": "no", "errors": {"a": 1}}),
+    "refused with a sentence": Answer(422, body={"message": "no", "errors": "because"}),
+    "refused with nothing": Answer(422, body={"message": None, "errors": None}),
+    "refused with a list": Answer(403, body=["no"]),
+    "refused with a page": Answer(403, raw=HTML, content_type="text/html"),
+}
+ODD_GRAPH = {
+    "empty": Answer(200),
+    "null": Answer(200, raw=b"null"),
+    "a list": Answer(200, body=[]),
+    "a page": Answer(200, raw=HTML, content_type="text/html"),
+    "errors are null": Answer(200, body={"data": None, "errors": None}),
+    "errors are none": Answer(200, body={"data": None, "errors": []}),
+    "errors are words": Answer(200, body={"errors": ["no"]}),
+    "an error without words": Answer(200, body={"errors": [{"type": "FORBIDDEN"}]}),
+}
+
+
+@pytest.fixture
+def asking(says, waits):
+    """A client of a server that gives this answer."""
+
+    def ask(*answers: Answer) -> Client:
+        return Client(says(*answers).base, "t0ken", "acme/bot", sleep=waits.append)
+
+    return ask
+
+
+@pytest.mark.parametrize("answer", ODD.values(), ids=ODD)
+def test_get__answer_that_is_not_documented__is_an_error_that_names_the_call(asking, answer) -> None:
+    with pytest.raises(GitHubError) as caught:
+        asking(answer).get("reading the thing", "/thing", Thing, permission="contents: read")
+    assert str(caught.value).startswith("reading the thing: ")
+    assert "t0ken" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [None, 7, {}, {"things": None}, {"things": {"id": 1}}, {"things": [{"id": "x"}]}])
+def test_page__no_list_of_what_was_asked_for__is_an_error_that_names_the_call(asking, body) -> None:
+    client = asking(Answer(200, body=body))
+    with pytest.raises(GitHubError) as caught:
+        client.page("listing things", "/things", Thing, permission="contents: read", key="things")
+    assert str(caught.value).startswith("listing things: GitHub's answer has another shape than documented (")
+
+
+@pytest.mark.parametrize("answer", ODD_GRAPH.values(), ids=ODD_GRAPH)
+def test_graphql__answer_that_is_not_documented__is_an_error_that_names_the_call(asking, answer) -> None:
+    with pytest.raises(GitHubError) as caught:
+        read_conversation(asking(answer), 7, "k")
+    assert str(caught.value).startswith("looking for the comment on #7: ")
+
+
+def test_graphql__trouble_of_theirs_inside_a_success__is_repeated(asking, waits) -> None:
+    """GitHub says a timeout of its own with status 200, in words and without a type."""
+    words = (
+        "Something went wrong while executing your query. This may be the result of a timeout, or it could be a bug."
+    )
+    client = asking(Answer(200, body={"data": None, "errors": [{"message": words}]}), Answer(200, body={"data": {}}))
+    assert client.graphql("asking", "query { viewer { login } }", {}, permission="pull-requests: read") == {}
+    assert len(waits) == 1
+
+
+def test_page__pages_of_exactly_the_asked_size__are_read_until_a_shorter_one(says) -> None:
+    full, rest = [{"id": n} for n in range(100)], [{"id": 100}]
+    oracle = says(Answer(200, body=full), Answer(200, body=rest))
+    client = Client(oracle.base, "t0ken", "acme/bot")
+    found = list(client.pages("listing", "/things", Thing, permission="contents: read"))
+    assert [one.id for one in found] == list(range(101))
+    assert [request.query["page"] for request in oracle.requests] == ["1", "2"]
+    assert {request.query["per_page"] for request in oracle.requests} == {"100"}
+
+
+def test_pages__only_the_first_item_is_wanted__one_page_is_asked_for(says) -> None:
+    oracle = says(Answer(200, body=[{"id": n} for n in range(100)]))
+    client = Client(oracle.base, "t0ken", "acme/bot")
+    assert next(client.pages("listing", "/things", Thing, permission="contents: read")).id == 0
+    assert len(oracle.requests) == 1
+
+
+def test_post__answer_unreadable__is_looked_for_before_it_is_made_again(says, waits) -> None:
+    oracle = says(Answer(201, raw=b'{"id": 1'), Answer(201, body={"id": 2}))
+    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: Thing(id=7))
+    assert (written.id, len(oracle.requests)) == (7, 1)
+
+
+def test_post__refused_for_now__is_not_looked_for(says, waits) -> None:
+    """A limit is said before anything is done: looking costs requests that are short already."""
+    oracle = says(Answer(429, body={"message": "slow down"}), Answer(201, body={"id": 2}))
+    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    looked: list[int] = []
+    written = client.post("making", "/things", {}, Thing, permission="checks: write", made=lambda: looked.append(1))
+    assert (written.id, looked, len(waits)) == (2, [], 1)
+
+
+@pytest.mark.parametrize("after", ["-5", "nan", "inf", "", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_limit__time_to_wait_is_odd__waits_are_never_negative_nor_endless(says, after) -> None:
+    waits: list[float] = []
+    oracle = says(
+        Answer(429, body={"message": "slow down"}, headers={"Retry-After": after}), Answer(200, body={"id": 1})
+    )
+    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    try:
+        client.get("reading", "/thing", Thing, permission="contents: read")
+    except GitHubError as error:
+        assert error.kind is Kind.RATE_LIMITED
+    assert all(0 <= wait <= 60 for wait in waits)
+
+
+def test_requests__every_one__names_its_sender_its_version_and_the_token_once(github, client) -> None:
+    github.state.add_pull(7)
+    repository(client)
+    pull_request(client, 7)
+    for exchange in github.requests("*"):
+        assert exchange.headers["user-agent"].startswith("eval-gate/")
+        assert exchange.headers["x-github-api-version"] == "2022-11-28"
+        assert exchange.headers["authorization"].endswith(github.token)
+        assert github.token not in exchange.path
+
+
+@pytest.mark.parametrize("token", ["tök€n", "a\nb", "a\x00b", "\ufeffghs_x"])
+def test_token__that_no_header_can_hold__is_an_error_and_is_not_shown(github, token) -> None:
+    with pytest.raises(GitHubError) as caught:
+        repository(Client(github.base, token, "acme/bot", sleep=lambda _: None))
+    assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize("branch", ["release/1.x", "a#b", "a b?c=d&e", "ü/日本", "100%25"])
+def test_compare__branch_with_any_name__is_one_part_of_the_path(github, client, branch) -> None:
+    github.state.add_commit("next", github.state.branches["main"], branch=branch)
+    found = distance(client, "main", branch)
+    assert found is not None
+    assert (found.ahead_by, found.behind_by, found.merge_base_commit.sha) == (1, 0, github.state.branches["main"])
+
+
+def test_broken_for_a_while__every_try_is_counted_and_none_is_left(github, client, waits) -> None:
+    github.faults.add("GET", "/repos/acme/bot$", *[Fault.status(500)] * (ATTEMPTS - 1))
+    assert repository(client).default_branch == "main"
+    assert len(waits) == ATTEMPTS - 1
+    assert all(0 <= wait <= 8 for wait in waits)
