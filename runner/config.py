@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -26,6 +27,7 @@ FLAGS = {
     "seedManifestPath": "--seed-manifest",
     "snapshotPath": "--snapshot",
     "toolRegistryPath": "--tool-registry",
+    "systemPromptPath": "--system-prompt",
     "baselineRunId": "--baseline",
     "reports": "--report",
 }
@@ -35,6 +37,23 @@ ENVIRONMENT_PREFIX = "EVAL_GATE_"
 MAX_CONFIG_BYTES = 1_000_000
 
 Text = Annotated[str, Field(min_length=1)]
+
+
+class RubricMode(StrEnum):
+    """When rubric cases are run."""
+
+    ALWAYS = "always"
+    AFTER_PASS = "after-pass"  # noqa: S105 (not a password)
+    NEVER = "never"
+
+
+class CacheMode(StrEnum):
+    """What is done with recorded answers of models."""
+
+    OFF = "off"
+    RECORD = "record"
+    REPLAY = "replay"
+    AUTO = "auto"
 
 
 class RunConfig(BaseModel):
@@ -62,6 +81,19 @@ class RunConfig(BaseModel):
     target: Text | None = Field(None, description="Name of the target to evaluate, of those in `targets`.")
     targets: Text | tuple[dict[str, JsonValue], ...] | None = Field(
         None, description="Targets, inline or as the path of a YAML file."
+    )
+    provider: Text | None = Field(None, description="Evaluate a model of this provider, without an agent.")
+    model: Text | None = Field(None, description="The model or deployment; or provider:model in one.")
+    base_url: Text | None = Field(None, description="Address of the provider's API, where it is not the vendor's own.")
+    system_prompt_path: Text | None = Field(None, description="File with the model's system prompt.")
+    judge: Text | None = Field(
+        None, description="Who grades where a case asks for a judge: a target by name, or provider:model."
+    )
+    rubric: RubricMode = Field(
+        RubricMode.AFTER_PASS, description="When rubric cases are run: always, after-pass (all others pass) or never."
+    )
+    cache: CacheMode = Field(
+        CacheMode.OFF, description="Recorded answers of models: off, record, replay (never ask) or auto."
     )
     seed_manifest_path: Text | None = Field(
         None, description=f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists."
@@ -95,6 +127,9 @@ class RunConfig(BaseModel):
         ("failures",), description="What fails the gate: failures, regressions or never; also stale, flaky."
     )
     min_pass_rate: float | None = Field(None, ge=0, le=1, description="Least share of judged cases that pass, 0 to 1.")
+    max_cost_usd: float | None = Field(
+        None, gt=0, description="What a run may cost before no further case is begun, in US dollars."
+    )
     max_errors: int = Field(0, ge=0, description="Cases that may end in an execution error.")
     strict: bool = Field(
         default=False, description="Unknown keys, empty `expect` and cases that check nothing are errors."
@@ -121,7 +156,12 @@ class Selection:
     @property
     def everything(self) -> bool:
         """Whether nothing is left out."""
-        return not (self.cases or self.tags or self.tiers or self.shard)
+        return not (self.chosen or self.shard)
+
+    @property
+    def chosen(self) -> bool:
+        """Whether cases are chosen by what they are; a shard only divides."""
+        return bool(self.cases or self.tags or self.tiers)
 
 
 def parse_shard(text: str | None) -> Shard | None:

@@ -22,7 +22,7 @@ from runner.model.case import (
 )
 from runner.registry.staleness import check
 from runner.reports.wording import count
-from runner.targets.build import build_target
+from runner.targets.build import Surroundings, build_target
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.escape import console_line
 from runner.text.tokens import TokenData, find_tokens, resolve
@@ -67,10 +67,10 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
 
 def _target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
     """What is wrong with the target, if one is described; it is not asked anything."""
-    if not (config.agent_endpoint or config.target or config.targets):
+    if not (config.agent_endpoint or config.target or config.targets or config.provider or config.model):
         return []
     try:
-        build_target(target_choice(config), environment, root)
+        build_target(target_choice(config), Surroundings(environment, root))
     except GateError as error:
         return list(error.problems) or [Problem(error.message)]
     return []

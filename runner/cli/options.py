@@ -58,6 +58,45 @@ TargetName = Annotated[
 Targets = Annotated[
     str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_TARGET)
 ]
+Provider = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Evaluate a model: azure, openai, anthropic, gemini.", rich_help_panel=_TARGET),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="The model or deployment; or provider:model.", rich_help_panel=_TARGET),
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="The provider's API, if not the vendor's.", rich_help_panel=_TARGET)
+]
+SystemPrompt = Annotated[
+    str | None,
+    typer.Option("--system-prompt", metavar="FILE", help="The model's system prompt.", rich_help_panel=_TARGET),
+]
+Judge = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who grades: a target by name, or provider:model.", rich_help_panel=_TARGET),
+]
+Rubric = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHEN",
+        help="Rubric cases: always, after-pass or never.  [default: after-pass]",
+        rich_help_panel=_HOW,
+    ),
+]
+Cache = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE",
+        help="Recorded answers of models: off, record, replay or auto.  [default: off]",
+        rich_help_panel=_HOW,
+    ),
+]
+MaxCost = Annotated[
+    float | None,
+    typer.Option("--max-cost-usd", metavar="X", help="Begin no further case beyond this cost.", rich_help_panel=_HOW),
+]
 SeedManifest = Annotated[
     str | None,
     typer.Option(
@@ -183,6 +222,7 @@ KEYS = {
     "seed_manifest": "seedManifestPath",
     "snapshot": "snapshotPath",
     "tool_registry": "toolRegistryPath",
+    "system_prompt": "systemPromptPath",
     "report": "reports",
 }
 """Parameters whose configuration key is not simply the same name in camelCase."""

@@ -27,6 +27,8 @@ async def execute(plan: RunPlan, output_dir: Path, observer: Observer) -> tuple[
             result = await run.execute()
     finally:
         await plan.target.aclose()
+        if plan.judge is not None:
+            await plan.judge.aclose()
     return result, caught[0] if caught else None
 
 

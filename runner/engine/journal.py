@@ -40,6 +40,8 @@ class TrialRecord(Record):
     trace_summary: TraceSummary | None = None
     usage: TokenUsage | None = None
     cost_usd: float | None = None
+    judge_usage: TokenUsage | None = None
+    judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
 
     @property

@@ -38,6 +38,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         tool=ToolIdentity(version=__version__),
         target=runs[0].target,
         git=runs[0].git,
+        partial=any(run.partial for run in runs),
         suites=suites,
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),

@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runner.config import DEFAULT_SEED_MANIFEST, RunConfig, Selection
+from runner.config import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
+from runner.engine.judging import ModelJudge
 from runner.engine.plan import Limits, RunPlan
+from runner.engine.rubrics import gradable
 from runner.engine.select import select
 from runner.engine.snapshot import capture_snapshot, load_seed
 from runner.engine.store import read_record
 from runner.errors import GateError, Problem
 from runner.formats.discovery import discover, load_suites
 from runner.model.base import JsonValue
-from runner.model.case import EvalSuite
+from runner.model.case import EvalSuite, Rubric
+from runner.model.conversation import ToolSpec
 from runner.model.result import GitFacts
 from runner.registry.base import Registry
 from runner.registry.load import load_registry
 from runner.registry.staleness import check
 from runner.targets.base import Target
-from runner.targets.build import TargetChoice, build_target
+from runner.targets.build import Surroundings, TargetChoice, build_judge, build_target
+from runner.targets.recording import RECORDING_NAME, Mode, Recording, read_recording
 from runner.text.tokens import TokenData
 from runner.text.urls import public_url
 
@@ -71,26 +75,35 @@ async def prepare(
     registry or snapshot that is configured and cannot be had.
     """
     inputs = await read_inputs(config, selection, root)
-    _refuse_stubs(inputs.suites)
-    target = build_target(target_choice(config), environment, root)
+    choice, around = target_choice(config), _surroundings(config, inputs, root, environment)
+    target = build_target(choice, around)
+    if not target.takes_stubs:
+        _refuse_stubs(inputs.suites)
+    judge = _judge(config, inputs.suites, choice, around)
+    suites = gradable(inputs.suites, config.rubric, has_judge=judge is not None)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
     snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root, environment)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
-        suites=inputs.suites,
+        suites=suites,
         target=target,
+        judge=judge,
+        recording=around.recording,
+        rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
         limits=Limits(
             concurrency=config.concurrency or target.workers or 1,
             timeout_ms=config.timeout_ms,
             trials=config.trials,
             store_responses=config.store_responses,
+            max_cost_usd=config.max_cost_usd,
         ),
         tokens=TokenData(seed=inputs.seed, snapshot=snapshot),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
         shard=selection.shard,
-        warnings=inputs.warnings + snapshot_warnings,
+        partial=selection.chosen,
+        warnings=inputs.warnings + snapshot_warnings + _without_tools(target, inputs),
     )
 
 
@@ -102,7 +115,52 @@ def target_choice(config: RunConfig) -> TargetChoice:
         targets=config.targets,
         concurrency=config.concurrency,
         max_retries=config.max_retries,
+        provider=config.provider,
+        model=config.model,
+        base_url=config.base_url,
+        system_prompt=config.system_prompt_path,
     )
+
+
+def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> Surroundings:
+    """What models are asked with: tools, recorded answers, time."""
+    mode = Mode(config.cache.value)
+    shared = Path(config.output_dir) / RECORDING_NAME
+    known = read_recording(shared) if mode in {Mode.REPLAY, Mode.AUTO} else ()
+    return Surroundings(
+        environment=environment,
+        root=root,
+        tools=_tools(inputs.registry),
+        recording=Recording(mode, shared, known),
+        timeout_s=config.timeout_ms / 1000,
+    )
+
+
+def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
+    """The registry's tools as a model is told of them; what was removed is not there any more."""
+    return tuple(
+        ToolSpec(name=tool.name, description=tool.description or "", parameters=tool.parameters)
+        for tool in (registry.tools if registry else ())
+        if tool.status != "removed"
+    )
+
+
+def _judge(
+    config: RunConfig, suites: tuple[EvalSuite, ...], choice: TargetChoice, around: Surroundings
+) -> ModelJudge | None:
+    """Who grades, where any case asks for that and rubrics are not switched off."""
+    wanted = any(isinstance(spec, Rubric) for suite in suites for case in suite.cases for spec in case.evaluators)
+    if not wanted or config.rubric is RubricMode.NEVER:
+        return None
+    found = build_judge(config.judge, choice, around)
+    return ModelJudge(*found) if found else None
+
+
+def _without_tools(target: Target, inputs: Inputs) -> tuple[str, ...]:
+    """A model that knows no tool cannot choose one: worth saying before somebody wonders."""
+    if not target.takes_stubs or inputs.registry is not None:
+        return ()
+    return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
 
 
 def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str]:

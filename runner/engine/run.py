@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -14,11 +14,12 @@ from runner import __version__
 from runner.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
 from runner.engine.plan import RunPlan
 from runner.engine.pool import work_through
+from runner.engine.rubrics import OTHERS_FAILED
 from runner.engine.store import run_folder, write_record
 from runner.engine.totals import summarise
-from runner.engine.trials import TrialRunner, UnreachableError, settle
+from runner.engine.trials import Shared, TrialRunner, UnreachableError, settle
 from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
+from runner.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
 from runner.targets.base import TargetError
 from runner.text.ecma_regex import PatternMatcher
 
@@ -38,6 +39,8 @@ class Observer(Protocol):
         ...
 
 
+Job = tuple[str, EvalCase, int]
+"""One trial to be made: eval file, case, number of the trial."""
 Trials = dict[tuple[str, str], list[TrialRecord]]
 """Finished trials by (eval file, case id)."""
 
@@ -48,11 +51,15 @@ class Run:
     def __init__(self, plan: RunPlan, output_dir: Path, observer: Observer) -> None:
         self._plan = plan
         self._folder = run_folder(output_dir, plan.run_id)
+        if plan.recording is not None:
+            plan.recording.begin(self._folder)
         self._output_dir = output_dir
         self._observer = observer
         self._stop = asyncio.Event()
         self._stopped: str | None = None
         self._unreachable_in_a_row = 0
+        self._spent = 0.0
+        self._held_back = False
         self._trials: Trials = defaultdict(list)
 
     def stop(self, reason: str) -> None:
@@ -77,7 +84,11 @@ class Run:
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))
             if jobs and await self._healthy():
-                await self._work(jobs, journal)
+                await self._work([job for job in jobs if not plan.waits(job[1])], journal)
+                waiting = [job for job in jobs if plan.waits(job[1])]
+                self._held_back = bool(waiting) and not self._others_passed()
+                if waiting and not self._held_back and self._stopped is None:
+                    await self._work(waiting, journal)
         return self._result(round((time.perf_counter() - started) * 1000, 3))
 
     async def _healthy(self) -> bool:
@@ -88,12 +99,12 @@ class Run:
             return False
         return not self._stop.is_set()
 
-    async def _work(self, jobs: list[tuple[str, EvalCase, int]], journal: Journal) -> None:
+    async def _work(self, jobs: list[Job], journal: Journal) -> None:
         plan = self._plan
         patterns = PatternMatcher()
-        trials = TrialRunner(plan.target, plan.limits, plan.tokens, patterns)
+        trials = TrialRunner(plan.target, plan.limits, Shared(plan.tokens, patterns, plan.judge))
 
-        async def work(job: tuple[str, EvalCase, int]) -> None:
+        async def work(job: Job) -> None:
             try:
                 record = await trials.run(*job)
                 self._unreachable_in_a_row = 0
@@ -103,11 +114,24 @@ class Run:
             journal.append(record)
             self._trials[record.eval_file, record.case_id].append(record)
             self._observer.finished(record)
+            self._spend(record)
 
         try:
-            await work_through(jobs, plan.limits.concurrency, work, self._stop)
+            await work_through(self._affordable(jobs), plan.limits.concurrency, work, self._stop)
         finally:
             await patterns.aclose()
+
+    def _spend(self, record: TrialRecord) -> None:
+        self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+
+    def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The jobs, until the budget is used up; what is in flight then is finished all the same."""
+        budget = self._plan.limits.max_cost_usd
+        for job in jobs:
+            if budget is not None and self._spent >= budget:
+                self._stopped = self._stopped or f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+                return
+            yield job
 
     def _count_unreachable(self, failure: UnreachableError) -> None:
         """Give up on a target that is gone: the rest is `not_run`, instead of hours of refused connections."""
@@ -125,7 +149,15 @@ class Run:
             if record.status.judged and known.get(case_key) == record.fingerprint:
                 self._trials[case_key].append(record)
 
-    def _open_jobs(self) -> list[tuple[str, EvalCase, int]]:
+    def _others_passed(self) -> bool:
+        """Whether all cases that no rubric waits for were judged and passed."""
+        first = [(suite.file, case.id) for suite, case in self._plan.runnable() if not self._plan.waits(case)]
+        return all(
+            (records := self._trials.get(key)) and all(record.status is Status.PASSED for record in records)
+            for key in first
+        )
+
+    def _open_jobs(self) -> list[Job]:
         finished = {record.key for records in self._trials.values() for record in records}
         return [
             (suite.file, case, trial)
@@ -146,6 +178,7 @@ class Run:
             target=plan.target.identity,
             git=plan.git,
             shard=plan.shard,
+            partial=plan.partial,
             summary=Summary(total_cases=total, not_run=total),
             warnings=plan.warnings,
         )
@@ -159,13 +192,20 @@ class Run:
                 "suites": suites,
                 "summary": summarise(cases, wall_ms),
                 "stopped": self._stopped,
+                "warnings": (*self._plan.warnings, *self._plan.target.notices, *self._plan.judge_notices()),
             }
         )
+
+    def _case_result(self, suite: EvalSuite, case: EvalCase) -> CaseResult:
+        records = self._trials.get((suite.file, case.id), [])
+        if not records and self._held_back and self._stopped is None and self._plan.waits(case):
+            case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
+        return settle(case, records)
 
     def _suite_result(self, suite: EvalSuite) -> SuiteResult:
         plan = self._plan
         staleness = plan.staleness.get(suite.file)
-        cases = tuple(settle(case, self._trials.get((suite.file, case.id), [])) for case in suite.cases)
+        cases = tuple(self._case_result(suite, case) for case in suite.cases)
         return SuiteResult(
             run_id=plan.run_id,
             timestamp=plan.timestamp,

@@ -37,5 +37,7 @@ def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summ
         input_tokens=total(usage.input_tokens for usage in usages),
         output_tokens=total(usage.output_tokens for usage in usages),
         estimated_cost_usd=total(case.cost_usd for case in cases),
+        judge_cost_usd=total(case.judge_cost_usd for case in cases),
+        replayed=sum(case.details.replayed for case in cases),
         pass_rate=counts[Status.PASSED] / judged if judged else None,
     )

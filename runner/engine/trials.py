@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from runner.engine.journal import TrialRecord
 from runner.engine.plan import MAX_STORED_RESPONSE, Limits
 from runner.engine.totals import total
 from runner.evaluators.aggregate import judge
-from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement
 from runner.model.case import EvalCase
-from runner.model.conversation import Response
+from runner.model.conversation import Message, Response, Usage
 from runner.model.result import CaseDetails, CaseResult, Status, TokenUsage, Trial
 from runner.targets.base import Request, Target, TargetError, TargetFault
+from runner.targets.deadline import counted_against
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 
@@ -30,22 +33,35 @@ class UnreachableError(Exception):
         self.hint = hint
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the evaluators of all cases use."""
+
+    tokens: TokenData
+    patterns: PatternMatcher
+    judge: Judge | None = None
+
+    def context(self, case: EvalCase, response: Response) -> EvaluationContext:
+        """For one case and its response."""
+        return EvaluationContext(case, response, self.tokens, self.patterns, self.judge)
+
+
 class TrialRunner:
     """Runs trials against one target. Never raises for what a target or a judge does, but for `UnreachableError`."""
 
-    def __init__(self, target: Target, limits: Limits, tokens: TokenData, patterns: PatternMatcher) -> None:
+    def __init__(self, target: Target, limits: Limits, shared: Shared) -> None:
         self._target = target
         self._limits = limits
-        self._tokens = tokens
-        self._patterns = patterns
+        self._shared = shared
 
     async def run(self, eval_file: str, case: EvalCase, trial: int) -> TrialRecord:
         """Ask, judge, and say what became of it."""
         timeout_ms = case.timeout_ms or self._limits.timeout_ms
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
-                response = await self._target.respond(Request(case.id, case.messages, trial))
+            async with asyncio.timeout(timeout_ms / 1000) as limit:
+                with counted_against(limit):
+                    response = await self._target.respond(_request(case, trial))
         except TimeoutError:
             # the contract: the case fails with "timeout", no assertion was run
             error = f"timeout: no response within {timeout_ms} ms"
@@ -56,7 +72,7 @@ class TrialRunner:
                 raise UnreachableError(record, error.hint) from error
             return record
         try:
-            judgement = await judge(EvaluationContext(case, response, self._tokens, self._patterns))
+            judgement = await judge(self._shared.context(case, response))
         except EvaluatorError as error:
             return self._broken(eval_file, case, trial, Status.ERROR, str(error), response.duration_ms)
         return self._judged(eval_file, case, trial, response, judgement)
@@ -78,7 +94,6 @@ class TrialRunner:
     def _judged(
         self, eval_file: str, case: EvalCase, trial: int, response: Response, judgement: Judgement
     ) -> TrialRecord:
-        usage = response.usage
         text = response.text
         return TrialRecord(
             eval_file=eval_file,
@@ -98,13 +113,38 @@ class TrialRunner:
                 skipped_tokens=judgement.skipped_tokens,
                 response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
                 response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
+                conversation=_stored(response.conversation) if self._limits.store_responses else (),
+                max_turns_reached=response.max_turns_reached,
+                replayed=response.replayed,
             ),
             evaluator_results=judgement.results,
             trace_summary=judgement.trace_summary,
-            usage=usage and TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens),
+            usage=_tokens(response.usage),
             cost_usd=response.cost_usd,
+            judge_usage=_tokens(judgement.judge_usage),
+            judge_cost_usd=judgement.judge_cost_usd,
             warnings=judgement.warnings,
         )
+
+
+def _tokens(usage: Usage | None) -> TokenUsage | None:
+    if usage is None:
+        return None
+    return TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+
+
+def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
+    """The exchange as it is kept: each text cut as responses are."""
+    return tuple(
+        message.model_copy(update={"content": message.content[:MAX_STORED_RESPONSE]})
+        if isinstance(message.content, str) and len(message.content) > MAX_STORED_RESPONSE
+        else message
+        for message in conversation
+    )
+
+
+def _request(case: EvalCase, trial: int) -> Request:
+    return Request(case.id, case.messages, trial, stubs=case.stubs, max_turns=case.max_turns)
 
 
 def _since(started: float) -> float:
@@ -163,16 +203,18 @@ def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
             for record in records
         ),
         attempts=sum(record.attempts for record in records),
-        usage=_usage(records),
+        usage=_usage([record.usage for record in records]),
         cost_usd=total(record.cost_usd for record in records),
+        judge_usage=_usage([record.judge_usage for record in records]),
+        judge_cost_usd=total(record.judge_cost_usd for record in records),
         location=case.location,
         fingerprint=case.fingerprint,
         warnings=case.warnings + tuple(dict.fromkeys(line for record in records for line in record.warnings)),
     )
 
 
-def _usage(records: list[TrialRecord]) -> TokenUsage | None:
-    known = [record.usage for record in records if record.usage is not None]
+def _usage(usages: list[TokenUsage | None]) -> TokenUsage | None:
+    known = [usage for usage in usages if usage is not None]
     if not known:
         return None
     return TokenUsage(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from runner.evaluators import response, tools
+from runner.evaluators import judge, response, rubric, tools
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from runner.model.case import EvaluatorSpec
 from runner.text.ecma_regex import PatternWorkerError
@@ -24,6 +24,8 @@ _BY_TYPE: Final[dict[str, Callable[[Any, EvaluationContext], Awaitable[Evaluatio
     "responseMatches": response.response_matches,
     "maxLatencyMs": response.max_latency,
     "maxTokens": response.max_tokens,
+    "llm_judge": judge.llm_judge,
+    "rubric": rubric.rubric,
 }
 
 

@@ -91,3 +91,5 @@ class Judgement:
     warnings: tuple[str, ...] = ()
     results: tuple[EvaluatorResult, ...] = field(default=())
     trace_summary: TraceSummary | None = None
+    judge_usage: Usage | None = None
+    judge_cost_usd: float | None = None

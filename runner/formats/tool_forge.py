@@ -28,6 +28,8 @@ from runner.model.case import (
     ResponseMatches,
     ResponseNonEmpty,
     ResponseNotContains,
+    Rubric,
+    RubricDimension,
     SuiteMetadata,
     Tier,
     ToolParams,
@@ -39,7 +41,6 @@ from runner.model.conversation import Message
 from runner.text.json_source import JsonPositions
 from runner.text.shape import field_path, sentence
 
-NO_JUDGE = "rubric dimensions need a judge, and none is configured"
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
 
@@ -191,16 +192,28 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
         id=case.id,
         description=case.description,
         messages=(Message(role="user", content=case.input.message),),
-        evaluators=tuple(_evaluators(case.expect)) if case.expect else (),
+        evaluators=(*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)),
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
         stubs=case.stubs,
         max_turns=case.max_turns or 5,
-        skip_reason=NO_JUDGE if case.expect is None else None,
         location=location,
         fingerprint=_fingerprint(raw),
         warnings=warnings,
     )
+
+
+def _rubric(case: Case) -> Iterable[EvaluatorSpec]:
+    """The rubric, after the assertions: it is graded only when these hold."""
+    if case.rubric:
+        yield Rubric(
+            dimensions=tuple(
+                RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
+                for one in case.rubric
+            ),
+            question=case.input.message,
+            reference_data=case.reference_data,
+        )
 
 
 _NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = NoToolErrors(), ResponseNonEmpty()

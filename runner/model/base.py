@@ -30,6 +30,7 @@ class Record(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="ignore",
+        allow_inf_nan=False,
         alias_generator=to_camel,
         validate_by_name=True,
         validate_by_alias=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import ClassVar, Literal
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
 from runner.model.base import Frozen, JsonValue
 from runner.model.conversation import Message
@@ -140,6 +140,58 @@ class MaxTokens(EvaluatorSpec):
 
     type: Literal["maxTokens"] = "maxTokens"
     limit: int
+
+
+class LlmJudge(EvaluatorSpec):
+    """A model grades the answer from 0 to 1 (AgentV); 1 passes.
+
+    `label` is the evaluator's own name. `prompt` is the text of an own template, already read from its file; None takes
+    ours. `reference_answer` None means the case has none. The messages are what own templates may show, as JSON.
+    """
+
+    type: Literal["llm_judge"] = "llm_judge"
+    label: str | None = None
+    expected_outcome: str
+    question: str
+    reference_answer: str | None = None
+    input_messages: JsonValue = None
+    expected_messages: JsonValue = None
+    prompt: str | None = None
+    include_trace: bool = False
+    judge_target: str | None = None
+    """The target that grades; None takes the run's."""
+
+    @property
+    def name(self) -> str:
+        """The evaluator's own name, where it has one."""
+        return self.label or self.type
+
+
+class RubricDimension(Frozen):
+    """One thing a rubric looks at. `max_score` 1 is yes or no; `criteria` says what each score means."""
+
+    name: str = Field(min_length=1)
+    max_score: float = Field(gt=0, allow_inf_nan=False)
+    criteria: str
+
+    @property
+    def binary(self) -> bool:
+        """Whether this is yes or no."""
+        return self.max_score == 1
+
+
+class Rubric(EvaluatorSpec):
+    """A model grades several dimensions of the answer at once (tool-forge, RubricEvalCase).
+
+    `reference_data` is the truth the answer is compared with; None means there is none. A binary dimension needs its
+    full score, a graded one at least the share `pass_at` of it: 0.6 takes 2 of 3, 3 of 4 and 3 of 5.
+    """
+
+    type: Literal["rubric"] = "rubric"
+    dimensions: tuple[RubricDimension, ...] = Field(min_length=1)
+    question: str
+    reference_data: JsonValue = None
+    pass_at: float = Field(0.6, ge=0, le=1)
 
 
 class EvalCase(Frozen):

@@ -62,3 +62,9 @@ class Response(Frozen):
     cost_usd: float | None = None
     duration_ms: float = 0.0
     attempts: int = 1
+    conversation: tuple[Message, ...] = ()
+    """The whole exchange with a model, turn by turn, where we led it ourselves."""
+    max_turns_reached: bool = False
+    """The exchange ended at the case's `maxTurns`, not with a turn without calls."""
+    replayed: bool = False
+    """Answered from a recording: nothing was asked and nothing spent."""

@@ -10,6 +10,7 @@ from pydantic import Field
 from runner.model.base import Record
 from runner.model.case import Location, Tier
 from runner.model.comparison import Comparison, Verdict
+from runner.model.conversation import Message
 
 SCHEMA_VERSION = 1
 
@@ -62,6 +63,11 @@ class CaseDetails(Record):
     skipped_tokens: tuple[str, ...] = ()
     response: str | None = None
     response_truncated: bool = False
+    conversation: tuple[Message, ...] = ()
+    """The whole exchange with a model, where we led it and responses are stored."""
+    max_turns_reached: bool = False
+    replayed: bool = False
+    """Answered from a recording: nothing was asked and nothing spent."""
 
 
 class TokenUsage(Record):
@@ -104,6 +110,8 @@ class CaseResult(Record):
     attempts: int = 0
     usage: TokenUsage | None = None
     cost_usd: float | None = None
+    judge_usage: TokenUsage | None = None
+    judge_cost_usd: float | None = None
     location: Location | None = None
     fingerprint: str | None = None
     warnings: tuple[str, ...] = ()
@@ -157,6 +165,10 @@ class Summary(Record):
     input_tokens: int | None = None
     output_tokens: int | None = None
     estimated_cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    """What the judges cost, apart from the target; None when unknown or none was asked."""
+    replayed: int = 0
+    """Cases that were answered from a recording."""
     pass_rate: float | None = None
     """passed / (passed + failed); None when nothing was judged."""
 
@@ -227,6 +239,8 @@ class RunResult(Record):
     target: TargetIdentity
     git: GitFacts | None = None
     shard: Shard | None = None
+    partial: bool = False
+    """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
     suites: tuple[SuiteResult, ...] = ()
     summary: Summary = Summary()
     warnings: tuple[str, ...] = Field(default=())

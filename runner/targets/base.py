@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from runner.model.base import JsonValue
 from runner.model.conversation import Message, Response
 from runner.model.result import TargetIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One case for a target. `trial` counts from 0."""
+    """One case for a target. `trial` counts from 0.
+
+    `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
+    """
 
     case_id: str
     messages: tuple[Message, ...]
     trial: int = 0
+    stubs: Mapping[str, JsonValue] | None = None
+    max_turns: int = 5
 
 
 class TargetFault(StrEnum):
@@ -66,6 +73,16 @@ class Target(Protocol):
     @property
     def workers(self) -> int | None:
         """How many cases at once the target's own description asks for; None when it does not say."""
+        ...
+
+    @property
+    def takes_stubs(self) -> bool:
+        """Whether a case's stubs can be answered with: a model can, an agent behind an endpoint cannot."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What happened while asking and is worth a line in the result, such as a rate limit that was met."""
         ...
 
     async def respond(self, request: Request) -> Response:

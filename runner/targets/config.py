@@ -8,11 +8,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from runner.errors import GateError, Problem, did_you_mean
+from runner.targets.mock import MockSettings
+from runner.targets.model_settings import LITERAL_KEY, PROVIDER_NAMES, ModelSettings, is_model_provider, literal_keys
 from runner.targets.retry import RetryPolicy
 from runner.text.redact import Redactor
 from runner.text.shape import field_path, sentence
@@ -77,9 +79,21 @@ class TargetSettings(_Settings):
         return RetryPolicy(**own | ({} if max_retries is None else {"max_retries": max_retries}))
 
 
+Description = TargetSettings | MockSettings | ModelSettings
+"""What a target may be described as."""
+_LATER: Final = frozenset({"cli", "codex", "codex-cli", "vscode", "vscode-insiders"})
+"""Providers that the AgentV specification knows and this version does not run."""
+
+
+def kind_of_provider(provider: str) -> type[Description] | None:
+    """What describes a target of this provider; None for a provider there is not."""
+    kinds: dict[str, type[Description]] = {"http": TargetSettings, "mock": MockSettings}
+    return kinds.get(provider) or (ModelSettings if is_model_provider(provider) else None)
+
+
 def json_schema() -> dict[str, JsonValue]:
     """The JSON Schema of a targets file."""
-    schema = TargetSettings.model_json_schema()
+    schema = TypeAdapter(Description).json_schema()
     definitions = schema.pop("$defs", {})
     return {
         "title": "Eval Gate targets",
@@ -160,9 +174,10 @@ class TargetList:
         self._file = file
         self._locate = locate
 
-    def choose(self, name: str | None, environment: Mapping[str, str]) -> tuple[TargetSettings, Redactor]:
+    def choose(self, name: str | None, environment: Mapping[str, str]) -> tuple[Description, Redactor]:
         """The named target, or the only one there is, with variables resolved. Raises GateError."""
         index = self._index(name)
+        described = self._kind(index)
         resolver = Resolver(environment)
         resolved = resolver(self._raw[index])
         assert isinstance(resolved, dict)
@@ -170,11 +185,13 @@ class TargetList:
             self._problem(f"the variable {variable} is not set", index, ())
             for variable in dict.fromkeys(resolver.unset)
         ]
+        if described is ModelSettings:
+            problems += [self._problem(LITERAL_KEY, index, [key]) for key in literal_keys(self._raw[index])]
         settings = None
         try:
-            settings = TargetSettings.model_validate(resolved)
+            settings = described.model_validate(resolved)
         except ValidationError as error:
-            problems += [self._shape_problem(detail, index, resolver.redactor) for detail in error.errors()]
+            problems += [self._shape_problem(detail, index, described, resolver.redactor) for detail in error.errors()]
         if settings is None or problems:
             raise _invalid(problems)
         return settings, resolver.redactor
@@ -197,10 +214,22 @@ class TargetList:
         place = ".".join(part for part in (f"targets[{name}]", field_path(path)) if part)
         return Problem(message, file=self._file, line=self._locate([index, *path]), field=place)
 
-    def _shape_problem(self, detail: ErrorDetails, index: int, redact: Redactor) -> Problem:
+    def _kind(self, index: int) -> type[Description]:
+        """What describes a target of this provider. Raises GateError for a provider there is not."""
+        provider = str(self._raw[index].get("provider", "http")).strip().lower()
+        kind = kind_of_provider(provider)
+        if kind is None:
+            known = ("http", "mock", *PROVIDER_NAMES)
+            hint = "is not supported yet" if provider in _LATER else f"is not known{did_you_mean(provider, known)}"
+            raise _invalid([self._problem(f'the provider "{provider[:80]}" {hint}', index, ["provider"])])
+        return kind
+
+    def _shape_problem(
+        self, detail: ErrorDetails, index: int, described: type[Description], redact: Redactor
+    ) -> Problem:
         path = detail["loc"]
         if detail["type"] == "extra_forbidden":
-            known = [info.alias or key for key, info in TargetSettings.model_fields.items()]
+            known = [info.alias or key for key, info in described.model_fields.items()]
             return self._problem(f"unknown setting{did_you_mean(str(path[-1]), known)}", index, path)
         return self._problem(redact(sentence(detail)), index, path)
 

@@ -61,6 +61,16 @@ class HttpTarget:
         """How many cases at once the target's own description asks for."""
         return self._settings.workers
 
+    @property
+    def takes_stubs(self) -> bool:
+        """An endpoint calls its own tools."""
+        return False
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Nothing to report."""
+        return ()
+
     async def respond(self, request: Request) -> Response:
         """Ask once, and again where the policy says so. Raises TargetError."""
         return await with_retries(lambda: self._once(request), self._retry)

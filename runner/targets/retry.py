@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from pydantic import Field
 
 from runner.model.base import Frozen
 from runner.model.conversation import Response
 from runner.targets.base import TargetError
+
+T = TypeVar("T")
 
 
 class RetryPolicy(Frozen):
@@ -29,12 +32,18 @@ class RetryPolicy(Frozen):
 
 
 async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
+    """The same for a whole response: its `attempts` count every try."""
+    response, attempts = await retried(call, policy)
+    return response if attempts == 1 else response.model_copy(update={"attempts": attempts})
+
+
+async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
 
-    The caller's own time limit ends it at any moment. `attempts` of the response counts every try.
+    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made.
     """
     try:
-        return await call()
+        return await call(), 1
     except TargetError as error:
         if not error.retryable or policy.max_retries == 0:
             raise
@@ -42,7 +51,7 @@ async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPol
     return await _again(call, policy, first)
 
 
-async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, first: TargetError) -> Response:
+async def _again(call: Callable[[], Awaitable[T]], policy: RetryPolicy, first: TargetError) -> tuple[T, int]:
     """The second try and those after it. Only now the library is imported: a run without trouble pays nothing."""
     from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 
@@ -53,7 +62,7 @@ async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, f
 
     made = [first]  # the first try has already been made: its failure is what the first wait answers to
 
-    async def once() -> Response:
+    async def once() -> T:
         if made:
             raise made.pop()
         return await call()
@@ -64,6 +73,5 @@ async def _again(call: Callable[[], Awaitable[Response]], policy: RetryPolicy, f
         retry=retry_if_exception(lambda error: isinstance(error, TargetError) and error.retryable),
         reraise=True,
     )
-    response: Response = await retrying(once)
-    attempts: int = retrying.statistics["attempt_number"]
-    return response.model_copy(update={"attempts": attempts})
+    result: T = await retrying(once)
+    return result, int(retrying.statistics["attempt_number"])

@@ -52,6 +52,9 @@ class ScriptedTarget:
         self.in_flight = 0
         self.most_in_flight = 0
 
+    takes_stubs = False
+    notices: tuple[str, ...] = ()
+
     @staticmethod
     async def _ok(request: Request) -> Response:
         await asyncio.sleep(0)

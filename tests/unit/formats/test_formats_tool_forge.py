@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from runner.errors import GateError
 from runner.formats import tool_forge
 from runner.formats.base import EvalFileError, Source
-from runner.model.case import EvalSuite, Tier
+from runner.model.case import EvalSuite, Rubric, Tier
 from runner.text.json_source import parse_json
 
 ALL_KEYS = {
@@ -286,11 +286,18 @@ def test_load__checks_that_never_or_always_hold__are_warned_about() -> None:
 
 
 @pytest.mark.contract("case.rubric")
-def test_load__rubric_case__is_skipped_with_the_reason() -> None:
-    rubric = {"id": "r", "input": {"message": "x"}, "rubric": [{"dimension": "d", "maxScore": 1, "criteria": "c"}]}
-    loaded = load([rubric], "x.rubric.json").cases[0]
-    assert loaded.skip_reason == "rubric dimensions need a judge, and none is configured"
-    assert loaded.evaluators == ()
+def test_load__rubric_case__asks_for_a_judge_with_the_truth_to_compare_with() -> None:
+    rubric = {"id": "r", "input": {"message": "x"}, "rubric": [{"dimension": "d", "maxScore": 3, "criteria": "c"}]}
+    (spec,) = load([rubric | {"referenceData": {"celsius": 21}}], "x.rubric.json").cases[0].evaluators
+    assert isinstance(spec, Rubric)
+    assert (spec.question, spec.reference_data) == ("x", {"celsius": 21})
+    assert [(one.name, one.max_score, one.criteria) for one in spec.dimensions] == [("d", 3, "c")]
+
+
+@pytest.mark.contract("case.rubric")
+def test_load__rubric_beside_expectations__is_graded_after_them() -> None:
+    both = expecting(responseContains=["ok"])[0] | {"rubric": [{"dimension": "d", "maxScore": 1, "criteria": "c"}]}
+    assert [spec.type for spec in load([both]).cases[0].evaluators] == ["responseContains", "rubric"]
 
 
 def test_fingerprint__changes_with_what_is_asked_and_expected_only() -> None:

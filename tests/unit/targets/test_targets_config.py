@@ -3,7 +3,7 @@
 import pytest
 
 from runner.errors import GateError
-from runner.targets.build import TargetChoice, build_target
+from runner.targets.build import Surroundings, TargetChoice, build_target
 from runner.targets.config import read_targets
 from runner.targets.container import System, connection_hint, default_gateway, reachable_host
 
@@ -71,7 +71,7 @@ def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said
         ),
         (
             "- {name: a, provider: htp, url: u}\n",
-            ['targets.yaml:1: targets[a].provider: expected \'http\', got text "htp" (did you mean "http"?)'],
+            ['targets.yaml:1: targets[a].provider: the provider "htp" is not known (did you mean "http"?)'],
         ),
         ("- {name: a}\n", ["targets.yaml:1: targets[a].url: is missing"]),
         ("targets: 5\n", ["targets.yaml:1: expected a list of targets (mappings)"]),
@@ -101,13 +101,13 @@ def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
 )
 def test_build_target__choice_that_is_none__is_a_usage_error(tmp_path, choice, code) -> None:
     with pytest.raises(GateError) as caught:
-        build_target(choice, {}, tmp_path)
+        build_target(choice, Surroundings({}, tmp_path))
     assert (caught.value.code, caught.value.exit_code) == (code, 2)
 
 
 def test_build_target__inline_list__is_the_only_target(tmp_path) -> None:
     choice = TargetChoice(targets=[{"name": "a", "provider": "http", "url": "http://x/chat", "workers": 3}])
-    target = build_target(choice, {}, tmp_path)
+    target = build_target(choice, Surroundings({}, tmp_path))
     assert (target.identity.name, target.workers) == ("a", 3)
 
 

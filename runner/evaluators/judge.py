@@ -1,0 +1,185 @@
+"""A model grades the answer, and how a judge is asked until it gives a verdict that can be read.
+
+Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge may consume trace"; behaviour 6.1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
+from runner.evaluators.judge_prompt import Prompts, default_prompt, json_text, own_prompt, template_problem
+from runner.evaluators.judge_reply import Verdict, read_verdict
+from runner.evaluators.wording import cut
+from runner.model.base import JsonValue
+from runner.model.case import LlmJudge
+from runner.model.conversation import Response, Usage
+from runner.model.result import TraceSummary
+
+MAX_REPLIES: Final = 3
+"""A reply that cannot be read is asked for again at most twice."""
+MAX_EXCERPT: Final = 300
+"""Characters of an unreadable reply that are shown."""
+
+Read = TypeVar("Read")
+Number = TypeVar("Number", int, float)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[Read]):
+    """What became of one question: the verdict, None when no reply could be read, and every reply that it took."""
+
+    prompts: Prompts
+    verdict: Read | None
+    replies: tuple[JudgeReply, ...]
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens over all replies; what no reply says stays unknown."""
+        known = [reply.usage for reply in self.replies if reply.usage is not None]
+        if not known:
+            return None
+        return Usage(
+            input_tokens=_total(usage.input_tokens for usage in known),
+            output_tokens=_total(usage.output_tokens for usage in known),
+        )
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Cost over all replies, as far as it is known."""
+        return _total(reply.cost_usd for reply in self.replies)
+
+    @property
+    def request(self) -> dict[str, JsonValue]:
+        """What goes into `evaluatorProviderRequest`: the prompts, the number of replies, the model where known."""
+        request: dict[str, JsonValue] = {
+            "systemPrompt": self.prompts.system,
+            "userPrompt": self.prompts.user,
+            "replies": len(self.replies),
+        }
+        if self.replies[-1].model is not None:
+            request["model"] = self.replies[-1].model
+        if self.verdict is None:
+            request["judgeParseFailed"] = True
+        return request
+
+    def unreadable(self, name: str, checks_run: int = 1) -> Evaluation:
+        """The zero that stands for replies nobody could read. No warning: the spec wants none."""
+        count = len(self.replies)
+        last = cut(" ".join(self.replies[-1].text[: MAX_EXCERPT * 4].split()), MAX_EXCERPT)
+        return Evaluation(
+            score=0.0,
+            error=f"{cut(name)}: none of {count} replies of the judge held a valid JSON verdict",
+            checks_run=checks_run,
+            reasoning=f"None of {count} replies held a valid JSON verdict; the last one: {last or '(empty)'}",
+            provider_request=self.request,
+            usage=self.usage,
+            cost_usd=self.cost_usd,
+            warnings=self.prompts.warnings,
+        )
+
+
+def _total(values: Iterable[Number | None]) -> Number | None:
+    """The sum of the known values; None when none is known (the rule of `engine.totals`)."""
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def judge_of(name: str, context: EvaluationContext) -> Judge:
+    """Who grades. Raises EvaluatorError when nobody was configured."""
+    if context.judge is None:
+        raise EvaluatorError(
+            f"{cut(name)}: no judge is configured: set `judge` in the configuration to a target's name or to "
+            "`provider:model`, or `judge_target` in an AgentV file"
+        )
+    return context.judge
+
+
+async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], Read | None]) -> Asked[Read]:
+    """Ask until `read` makes something of a reply, three times at most.
+
+    Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
+    """
+    replies: list[JudgeReply] = []
+    verdict: Read | None = None
+    while verdict is None and len(replies) < MAX_REPLIES:
+        try:
+            replies.append(await judge.ask(prompts.system, prompts.again(len(replies) + 1)))
+        except EvaluatorError as error:
+            raise EvaluatorError(f"{cut(name)}: {error}") from error
+        verdict = read(replies[-1].text)
+    return Asked(prompts, verdict, tuple(replies))
+
+
+async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
+    """The judge's score. Only 1 passes here; what a gate makes of less is the policy's affair."""
+    judge = judge_of(spec.name, context)
+    prompts = render(spec, context.response)
+    asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, context.response.text))
+    if asked.verdict is None:
+        return asked.unreadable(spec.name)
+    return Evaluation(
+        score=asked.verdict.score,
+        hits=asked.verdict.hits,
+        misses=asked.verdict.misses,
+        error=_error(spec.name, asked.verdict),
+        checks_run=1,
+        reasoning=asked.verdict.reasoning,
+        provider_request=asked.request,
+        usage=asked.usage,
+        cost_usd=asked.cost_usd,
+        warnings=prompts.warnings,
+    )
+
+
+def _error(name: str, verdict: Verdict) -> str | None:
+    if verdict.score >= 1.0:
+        return None
+    what = verdict.misses[0] if verdict.misses else verdict.reasoning
+    return f"{cut(name)}: score {verdict.score:.2f}{f', {cut(what, 200)}' if what else ''}"
+
+
+def render(spec: LlmJudge, response: Response) -> Prompts:
+    """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
+    trace = trace_summary(response) if spec.include_trace else None
+    trace_text = None if trace is None else json_text(trace.model_dump(mode="json", by_alias=True))
+    values = {
+        "candidate_answer": response.text,
+        "reference_answer": spec.reference_answer or "",
+        "expected_outcome": spec.expected_outcome,
+        "question": spec.question,
+    }
+    if spec.prompt is None:
+        return default_prompt(values, trace_text)
+    problem = template_problem(spec.prompt)
+    if problem is not None:
+        raise EvaluatorError(f"{cut(spec.name)}: {problem}")
+    values["input_messages"] = json_text(spec.input_messages)
+    values["expected_messages"] = json_text(spec.expected_messages)
+    values["output_messages"] = json_text(output_messages(response))
+    return own_prompt(spec.prompt, values, trace_text)
+
+
+def output_messages(response: Response) -> JsonValue:
+    """The response in AgentV's form of output messages: one of the assistant, with its tool calls."""
+    calls: list[JsonValue] = [{"tool": call.name, "input": call.params} for call in response.tool_calls]
+    return [{"role": "assistant", "content": response.text} | ({"toolCalls": calls} if calls else {})]
+
+
+def trace_summary(response: Response) -> TraceSummary | None:
+    """The calls in four numbers; None where no call is known, which is no trace (behaviour 7).
+
+    A call that the target says failed is an error; output messages of AgentV never say so.
+    """
+    if not response.tool_calls:
+        return None
+    by_name = Counter(call.name for call in response.tool_calls)
+    return TraceSummary(
+        event_count=len(response.tool_calls),
+        tool_names=tuple(sorted(by_name)),
+        tool_calls_by_name=dict(sorted(by_name.items())),
+        error_count=sum(call.success is False for call in response.tool_calls),
+    )

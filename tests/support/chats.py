@@ -1,0 +1,57 @@
+"""A model that says what a test wants, turn by turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from runner.model.conversation import Message, ToolCall, ToolSpec, Usage
+from runner.targets.asking import Asker
+from runner.targets.base import TargetError, TargetFault
+from runner.targets.chat import Turn
+from runner.targets.pace import Pace
+from runner.targets.recording import Mode, Recording
+from runner.targets.retry import RetryPolicy
+
+Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], Turn]
+
+
+def says(text: str = "", *calls: str, **params) -> Turn:
+    """A turn with this text and calls of these tools."""
+    made = tuple(ToolCall(name=name, params=params, id=f"call-{number}") for number, name in enumerate(calls))
+    return Turn(text=text, tool_calls=made, usage=Usage(input_tokens=10, output_tokens=5), model="toy-1")
+
+
+def limited(retry_after_s: float | None = None) -> TargetError:
+    return TargetError("too many", fault=TargetFault.REFUSED, retryable=True, status=429, retry_after_s=retry_after_s)
+
+
+class ScriptedChat:
+    """Gives its turns in order, the last one for ever; an error in their place is raised."""
+
+    provider = "toy"
+    model = "toy"
+    address = "http://toy.test"
+
+    def __init__(self, *turns: Turn | TargetError, temperature: float = 0.0) -> None:
+        self._turns = list(turns)
+        self.settings: dict[str, object] = {"temperature": temperature}
+        self.asked: list[tuple[tuple[Message, ...], tuple[ToolSpec, ...]]] = []
+        self.closed = False
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
+        self.asked.append((tuple(messages), tuple(tools)))
+        turn = self._turns.pop(0) if len(self._turns) > 1 else self._turns[0]
+        if isinstance(turn, TargetError):
+            raise turn
+        return turn
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=None, **policy) -> Asker:
+    """An asker without waits between its tries."""
+    made = recording or Recording(Mode.OFF)
+    if folder is not None:
+        made.begin(folder)
+    return Asker(chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), Pace(4), made)

@@ -1,0 +1,51 @@
+"""The mock target: canned answers, delays, errors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from pydantic import ValidationError
+
+from runner.model.conversation import Message
+from runner.targets.base import Request, TargetError
+from runner.targets.mock import MockSettings, MockTarget
+
+
+def respond(case_id: str = "a", **settings):
+    target = MockTarget(MockSettings.model_validate({"name": "m", **settings}))
+    return asyncio.run(target.respond(Request(case_id, (Message(role="user", content="?"),))))
+
+
+@pytest.mark.contract("provider.mock")
+def test_mock__response__is_what_was_configured() -> None:
+    assert respond(response="canned").text == "canned"
+
+
+def test_mock__answers_by_case__with_calls() -> None:
+    responses = {"a": "for a", "b": {"response": "for b", "toolCalls": [{"tool": "t", "input": {"x": 1}}]}}
+    assert respond("a", responses=responses).text == "for a"
+    (call,) = respond("b", responses=responses).tool_calls
+    assert (call.name, call.params, call.success) == ("t", {"x": 1}, True)
+    assert respond("c", responses=responses, response="other").text == "other"
+
+
+def test_mock__error__breaks_the_case() -> None:
+    with pytest.raises(TargetError, match="mock error: out of order"):
+        respond(error="out of order")
+
+
+@pytest.mark.contract("provider.mock")
+@pytest.mark.parametrize("delay", [{"delayMs": 60}, {"delayMinMs": 60, "delayMaxMs": 70}])
+def test_mock__delay__is_waited_for(delay) -> None:
+    started = time.perf_counter()
+    response = respond(**delay)
+    assert time.perf_counter() - started >= 0.059
+    assert response.duration_ms >= 59
+
+
+@pytest.mark.parametrize("wrong", [{"delayMs": -1}, {"delayMinMs": 5, "delayMaxMs": 1}, {"respons": "x"}])
+def test_mock__wrong_settings__are_refused(wrong) -> None:
+    with pytest.raises(ValidationError):
+        MockSettings.model_validate({"name": "m", **wrong})
