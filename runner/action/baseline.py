@@ -9,13 +9,15 @@ from pathlib import Path
 from runner.action.log import Log
 from runner.action.plan import BaselineChoice, BaselineKind
 from runner.action.step import Step
+from runner.config import CacheMode, RunConfig
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.stored import find_baseline
 from runner.github.artifacts import Wanted
-from runner.github.baseline import ArtifactStore, Found, merge_base
+from runner.github.baseline import ArtifactStore, Beside, Found, merge_base
 from runner.github.client import Client
 from runner.github.failure import GitHubError
 from runner.reports.wording import count
+from runner.targets.recording import MAX_BYTES, RECORDING_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class Origin:
         return replace(self.baseline, history=history)
 
 
-def get_baseline(step: Step, output_dir: Path, log: Log) -> Origin:
+def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
     """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
 
     Raises GateError for a baseline that somebody named and that cannot be used.
@@ -49,18 +51,18 @@ def get_baseline(step: Step, output_dir: Path, log: Log) -> Origin:
         case BaselineKind.NONE:
             return Origin(NOT_ASKED_FOR)
         case BaselineKind.STORED:
-            found = find_baseline(choice.reference, output_dir)
+            found = find_baseline(choice.reference, Path(config.output_dir))
             log.did(f"baseline: {choice.reference}")
             return Origin(found)
     try:
-        return _from_artifacts(step, choice, log)
+        return _from_artifacts(step, choice, config, log)
     except GitHubError as error:
         log.commands.warning(f"The baseline could not be had: {error}")
         log.trail.append(f"the baseline could not be had: {error}")
         return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
 
 
-def _from_artifacts(step: Step, choice: BaselineChoice, log: Log) -> Origin:
+def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: Log) -> Origin:
     environment, settings, now = step.environment, step.settings, datetime.now(UTC)
     own_workflow = choice.workflow or environment.workflow_path
     wanted = Wanted(
@@ -71,7 +73,9 @@ def _from_artifacts(step: Step, choice: BaselineChoice, log: Log) -> Origin:
         own_run_id=environment.run_id,
         shard=settings.shard,
     )
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary)
+    recorded = Path(config.output_dir) / RECORDING_NAME
+    beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
     for note in store.notes:
         log.did(note)

@@ -14,7 +14,19 @@ from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.rerun import rerun_command
 
-REPRODUCED = ("target", "targets", "seedManifestPath", "snapshotPath", "toolRegistryPath", "trials")
+REPRODUCED = (
+    "target",
+    "targets",
+    "provider",
+    "model",
+    "baseUrl",
+    "systemPromptPath",
+    "judge",
+    "seedManifestPath",
+    "snapshotPath",
+    "toolRegistryPath",
+    "trials",
+)
 """Settings of the step that change what a case is asked and held against."""
 
 

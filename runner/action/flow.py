@@ -127,7 +127,7 @@ def _gate(
 ) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     output_dir = Path(config.output_dir)
-    origin = get_baseline(step, output_dir, log)
+    origin = get_baseline(step, config, log)
     relaying = step.plan.mode is Mode.RELAY
     result, interrupted = (relayed_result(step, log), None) if relaying else get_result(step, config, variables, log)
     judged = _judged(step, result, origin, rules.policy, log)

@@ -50,6 +50,11 @@ INPUTS: Final = (
     _setting("agent-endpoint", "agentEndpoint"),
     _setting("target", "target"),
     _setting("targets", "targets"),
+    _setting("provider", "provider"),
+    _setting("model", "model"),
+    _setting("base-url", "baseUrl"),
+    _setting("system-prompt", "systemPromptPath"),
+    _setting("judge", "judge"),
     _setting("seed-manifest", "seedManifestPath"),
     _setting("snapshot", "snapshotPath"),
     _setting("tool-registry", "toolRegistryPath"),
@@ -57,6 +62,9 @@ INPUTS: Final = (
     _setting("timeout-ms", "timeoutMs"),
     _setting("max-retries", "maxRetries"),
     _setting("trials", "trials"),
+    _setting("rubric", "rubric"),
+    _setting("cache", "cache"),
+    _setting("max-cost-usd", "maxCostUsd"),
     Input(
         "fail-on",
         "What fails the gate: failures, regressions or never; also stale, flaky. Empty: what the configuration file"

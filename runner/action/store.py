@@ -12,6 +12,7 @@ from runner.action.step import Step
 from runner.engine.store import RUN_NAME
 from runner.github.failure import GitHubError, Kind
 from runner.github.upload import Service, archive, upload
+from runner.targets.recording import RECORDING_NAME
 
 STEP_HINT = "an actions/upload-artifact step with `path: <result-path's folder>` does the same (docs/baselines.md)"
 
@@ -45,8 +46,10 @@ def store(step: Step, record: Path, log: Log) -> int | None:
 
 
 def _files(record: Path) -> Iterator[tuple[Path, str]]:
-    """The record first, then everything people read; not the journal, which only a run in progress needs."""
+    """The record, what people read, and recorded answers; not the journal, which only a run in progress needs."""
     yield record, RUN_NAME
+    if (record.parent / RECORDING_NAME).is_file():
+        yield record.parent / RECORDING_NAME, RECORDING_NAME
     for file in sorted(record.parent.iterdir()):
         if (
             file.is_file()

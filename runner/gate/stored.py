@@ -80,6 +80,20 @@ def read_archive(file: Path, shown: str) -> RunResult:
     return _from_zip(file, shown)
 
 
+def extract(file: Path, name: str, to: Path, limit: int) -> bool:
+    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
+            data = stream.read(limit + 1)
+    except (KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError):
+        return False
+    if len(data) > limit:
+        return False
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_bytes(data)
+    return True
+
+
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
     """Every run of a folder of runs, newest first. A run that cannot be read is an error: history has no holes."""
     files = folder.glob(f"*/{RUN_NAME}")

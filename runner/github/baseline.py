@@ -11,7 +11,7 @@ from typing import Final
 
 from runner.errors import GateError
 from runner.gate.baseline import Baseline, NoBaseline
-from runner.gate.stored import read_archive
+from runner.gate.stored import extract, read_archive
 from runner.github.artifacts import Artifact, Trail, Wanted, artifacts_of_run, candidates, newest, trusted
 from runner.github.client import Client
 from runner.github.commits import RunFacts, distance, workflow_run
@@ -37,14 +37,29 @@ class Found:
     """What was seen and not taken; empty when nothing was."""
 
 
-def fetch_result(client: Client, artifact: Artifact, temporary: Path | None) -> RunResult:
-    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A file that travels with a run: its name in the archive, where it goes, and how large it may be."""
+
+    name: str
+    to: Path
+    limit: int
+
+
+def fetch_result(client: Client, artifact: Artifact, temporary: Path | None, beside: Beside | None = None) -> RunResult:
+    """The run in an artifact, within limits of size and shape, and the file beside it where one is asked for.
+
+    Raises GitHubError, BadArchiveError and GateError.
+    """
     doing = f"keeping artifact {artifact.id}"
     try:
         with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "artifact.zip"
             fetch_artifact(client, artifact.id, artifact.digest, file)
-            return read_archive(file, f"artifact {artifact.id}")
+            result = read_archive(file, f"artifact {artifact.id}")
+            if beside is not None:
+                extract(file, beside.name, beside.to, beside.limit)
+            return result
     except OSError as error:
         raise GitHubError(Kind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
 
@@ -52,7 +67,10 @@ def fetch_result(client: Client, artifact: Artifact, temporary: Path | None) -> 
 class ArtifactStore:
     """Finds baselines among artifacts. GitHubError comes out where GitHub does not answer: that is no absence."""
 
-    def __init__(self, client: Client, wanted: Wanted, *, temporary: Path | None = None) -> None:
+    def __init__(
+        self, client: Client, wanted: Wanted, *, temporary: Path | None = None, beside: Beside | None = None
+    ) -> None:
+        self._beside = beside
         self._client = client
         self._wanted = wanted
         self._temporary = temporary
@@ -105,6 +123,7 @@ class ArtifactStore:
     def history(self) -> tuple[RunResult, ...]:
         """Recent complete runs of the branch, newest first, at most ten; fewer where GitHub does not answer."""
         found: list[RunResult] = []
+        self._beside = None  # only the baseline's own
         silent = Trail()
         try:
             for artifact in islice(newest(self._client, self._wanted), MAX_LOOKED_AT):
@@ -121,7 +140,7 @@ class ArtifactStore:
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
         try:
-            result = fetch_result(self._client, artifact, self._temporary)
+            result = fetch_result(self._client, artifact, self._temporary, self._beside)
         except BadArchiveError as error:
             trail.reject(artifact, f"not usable ({error})")
         except GateError as error:

@@ -8,6 +8,7 @@ from runner.model.comparison import BaselineFacts, CaseClass, Comparison, Outcom
 from runner.model.result import RunResult, Status, SuiteResult, Summary
 from runner.reports.causes import Cause, group_causes
 from runner.reports.context import ReportContext
+from runner.reports.grades import Grade, grades_of
 from runner.reports.rows import CaseRow, rows_of
 from runner.reports.sentences import headline, lead, nothing_comparable, opening
 from runner.reports.staleness import StaleSuites, stale_suites
@@ -70,6 +71,8 @@ class View:
     incomparable: tuple[CaseRow, ...]
     added: tuple[CaseRow, ...]
     removed: tuple[CaseRow, ...]
+    grades: tuple[Grade, ...]
+    """What judges gave for the dimensions of rubrics."""
     causes: tuple[Cause, ...]
     suites: tuple[SuiteRow, ...]
     stale: tuple[StaleSuites, ...]
@@ -126,6 +129,7 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         incomparable=rows.of(CaseClass.INCOMPARABLE),
         added=rows.of(CaseClass.ADDED),
         removed=rows.of(CaseClass.REMOVED),
+        grades=grades_of(run.suites),
         causes=group_causes((row.label, row.what) for row in (regressions or failing)),
         suites=tuple(_suite_row(suite, baseline) for suite in run.suites),
         stale=stale_suites(run.suites),

@@ -66,6 +66,10 @@ def spending(summary: Summary, baseline: BaselineFacts | None) -> str:
     parts = []
     if summary.estimated_cost_usd is not None:
         parts.append(f"{money(summary.estimated_cost_usd)}{_change(then_cost, summary.estimated_cost_usd)}")
+    if summary.judge_cost_usd is not None:
+        parts.append(f"{money(summary.judge_cost_usd)} for judges")
+    if summary.replayed:
+        parts.append(f"{summary.replayed} replayed")
     parts.append(f"{seconds(summary.total_duration_ms)} of answers{_change(then_time, summary.total_duration_ms)}")
     if summary.wall_ms is not None:
         parts.append(f"{seconds(summary.wall_ms)} by the clock")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue, SecretStr, ValidationError
 
 from runner.errors import GateError, Problem
 from runner.model.conversation import ToolSpec
@@ -51,6 +51,11 @@ class Surroundings:
     tools: tuple[ToolSpec, ...] = ()
     recording: Recording = Recording(Mode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
     timeout_s: float = 60.0
+
+    @property
+    def replays(self) -> bool:
+        """Whether nobody is asked, so that no key is needed."""
+        return self.recording.mode is Mode.REPLAY
 
 
 def build_target(choice: TargetChoice, around: Surroundings) -> Target:
@@ -98,7 +103,7 @@ def _named_judge(name: str, choice: TargetChoice, around: Surroundings) -> Descr
         return _model_settings(name, {"provider": provider, "model": model})
     if choice.targets is None:
         raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
-    return read_targets(choice.targets, around.root).choose(name, around.environment)[0]
+    return read_targets(choice.targets, around.root).choose(name, around.environment, keyless=around.replays)[0]
 
 
 def _settings(choice: TargetChoice, around: Surroundings) -> tuple[Description, Redactor]:
@@ -119,7 +124,7 @@ def _settings(choice: TargetChoice, around: Surroundings) -> tuple[Description, 
             "nothing to evaluate: no agent endpoint, no model and no targets were given",
             "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
         )
-    return read_targets(choice.targets, around.root).choose(choice.name, around.environment)
+    return read_targets(choice.targets, around.root).choose(choice.name, around.environment, keyless=around.replays)
 
 
 _FLAGS = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}
@@ -158,6 +163,8 @@ def _model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSetti
 def _asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
     from runner.targets.providers import build_chat
 
+    if around.replays and settings.api_key is None:
+        settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)
     chat = build_chat(settings, around.environment, timeout_s=around.timeout_s)
     return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), around.recording)

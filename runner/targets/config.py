@@ -174,12 +174,20 @@ class TargetList:
         self._file = file
         self._locate = locate
 
-    def choose(self, name: str | None, environment: Mapping[str, str]) -> tuple[Description, Redactor]:
-        """The named target, or the only one there is, with variables resolved. Raises GateError."""
+    def choose(
+        self, name: str | None, environment: Mapping[str, str], *, keyless: bool = False
+    ) -> tuple[Description, Redactor]:
+        """The named target, or the only one there is, with variables resolved. Raises GateError.
+
+        `keyless`: nobody will be asked, so that a model's key need not be there.
+        """
         index = self._index(name)
         described = self._kind(index)
         resolver = Resolver(environment)
-        resolved = resolver(self._raw[index])
+        raw = self._raw[index]
+        if keyless and described is ModelSettings:
+            raw = {key: value for key, value in raw.items() if key != "apiKey"}
+        resolved = resolver(raw)
         assert isinstance(resolved, dict)
         problems = [
             self._problem(f"the variable {variable} is not set", index, ())

@@ -66,6 +66,19 @@ Text = Annotated[str, Field(min_length=1)]
 ApiVersion = Annotated[Text, AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))]
 
 
+def _show_other_names(schema: dict[str, JsonValue]) -> None:
+    """Editors check files by the schema: it has to know every spelling. Only Gemini can do without a model."""
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    for other, ours in OTHER_NAMES.items():
+        shape = properties[ours]
+        assert isinstance(shape, dict)
+        properties[other] = shape | {"description": f"The same as {ours}."}
+    names: list[JsonValue] = [*sorted(PROVIDER_NAMES)]
+    properties["provider"] = {"enum": names}
+    schema["required"] = ["name", "provider"]
+
+
 class ModelSettings(BaseModel):
     """One model target. Every key may also be written in snake_case, and as `OTHER_NAMES` says."""
 
@@ -76,7 +89,7 @@ class ModelSettings(BaseModel):
         validate_by_name=False,
         validate_by_alias=True,
         allow_inf_nan=False,
-        json_schema_extra=lambda schema: _show_other_names(schema),
+        json_schema_extra=_show_other_names,
     )
 
     name: Text
@@ -126,18 +139,6 @@ class ModelSettings(BaseModel):
             provider, _, model = self.model.partition(":")
             return provider, model
         return self.provider.value, self.model
-
-
-def _show_other_names(schema: dict[str, JsonValue]) -> None:
-    """Editors check files by the schema: it has to know every spelling. Only Gemini can do without a model."""
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    for other, ours in OTHER_NAMES.items():
-        shape = properties[ours]
-        assert isinstance(shape, dict)
-        properties[other] = shape | {"description": f"The same as {ours}."}
-    properties["provider"] = {"enum": sorted(PROVIDER_NAMES)}
-    schema["required"] = ["name", "provider"]
 
 
 def canonical(raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

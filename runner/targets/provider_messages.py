@@ -90,7 +90,8 @@ class Transcript:
         thinking = "\n\n".join(
             part.content for part in response.parts if isinstance(part, ThinkingPart) and part.content
         )
-        if not text and not calls and response.finish_reason is None:
+        finish = response.finish_reason
+        if not (text or calls or finish or (response.provider_details or {}).get("finish_reason")):
             return None
         if calls and any(isinstance(part, ThinkingPart) or part.provider_details for part in response.parts):
             self._remember((_digest(messages), *(part.tool_call_id for part in calls)), response)
@@ -102,7 +103,8 @@ class Transcript:
             ),
             usage=_usage(response.usage),
             model=response.model_name or None,
-            finish=response.finish_reason,
+            # Gemini and some servers have no word of their own for calls
+            finish="tool_call" if calls and finish in {None, "stop"} else finish,
             thinking=well_formed(thinking) or None,
         )
 

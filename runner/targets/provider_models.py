@@ -34,9 +34,10 @@ _REMARKS: Final[tuple[tuple[str, type[Warning]], ...]] = (
     ("Using Claude with", UserWarning),
     ("Unexpected non-string value", UserWarning),
     ("Failed to extract usage", UserWarning),
+    (".* is not a valid ", UserWarning),
 )
 """What the libraries remark at every request, for those who program with them: a parameter that a model does not take
-and that is left out, a model that is old, an answer that is odd."""
+and that is left out, a model that is old, an answer that is odd or newer than they are."""
 _LIMIT_NAMES: Final = {False: "max_tokens", True: "max_completion_tokens"}
 _NOT_KNOWN: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
 

@@ -12,7 +12,7 @@ from runner.gate.judge import judge
 from runner.gate.policy import FailOn, Policy
 from runner.model.case import Tier
 from runner.model.comparison import CaseClass, Outcome, Verdict
-from runner.model.result import RunResult, StaleFact, StaleKind
+from runner.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from runner.reports.check import render_check
 from runner.reports.console import ConsoleStyle
 from runner.reports.markdown import render_problem, render_summary
@@ -194,7 +194,31 @@ def unavailable() -> RunResult:
     return judge(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
 
-STATES |= {"history": history(), "baseline-unavailable": unavailable()}
+def graded() -> RunResult:
+    """A rubric case with two dimensions, one of them too low."""
+    request = {
+        "systemPrompt": "s",
+        "userPrompt": "u",
+        "replies": 1,
+        "dimensions": [
+            {"dimension": "accuracy", "score": 3, "maxScore": 3, "given": True},
+            {"dimension": "safety|tone", "score": 0, "maxScore": 1, "given": True},
+        ],
+    }
+    rubric = EvaluatorResult(
+        name="rubric",
+        type="rubric",
+        score=0.5,
+        hits=("accuracy 3/3: all of it is right",),
+        misses=("safety|tone 0/1: it promises @octocat a refund",),
+        evaluator_provider_request=request,
+    )
+    case = make_result("r-1", "failed", error="rubric: safety|tone 0/1", evaluator_results=(rubric,), cost_usd=0.0031)
+    case = case.model_copy(update={"judge_cost_usd": 0.0009})
+    return judged(make_run(make_suite_result([case, make_result("gs-1", cost_usd=0.002)])), policy=Policy())
+
+
+STATES |= {"graded": graded(), "history": history(), "baseline-unavailable": unavailable()}
 
 
 @pytest.mark.parametrize("state", STATES)

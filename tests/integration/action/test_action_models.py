@@ -1,0 +1,51 @@
+"""A model in a workflow: recorded answers travel with the baseline, so that a harmless pull request spends nothing."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+
+from tests.integration.test_integration_models import completion
+from tests.support.agents import agent
+
+
+async def answers(exchange) -> None:
+    exchange.answer(completion("ok"))
+
+
+@pytest.fixture
+def inputs() -> dict[str, str]:
+    return {"provider": "openai", "model": "gpt-4o", "cache": "auto", "agent-endpoint": ""}
+
+
+def test_pull_request__nothing_asked_differs__is_answered_from_the_baselines_recording(job, github, inputs) -> None:
+    with agent(answers) as running:
+        base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
+        first = job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+        assert (first.code, len(running.requests)) == (0, 4)
+        (artifact,) = github.state.artifacts.values()
+        assert "answers.jsonl" in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
+        assert b"sk-test-abcdef" not in b"".join(
+            zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).read(name)
+            for name in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
+        )
+        # another machine: nothing of the first run is there
+        for file in (job.workspace / "evals" / "results").glob("*.jsonl"):
+            file.unlink()
+        ended = job.pull_request(github.state.add_pull(7), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+        assert len(running.requests) == 4
+    assert (ended.code, ended.outputs["cost-usd"]) == (0, "0.000000")
+    assert "4 replayed" in next(iter(github.state.comments.values())).body
+
+
+def test_pull_request__no_key_on_a_fork__replays(job, github, inputs) -> None:
+    with agent(answers) as running:
+        base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
+        job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+    for file in (job.workspace / "evals" / "results").glob("*.jsonl"):
+        file.unlink()
+    pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="topic")
+    ended = job.pull_request(pull, "", inputs | base | {"cache": "replay"})
+    assert (ended.code, ended.outputs["passed"]) == (0, "4")
