@@ -44,8 +44,9 @@ action: $(VENV)/dev  ## write action.yml and the tables of docs/action.md anew
 conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance
 
-interop: $(VENV)/dev  ## test our artifact code against GitHub's own client (needs node)
+interop: $(VENV)/dev  ## test against GitHub's own artifact client and a stand-in for model providers (needs node)
 	@cd tests/interop/artifact && npm ci --silent
+	@cd tests/interop/models && npm ci --silent
 	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
 
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors

@@ -22,9 +22,9 @@ Row = tuple[str, str, str, str]
 
 
 @contextmanager
-def agent(latency_ms: float) -> Iterator[str]:
+def agent(latency_ms: float, *kind: str) -> Iterator[str]:
     """The agent as a process; its address."""
-    command = [sys.executable, str(HERE / "agent.py"), str(latency_ms)]
+    command = [sys.executable, str(HERE / "agent.py"), str(latency_ms), *kind]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -106,7 +106,30 @@ def scale(quick: bool) -> Iterator[Row]:
     yield f"{cases:,} cases: peak memory", f"{cost.peak_mb:.0f} MB", "", "< 300 MB"
 
 
-MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {"startup": startup, "case": per_case, "scale": scale}
+def judge(quick: bool) -> Iterator[Row]:
+    """What a judge call costs, beside the same call with the provider's library alone."""
+    calls, times = (200, 1) if quick else (1_000, 3)
+    with agent(0, "judge") as url:
+        spent = {
+            who: min(_judge_calls(who, url.removesuffix("/chat") + "/v1", calls) for _ in range(times)) / calls * 1000
+            for who in ("ours", "sdk")
+        }
+    what = f"{calls:,} judge calls, 50 in flight: processor time a call"
+    yield what, f"{spent['ours']:.2f} ms", f"{spent['sdk']:.2f} ms (openai)", ""
+
+
+def _judge_calls(who: str, url: str, calls: int) -> float:
+    cost = measure([sys.executable, str(HERE / "judge.py"), who, url, str(calls), "50"])
+    seconds: float = json.loads(cost.output)["processor"]
+    return seconds
+
+
+MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
+    "startup": startup,
+    "case": per_case,
+    "scale": scale,
+    "judge": judge,
+}
 
 
 def main() -> None:

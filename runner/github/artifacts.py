@@ -71,6 +71,8 @@ class Trail:
 
     seen: set[int] = field(default_factory=set)
     rejected: dict[int, str] = field(default_factory=dict)
+    more: bool = False
+    """There are more than were looked at."""
 
     def reject(self, artifact: Artifact, why: str) -> None:
         """One more that cannot be used."""
@@ -91,11 +93,14 @@ def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifac
     The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
     """
     listed = list(islice(_listed(client, wanted.name), MAX_LISTED))
+    trail.more = len(listed) == MAX_LISTED
     yield from _nearest_first(client, [one for one in listed if _usable(one, wanted, trail)], wanted)
-    if len(listed) == MAX_LISTED:
-        seen = {one.id for one in listed}
-        others = [one for one in _by_runs(client, wanted) if one.id not in seen and _usable(one, wanted, trail)]
-        yield from _nearest_first(client, others, wanted)
+
+
+def of_newest_runs(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifact]:
+    """The same, asked of the wanted workflows' newest runs on the branch, where others crowd the list by name."""
+    found = [one for one in _by_runs(client, wanted) if one.id not in trail.rejected and _usable(one, wanted, trail)]
+    yield from _nearest_first(client, found, wanted)
 
 
 def _nearest_first(client: Client, usable: list[Artifact], wanted: Wanted) -> Iterator[Artifact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -12,7 +13,16 @@ from typing import Final
 from runner.errors import GateError
 from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.stored import extract, read_archive
-from runner.github.artifacts import Artifact, Trail, Wanted, artifacts_of_run, candidates, newest, trusted
+from runner.github.artifacts import (
+    Artifact,
+    Trail,
+    Wanted,
+    artifacts_of_run,
+    candidates,
+    newest,
+    of_newest_runs,
+    trusted,
+)
 from runner.github.client import Client
 from runner.github.commits import RunFacts, distance, workflow_run
 from runner.github.download import BadArchiveError, fetch_artifact
@@ -46,19 +56,20 @@ class Beside:
     limit: int
 
 
-def fetch_result(client: Client, artifact: Artifact, temporary: Path | None, beside: Beside | None = None) -> RunResult:
-    """The run in an artifact, within limits of size and shape, and the file beside it where one is asked for.
+Accept = Callable[[RunResult, Path], None]
+"""Told of a run and the archive it came in, while that is still there."""
 
-    Raises GitHubError, BadArchiveError and GateError.
-    """
+
+def fetch_result(client: Client, artifact: Artifact, temporary: Path | None, accept: Accept | None = None) -> RunResult:
+    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
     doing = f"keeping artifact {artifact.id}"
     try:
         with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "artifact.zip"
             fetch_artifact(client, artifact.id, artifact.digest, file)
             result = read_archive(file, f"artifact {artifact.id}")
-            if beside is not None:
-                extract(file, beside.name, beside.to, beside.limit)
+            if accept is not None:
+                accept(result, file)
             return result
     except OSError as error:
         raise GitHubError(Kind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
@@ -77,19 +88,16 @@ class ArtifactStore:
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
         self._fetched: dict[int, RunResult] = {}
+        self._left = MAX_TRIED
 
     def nearest(self, now: datetime) -> Found | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
         trail = Trail()
-        fetched = 0
-        for artifact in islice(candidates(self._client, self._wanted, trail), MAX_LOOKED_AT):
-            run = trusted(self._client, artifact, self._wanted, trail)
-            fetched += run is not None
-            result = self._complete_run(artifact, run, trail) if run else None
-            if fetched == MAX_TRIED and result is None:
-                break
-            if run and result:
-                return self._found(artifact, run, result, now, str(trail))
+        found = self._first(candidates(self._client, self._wanted, trail), trail, now)
+        if found is None and trail.more and self._left:
+            found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
+        if found is not None:
+            return found
         wanted = self._wanted
         reason = f"no usable artifact {wanted.name} of {wanted.branch}"
         seen = f"; {trail}" if trail.rejected else ""
@@ -98,6 +106,21 @@ class ArtifactStore:
             "name its file with `baseline-workflow`" if elsewhere else f"the next run on {wanted.branch} stores one"
         )
         return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}")
+
+    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> Found | None:
+        """The first of these that can be used; not more are looked at than is reasonable."""
+        for looked_at, artifact in enumerate(artifacts):
+            if looked_at == MAX_LOOKED_AT or not self._left:
+                trail.more = True
+                return None
+            run = trusted(self._client, artifact, self._wanted, trail)
+            if run is None:
+                continue
+            self._left -= 1
+            result = self._complete_run(artifact, run, trail)
+            if result is not None:
+                return self._found(artifact, run, result, now, str(trail))
+        return None
 
     def of_run(self, run_id: int, now: datetime) -> Found:
         """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
@@ -139,27 +162,38 @@ class ArtifactStore:
     def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
+        refused = ""
+
+        def accept(result: RunResult, archive: Path) -> None:
+            nonlocal refused
+            refused = self._why_not(result, run)
+            if not refused and self._beside is not None:
+                extract(archive, self._beside.name, self._beside.to, self._beside.limit)
+
         try:
-            result = fetch_result(self._client, artifact, self._temporary, self._beside)
+            result = fetch_result(self._client, artifact, self._temporary, accept)
         except BadArchiveError as error:
-            trail.reject(artifact, f"not usable ({error})")
+            refused = f"not usable ({error})"
         except GateError as error:
-            newer = error.code == "baseline-schema"
-            trail.reject(artifact, "written by a newer version" if newer else "corrupt")
+            refused = "written by a newer version" if error.code == "baseline-schema" else "corrupt"
         except GitHubError as error:
             if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
                 raise
-            trail.reject(artifact, "expired")
-        else:
-            evaluated = result.git.sha if result.git else None
-            if evaluated and evaluated != run.head_sha:
-                trail.reject(artifact, "of another commit than its run's")
-                return None
-            if result.complete and not result.partial and result.shard == self._wanted.shard:
-                self._fetched[artifact.id] = result
-                return result
-            trail.reject(artifact, "of some cases only" if result.complete else "of an incomplete run")
-        return None
+            refused = "expired"
+        if refused:
+            trail.reject(artifact, refused)
+            return None
+        self._fetched[artifact.id] = result
+        return result
+
+    def _why_not(self, result: RunResult, run: RunFacts) -> str:
+        """What speaks against a run as a baseline, in the words of the trail; empty when nothing does."""
+        evaluated = result.git.sha if result.git else None
+        if evaluated and evaluated != run.head_sha:
+            return "of another commit than its run's"
+        if not result.complete:
+            return "of an incomplete run"
+        return "of some cases only" if result.partial or result.shard != self._wanted.shard else ""
 
     def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:
         made = artifact.created_at

@@ -44,7 +44,8 @@ def _rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[R
     for row in rows:
         if row.location is not None and row.location.line > 0:
             change = f"{row.then} → {row.here}. " if row.then and row.here else ""
-            message = one_line(f"{change}{row.what or 'no reason was given'}", MAX_WORDS)
+            reason = one_line(row.what or "", MAX_WORDS) or "no reason was given"
+            message = one_line(f"{change}{reason}", MAX_WORDS)
             yield Remark(row.location.file, row.location.line, one_line(f"{word}: {row.label}", 200), message, blocking)
 
 

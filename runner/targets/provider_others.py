@@ -57,7 +57,7 @@ def build_other(settings: ModelSettings, access: Credentials, timeout_s: float) 
 
 def _unknown(settings: ModelSettings) -> GateError:
     return GateError(
-        "unknown-provider",
+        "invalid-targets",
         f'there is no provider "{settings.route[0]}", as in the model {settings.model}',
         "write provider:name with a provider of pydantic-ai, or use openai-compatible with a baseUrl",
     )

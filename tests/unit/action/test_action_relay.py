@@ -7,7 +7,7 @@ import posixpath
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -111,7 +111,7 @@ def test_find__event_says_something_else_than_github__github_is_believed_or_it_i
         assert (error.code, error.exit_code) == ("baseline-untrusted", ExitCode.INCOMPLETE)
     else:
         assert found is not None
-        assert found.plan.pull_number == 9
+        assert (found.plan.pull_number, found.plan.head_sha) == (9, fork[0].head_sha)
 
 
 def test_find__run_was_no_pull_request_s__is_refused(desk, fork, relay) -> None:
@@ -169,6 +169,7 @@ def test_result__what_it_says_of_itself__is_made_anew(desk, github, fork, relay)
 STATUSES = st.lists(st.sampled_from(list(Status)), max_size=8)
 
 
+@settings(deadline=None)
 @given(st.lists(STATUSES, max_size=3), st.booleans())
 def test_unjudged__any_statuses__counts_follow_from_them_and_from_nothing_else(suites, complete) -> None:
     made = [

@@ -82,7 +82,7 @@ def views(draw) -> View:
     return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(views())
 def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
     text = render_check(view)
@@ -94,7 +94,7 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
     assert not CONTROLS.search(text.summary.replace("\n", "").replace("\u200b", ""))
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(views())
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
     title = check_title(view)
@@ -109,7 +109,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
         assert title.startswith(f"{len(view.regressions)} regression")
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(views())
 def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
     remarks = remarks_of(view)
@@ -128,6 +128,7 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
     assert words == sorted(words, key=order.index)
 
 
+@settings(deadline=None)
 @given(views())
 def test_remarks__every_regression_whose_place_is_known__has_one(view) -> None:
     known = [
@@ -156,7 +157,41 @@ def test_remarks__passing_cases__have_none() -> None:
     assert remarks_of(judged(5, "passed")) == ()
 
 
+def test_check__very_many_of_everything__the_title_is_cut() -> None:
+    """`12345 regressions, 12345 new passes, baseline is stale — …`"""
+    then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
+    now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
+    baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
+    view = view_of(judge(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    assert check_title(view) == ("1000 regressions, 1000 new passes, baseline is stale — 1000/2000 pass (baseline…")
+
+
+def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
+    run = make_run({"a": "error"}, stopped="first\n::error::x\x1b[31m\u202e" + "y" * 200)
+    title = check_title(view_of(judge(run, NOT_ASKED_FOR, Policy()), ReportContext()))
+    assert title.startswith("Could not decide: first ⏎ ::error::x")
+    assert (len(title), title.endswith("…")) == (80, True)
+    assert not CONTROLS.search(title)
+
+
+def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
+    run = make_run({"a": "error"}, stopped="<script> @team [x](http://evil.test) `a`")
+    summary = render_check(view_of(judge(run, NOT_ASKED_FOR, Policy()), ReportContext())).summary
+    assert not re.search(r"<script|@team|\]\(http", summary)
+
+
+@pytest.mark.parametrize("error", ["\x00", "\u202e\n", "\x1b[31m", "\u200b"])
+def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> None:
+    """GitHub refuses a check whose annotation says nothing, with all the others."""
+    run = make_run(make_suite_result([make_result("a", "failed", error=error)]))
+    for with_baseline in (True, False):
+        baseline = Baseline(make_baseline_run({"a": "passed"}), "b") if with_baseline else NOT_ASKED_FOR
+        (remark,) = remarks_of(view_of(judge(run, baseline, Policy()), ReportContext()))
+        assert remark.message.rpartition("fail. ")[2].strip()
+
+
 @pytest.mark.parametrize("total", [0, 1, 120])
+@settings(deadline=None)
 @given(st.data())
 def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     done = data.draw(st.integers(0, total))
@@ -165,6 +200,7 @@ def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     assert title == f"Cancelled at {done}/{total}"
 
 
+@settings(deadline=None)
 @given(TEXT, st.booleans())
 def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(message, usage) -> None:
     title = problem_title(message, usage=usage)

@@ -18,9 +18,9 @@ from runner.errors import ExitCode, GateError
 from runner.gate import stored
 from runner.gate.baseline import NoBaseline
 from runner.github.artifacts import MAX_LISTED, Wanted, is_workflow
-from runner.github.baseline import MAX_HISTORY, MAX_TRIED, ArtifactStore, Found, merge_base
+from runner.github.baseline import MAX_HISTORY, MAX_TRIED, ArtifactStore, Beside, Found, merge_base
 from runner.github.failure import GitHubError, Kind
-from runner.model.result import GitFacts
+from runner.model.result import GitFacts, Shard
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
 from tests.support.results import make_run
@@ -215,6 +215,8 @@ REJECTED = {
         {"data": {"run.json": record(git=GitFacts(sha="f" * 40))}},
         "1 of another commit than its run's",
     ),
+    "of chosen cases": ({"data": {"run.json": record(partial=True)}}, "1 of some cases only"),
+    "of one shard": ({"data": {"run.json": record(shard=Shard(index=1, count=4))}}, "1 of some cases only"),
     "not complete": ({"data": {"run.json": record(complete=False)}}, "1 of an incomplete run"),
     "wrong digest": ({"digest": "sha256:" + "0" * 64}, "1 not usable (its content is not what GitHub's digest says)"),
     "not a zip": ({"data": b"{}"}, "1 not usable (it is not a zip archive)"),
@@ -370,13 +372,16 @@ def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, stor
     assert len(github.requests("GET", ZIP)) == MAX_TRIED == 10
 
 
-def test_nearest__another_workflow_keeps_more_of_the_same_name__ours_is_found_behind_them(github, store, keep) -> None:
-    """An hourly workflow on the same commit: its results must not crowd ours out, or nothing is compared at all."""
+@pytest.mark.parametrize("hours", [15, 60])
+def test_nearest__another_workflow_keeps_more_of_the_same_name__ours_is_found_behind_them(
+    github, store, keep, hours
+) -> None:
+    """An hourly workflow on one commit, over a weekend: its results must not crowd ours out, or nothing is compared."""
     keep("c5")
-    for _ in range(MAX_TRIED + 5):
+    for _ in range(hours):
         keep("c5", path=".github/workflows/hourly.yml", event="schedule")
     assert taken(store(near=sha("c5")).nearest(NOW)) == "of-c5"
-    assert len(github.log) < 40
+    assert len(github.log) < 80
 
 
 def test_nearest__of_another_workflow__is_not_even_fetched(github, store, keep) -> None:
@@ -413,6 +418,29 @@ def test_nearest__token__is_never_seen_by_the_blob_host(github, store, keep) -> 
     keep("c5")
     store().nearest(NOW)
     assert ["authorization" in one.headers for one in github.requests("GET", BLOB)] == [False]
+
+
+@pytest.mark.parametrize("how", ["of another commit", "not complete", "another workflow", "two records"])
+def test_nearest__what_is_refused__leaves_none_of_its_answers_behind(client, keep, reject, tmp_path, how) -> None:
+    """Recorded answers are replayed in place of the agent's: those of a refused artifact are somebody else's words."""
+    keep("c3")
+    facts = dict(REJECTED[how][0])
+    files = facts.get("data") or {"run.json": record()}
+    reject(facts | {"data": {**files, "answers.jsonl": b'{"forged": true}'}})
+    kept = tmp_path / "results" / "answers.jsonl"
+    beside = Beside("answers.jsonl", kept, 1_000)
+    found = ArtifactStore(client, replace(WANTED, near=sha("c5")), beside=beside).nearest(NOW)
+    assert taken(found) == "of-c3"
+    assert not kept.exists()
+
+
+def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_many(client, keep, tmp_path) -> None:
+    keep("c5", {"run.json": record("x"), "answers.jsonl": b"12345"})
+    for limit, there in ((4, False), (5, True)):
+        kept = tmp_path / f"{limit}.jsonl"
+        store = ArtifactStore(client, WANTED, beside=Beside("answers.jsonl", kept, limit))
+        assert taken(store.nearest(NOW)) == "x"
+        assert kept.exists() is there
 
 
 def test_nearest__temporary_files__are_gone_afterwards(store, keep, reject, tmp_path) -> None:

@@ -180,8 +180,8 @@ OURS = {
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
-    *("title", "why", "case_table", "folding_table", "cause_table", "suite_table", "grade_table", "counts", "stale_line"),
-    *("warning_list", "section", "list", "count"),
+    *("title", "why", "case_table", "folding_table", "cause_table", "suite_table", "grade_table", "counts"),
+    *("stale_line", "warning_list", "section", "list", "count"),
 }
 
 

@@ -1,0 +1,94 @@
+"""Judge calls: ours, from the prompt to the verdict, or the same prompts with nothing but the provider's own library.
+
+Usage: judge.py ours|sdk URL CALLS CONCURRENCY. Prints wall and processor seconds of the calls alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+from runner.engine.judging import ModelJudge
+from runner.evaluators.base import EvaluationContext
+from runner.evaluators.judge import llm_judge, render
+from runner.model.case import EvalCase, LlmJudge, Location
+from runner.model.conversation import Message, Response
+from runner.targets.asking import Asker
+from runner.targets.model_settings import ModelSettings, retry_policy
+from runner.targets.pace import Pace
+from runner.targets.providers import build_chat
+from runner.targets.recording import Mode, Recording
+from runner.text.ecma_regex import PatternMatcher
+from runner.text.tokens import TokenData
+
+RESPONSE = Response(text="It is 21 degrees and sunny in Lisbon.")
+
+
+def spec(number: int) -> LlmJudge:
+    """One question to the judge."""
+    return LlmJudge(expected_outcome="names the temperature", question=f"What is the weather in Lisbon? ({number})")
+
+
+async def ours(url: str, calls: int, concurrency: int) -> None:
+    """The evaluator as a run uses it: prompt, pace, retries, parsing, price."""
+    described = {"name": "judge", "provider": "openai", "model": "gpt-4o", "baseUrl": url}
+    settings = ModelSettings.model_validate(described)
+    chat = build_chat(settings, {"OPENAI_API_KEY": "sk-none"}, timeout_s=60)
+    judge = ModelJudge("judge", Asker(chat, retry_policy(settings), Pace(concurrency), Recording(Mode.OFF)))
+    matcher = PatternMatcher()
+
+    async def one(number: int) -> None:
+        question = spec(number)
+        case = EvalCase(
+            id=str(number),
+            messages=(Message(role="user", content=question.question),),
+            evaluators=(question,),
+            location=Location(file="x", line=1),
+            fingerprint="x",
+        )
+        assert (await llm_judge(question, EvaluationContext(case, RESPONSE, TokenData(), matcher, judge))).score == 0.9
+
+    await one(0)  # what is imported and opened with the first call is start-up
+    await timed(one, calls, concurrency)
+    await judge.aclose()
+    await matcher.aclose()
+
+
+async def sdk(url: str, calls: int, concurrency: int) -> None:
+    """The provider's library alone."""
+    from openai import AsyncOpenAI
+
+    async with AsyncOpenAI(base_url=url, api_key="sk-none", max_retries=0) as client:
+
+        async def one(number: int) -> None:
+            prompts = render(spec(number), RESPONSE)
+            answer = await client.chat.completions.create(
+                model="gpt-4o",
+                messages=[{"role": "system", "content": prompts.system}, {"role": "user", "content": prompts.user}],
+            )
+            json.loads(answer.choices[0].message.content or "")
+
+        await one(0)
+        await timed(one, calls, concurrency)
+
+
+async def timed(one: Callable[[int], Awaitable[None]], calls: int, concurrency: int) -> None:
+    """So many calls, so many at once."""
+    numbers: Iterator[int] = iter(range(1, calls + 1))
+
+    async def worker() -> None:
+        for number in numbers:
+            await one(number)
+
+    wall, processor = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(worker() for _ in range(concurrency)))
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    print(json.dumps({"wall": wall, "processor": processor}))
+
+
+if __name__ == "__main__":
+    who = {"ours": ours, "sdk": sdk}[sys.argv[1]]
+    asyncio.run(who(sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
