@@ -109,7 +109,7 @@ def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, st
     else:
         found = step if step.plan.mode is Mode.GATE else None
     if found is None:
-        put_out_nothing(step)
+        put_out_nothing(step, log.commands)
         return ExitCode.PASSED
     step = found
     try:

@@ -109,6 +109,8 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
             plan = _merge_group(environment, event, branch)
         case "workflow_dispatch" if pull_number(event) is not None:
             plan = _dispatched_for(event, branch, known)
+        case _ if event.pull_request is not None:  # what is said of one, such as a review
+            plan = _pull_request(environment, event, branch)
         case _:
             plan = _on_a_branch(environment, event, branch)
     return replace(plan, baseline=chosen) if chosen else plan
@@ -147,7 +149,7 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -
     elif DEPENDABOT in {environment.actor, event.sender.login if event.sender else ""}:
         read_only = "a pull request by Dependabot gets a read-only token"
     is_open = pull.state == "open"
-    reasons = [f"event pull_request #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
+    reasons = [f"event {event.name} #{pull.number}, head {pull.head.sha[:7]}, into {pull.base.ref}"]
     reasons += [read_only] if read_only else []
     reasons += [] if is_open else ["the pull request is closed: no comment"]
     return Plan(
@@ -220,6 +222,8 @@ def _relay(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
     what = f"event workflow_run for run {run.id}, head {run.head_sha[:7]}"
     if run.event != "pull_request":
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it was a run of {run.event}, not of pull_request",))
+    if run.conclusion in {"cancelled", "skipped", "stale", "action_required"}:
+        return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it ended as {run.conclusion}, without a result",))
     if event.action in {"requested", "in_progress"}:
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it has not ended yet",))
     if not (from_fork or by_dependabot):

@@ -74,13 +74,14 @@ def publish(step: Step, finished: Finished, context: ReportContext, log: Log) ->
             "check-run-url": check_url or "",
             "artifact-id": str(artifact or ""),
         },
+        log.commands,
     )
 
 
 def _publish_interrupted(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
     """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
     _leave(step, finished, context, log)
-    put_out(step.environment, _outputs(finished))
+    put_out(step.environment, _outputs(finished), log.commands)
     check(step, _check_draft(finished, context), log)
 
 
@@ -113,10 +114,14 @@ def summarise(environment: WorkflowEnvironment, text: str, commands: Commands) -
     commands.warning(f"No job summary: {why}")
 
 
-def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str]) -> None:
+def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: Commands) -> None:
     """The step's outputs."""
-    if environment.output_file is not None:
+    if environment.output_file is None:
+        return
+    try:
         write_outputs(environment.output_file, outputs)
+    except OSError as error:
+        commands.warning(f"No outputs: {error.strerror}")
 
 
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:

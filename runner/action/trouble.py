@@ -35,7 +35,9 @@ def publish_trouble(step: Step, error: GateError, context: ReportContext, log: L
     lost = replace(context, losses=tuple(log.losses))
     summarise(step.environment, render_problem(error, lost, heading), log.commands)
     outputs = outputs_of(None, Outcome.ERROR, error.exit_code)
-    put_out(step.environment, {**outputs, "comment-url": comment_url or "", "check-run-url": check_url or ""})
+    put_out(
+        step.environment, {**outputs, "comment-url": comment_url or "", "check-run-url": check_url or ""}, log.commands
+    )
 
 
 def publish_refusal(environment: WorkflowEnvironment, error: GateError, commands: Commands) -> None:
@@ -43,12 +45,12 @@ def publish_refusal(environment: WorkflowEnvironment, error: GateError, commands
     _say(error, commands)
     context = ReportContext(run_url=environment.run_url)
     summarise(environment, render_problem(error, context, _heading(error)), commands)
-    put_out(environment, outputs_of(None, Outcome.ERROR, error.exit_code))
+    put_out(environment, outputs_of(None, Outcome.ERROR, error.exit_code), commands)
 
 
-def put_out_nothing(step: Step) -> None:
+def put_out_nothing(step: Step, commands: Commands) -> None:
     """Outputs of a step that had nothing to do: no verdict."""
-    put_out(step.environment, {**outputs_of(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""})
+    put_out(step.environment, {**outputs_of(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""}, commands)
 
 
 def _heading(error: GateError) -> str:

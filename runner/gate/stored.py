@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import re
 import zipfile
 import zlib
@@ -23,6 +24,8 @@ RUN_NAME: Final = "run.json"
 LATEST: Final = "latest"
 MAX_RESULT_BYTES: Final = 64_000_000
 MAX_ENTRIES: Final = 10_000
+_END_BYTES: Final = 65_557
+"""The longest end record of an archive, with its remark."""
 MAX_MISTAKES: Final = 1_000
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -89,9 +92,26 @@ def extract(file: Path, name: str, to: Path, limit: int) -> bool:
         return False
     if len(data) > limit:
         return False
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(data)
+    try:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        # never through a link that somebody put there
+        with os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as kept:
+            kept.write(data)
+    except OSError:
+        return False
     return True
+
+
+def _refuse_many_entries(file: Path, shown: str) -> None:
+    """Before the directory of an archive is read, which may hold millions of names (APPNOTE.TXT 4.3.16)."""
+    with file.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(stream.tell() - _END_BYTES, 0))
+        tail = stream.read()
+    at = tail.rfind(b"PK\x05\x06")
+    entries = int.from_bytes(tail[at + 10 : at + 12], "little") if at >= 0 else 0
+    if entries > MAX_ENTRIES:
+        raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
 
 
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
@@ -119,10 +139,9 @@ def _from_folder(folder: Path) -> RunResult:
 def _from_zip(file: Path, shown: str) -> RunResult:
     """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
     try:
+        _refuse_many_entries(file, shown)
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
-            if len(entries) > MAX_ENTRIES:
-                raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
             for entry in entries:
                 name = PurePosixPath(entry.filename.replace("\\", "/"))
                 if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", entry.filename):

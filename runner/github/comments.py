@@ -17,6 +17,7 @@ PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = 100
 """Pages of a hundred comments that are looked through, newest first."""
 _STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
+_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")
 _QUERY: Final = """
 query($owner: String!, $name: String!, $number: Int!, $before: String) {
   repository(owner: $owner, name: $name) {
@@ -66,7 +67,7 @@ class Conversation:
 
 
 class _Node(Facts):
-    database_id: int = Field(alias="databaseId")
+    database_id: int | None = Field(None, alias="databaseId")
     mine: bool = Field(alias="viewerDidAuthor")
     body: str
     url: str = ""
@@ -161,7 +162,13 @@ def _is_ours(node: _Node, key: str) -> bool:
 
 
 def _sticky(node: _Node) -> Sticky:
-    return Sticky(node.database_id, node.url, _state_in(node.body))
+    return Sticky(_id_of(node), node.url, _state_in(node.body))
+
+
+def _id_of(node: _Node) -> int:
+    """From the address: GraphQL's number has 32 bits, and comments have outgrown them."""
+    match = _ADDRESS.search(node.url)
+    return int(match[1]) if match else node.database_id or 0
 
 
 def _state_in(body: str) -> State | None:

@@ -57,11 +57,9 @@ def _give_from(root: Path, path: Path, uid: int, gid: int) -> None:
     above = [folder for folder in path.parents if folder.is_relative_to(root) and folder != root]
     if any(folder.is_symlink() for folder in above):
         return
-    for folder in above:
-        if folder.stat().st_uid == os.geteuid():
-            os.chown(folder, uid, gid, follow_symlinks=False)
-    os.chown(path, uid, gid, follow_symlinks=False)
-    if path.is_dir() and not path.is_symlink():
-        for folder_name, folders, files in os.walk(path):
-            for name in (*folders, *files):
-                os.chown(Path(folder_name) / name, uid, gid, follow_symlinks=False)
+    made = [folder for folder in above if folder.stat().st_uid == os.geteuid()]
+    inside = os.walk(path) if path.is_dir() and not path.is_symlink() else ()
+    found = (Path(folder) / name for folder, folders, files in inside for name in (*folders, *files))
+    for one in (*made, path, *found):
+        with suppress(OSError):  # one that cannot be given does not keep the others
+            os.chown(one, uid, gid, follow_symlinks=False)

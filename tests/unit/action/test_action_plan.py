@@ -313,3 +313,13 @@ def test_plan__push_to_the_default_branch_while_another_makes_baselines__is_a_ch
     plan = plan_of("push", {}, inputs={"baseline-branch": "release"})
     assert (plan.baseline.commit, plan.baseline.fork_point_of) == (None, OTHER)
     assert "next baseline" not in " ".join(plan.reasons)
+
+
+@pytest.mark.parametrize("conclusion", ["cancelled", "skipped", "action_required", "stale"])
+def test_plan__run_of_a_fork_that_made_no_result__is_no_failure_of_the_pull_request(conclusion) -> None:
+    assert plan_of("workflow_run", run(conclusion=conclusion)).mode is Mode.NOTHING
+
+
+def test_plan__what_is_said_of_a_pull_request__is_about_its_head_and_not_its_test_merge() -> None:
+    plan = plan_of("pull_request_review", pull())
+    assert (plan.head_sha, plan.pull_number) == (plan_of("pull_request", pull()).head_sha, 7)

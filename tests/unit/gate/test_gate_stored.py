@@ -8,7 +8,7 @@ import pytest
 from runner.engine.store import write_result
 from runner.errors import GateError
 from runner.gate.baseline import Baseline, NoBaseline
-from runner.gate.stored import find_baseline, read_run, runs_in
+from runner.gate.stored import extract, find_baseline, read_archive, read_run, runs_in
 from tests.support.results import RUN_ID, make_run
 
 OLDER, NEWER, BROKEN = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "123")
@@ -165,3 +165,22 @@ def test_run_record__written_and_read__is_the_same(results) -> None:
     run = make_run({"a": "passed", "b": "failed"}, run_id=RUN_ID)
     write_result(results, run)
     assert read_run(RUN_ID, results) == run
+
+
+def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("answers.jsonl", "x")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert not extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
+    assert not (tmp_path / "elsewhere").exists()
+    assert extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
+    assert not extract(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
+
+
+def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_001):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match="more than 10,000 entries"):
+        read_archive(tmp_path / "a.zip", "artifact 1")

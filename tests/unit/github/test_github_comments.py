@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.github.client import Client
-from runner.github.comments import State, marker, read_conversation, with_state, write_comment
+from runner.github.comments import State, _Node, _sticky, marker, read_conversation, with_state, write_comment
 from runner.github.failure import GitHubError, Kind
 from tests.support.github import Fault, fake_github
 
@@ -243,3 +243,11 @@ def test_write__the_one_there_may_not_be_changed__is_an_error_and_no_second_comm
         write_comment(client, 7, KEY, f"{marker(KEY)}\nnew", found(client))
     assert caught.value.kind is Kind.FORBIDDEN
     assert len(github.state.comments) == 1
+
+
+def test_sticky__comment_whose_number_graphql_cannot_hold__is_known_by_its_address() -> None:
+    """Comment ids have outgrown GraphQL's 32-bit `databaseId`, which is null then."""
+    body = "<!-- eval-gate:v1 key=k -->"
+    url = "https://github.com/acme/bot/pull/7#issuecomment-3141592653"
+    node = _Node.model_validate({"databaseId": None, "viewerDidAuthor": True, "body": body, "url": url})
+    assert _sticky(node).id == 3141592653

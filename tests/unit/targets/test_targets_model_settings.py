@@ -15,6 +15,8 @@ from runner.targets.model_settings import (
 )
 from runner.targets.provider_credentials import credentials
 
+pytestmark = pytest.mark.contract("retry.configured")
+
 KEY = "sk-very-secret"
 COMPATIBLE = "openai-compatible"
 

@@ -21,6 +21,8 @@ from tests.support.model_server import (
     openai_answer,
 )
 
+pytestmark = pytest.mark.contract("retry.statuses")
+
 KEY = "sk-very-secret"
 MODELS = {
     "openai": "gpt-4o",

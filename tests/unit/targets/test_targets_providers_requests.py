@@ -25,6 +25,8 @@ from tests.support.model_server import (
     openai_answer,
 )
 
+pytestmark = pytest.mark.contract("provider.azure", "provider.anthropic", "provider.gemini")
+
 KEY = "sk-very-secret"
 ANSWERS = {
     "openai": openai_answer,
