@@ -9,7 +9,7 @@ from pathlib import Path
 from runner.action.log import Log
 from runner.action.plan import BaselineChoice, BaselineKind
 from runner.action.step import Step
-from runner.config import CacheMode, RunConfig
+from runner.config.settings import CacheMode, RunConfig
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.stored import find_baseline
 from runner.github.artifacts import Wanted

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from runner.action.baseline import Origin
 from runner.action.inputs import Settings
 from runner.action.step import Step
-from runner.config import flag_of
+from runner.config.load import flag_of
 from runner.gate.baseline import NOT_ASKED_FOR, NoBaseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext

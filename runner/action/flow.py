@@ -22,7 +22,7 @@ from runner.action.relay import find_pull_request, relayed_result
 from runner.action.running import get_result, read_config, selection_of
 from runner.action.step import Step
 from runner.action.trouble import publish_refusal, publish_trouble, put_out_nothing
-from runner.config import RunConfig
+from runner.config.settings import RunConfig
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.judge import judge

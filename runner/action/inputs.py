@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from runner.config import RunConfig, keys, parse_shard
+from runner.config.load import keys
+from runner.config.settings import RunConfig, parse_shard
 from runner.errors import GateError, Problem, did_you_mean
 from runner.github.upload import FORBIDDEN_IN_NAMES
 from runner.model.result import Shard

@@ -12,7 +12,8 @@ from pydantic import JsonValue
 from runner.action.inputs import INPUTS, PREFIX, Settings
 from runner.action.log import Log
 from runner.action.step import Step
-from runner.config import RunConfig, Selection, find_config, flag_of, from_text, load_config
+from runner.config.load import find_config, flag_of, from_text, load_config
+from runner.config.settings import RunConfig, Selection
 from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
 from runner.errors import ExitCode, GateError

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from runner.action.inputs import DEFAULT_ARTIFACT, Settings
 from runner.action.plan import Plan
-from runner.config import CONFIG_NAMES
+from runner.config.load import CONFIG_NAMES
 from runner.github.client import Client
 from runner.github.environment import WorkflowEnvironment
 from runner.text.escape import comment_key

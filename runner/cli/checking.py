@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runner.cli.console import Verbosity, print_problems, say
-from runner.config import RunConfig, Selection
+from runner.config.settings import RunConfig, Selection
 from runner.engine.prepare import Inputs, read_inputs, target_choice
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue

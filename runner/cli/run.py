@@ -64,7 +64,7 @@ def run(
     from pathlib import Path
 
     from runner.cli.running import Asked, run_and_judge
-    from runner.config import Selection, parse_shard
+    from runner.config.settings import Selection, parse_shard
 
     asked = Asked(
         flags=options.given_flags(context),

@@ -14,7 +14,8 @@ from runner.cli.console import Verbosity, say
 from runner.cli.git import git_facts
 from runner.cli.output import print_result, say_written
 from runner.cli.progress import progress_for
-from runner.config import RunConfig, Selection, find_config, load_config
+from runner.config.load import find_config, load_config
+from runner.config.settings import RunConfig, Selection
 from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
 from runner.engine.store import write_result

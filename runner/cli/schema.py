@@ -39,7 +39,7 @@ def schema(
 
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own."""
-    from runner.config import RunConfig
+    from runner.config.settings import RunConfig
     from runner.formats.tool_forge import json_schema as tool_forge_schema
     from runner.model.result import RunResult, SuiteResult
     from runner.targets.config import json_schema as targets_schema

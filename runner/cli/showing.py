@@ -11,7 +11,7 @@ from pathlib import Path
 
 from runner.cli.console import Verbosity, say
 from runner.cli.running import Asked, run_and_judge
-from runner.config import Selection
+from runner.config.settings import Selection
 from runner.errors import ExitCode, GateError
 from runner.gate.stored import read_run
 from runner.reports.render import render

@@ -33,7 +33,7 @@ def validate(
     from pathlib import Path
 
     from runner.cli.checking import check_everything, print_findings
-    from runner.config import find_config, load_config
+    from runner.config.load import find_config, load_config
 
     file = Path(config) if config else find_config(Path.cwd())
     settings = load_config(options.given_flags(context), os.environ, file)

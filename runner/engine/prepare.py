@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runner.config import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
+from runner.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
 from runner.engine.judging import ModelJudge
 from runner.engine.plan import Limits, RunPlan
 from runner.engine.rubrics import gradable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.config import RubricMode
+from runner.config.settings import RubricMode
 from runner.model.case import EvalCase, EvalSuite, Rubric
 
 NO_JUDGE = "rubric dimensions need a judge, and none is configured"

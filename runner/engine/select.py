@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterable
 from itertools import count
 
-from runner.config import Selection
+from runner.config.settings import Selection
 from runner.errors import GateError, did_you_mean
 from runner.model.case import EvalSuite, Tier
 from runner.model.result import Shard

@@ -8,7 +8,7 @@ import yaml
 from runner.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
 from runner.action.publish import outputs_of
 from runner.action.running import read_config
-from runner.config import keys
+from runner.config.load import keys
 from runner.errors import ExitCode, GateError
 from runner.model.comparison import Outcome
 from tests.support.write_action import ACTION, PAGE, action_yml, page

@@ -18,7 +18,7 @@ from runner.action.log import Log
 from runner.action.publish import outputs_of
 from runner.action.step import Step
 from runner.action.store import store
-from runner.config import RunConfig
+from runner.config.settings import RunConfig
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline

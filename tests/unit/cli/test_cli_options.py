@@ -9,7 +9,7 @@ from typer.main import get_command
 
 from runner.cli import options
 from runner.cli.run import run
-from runner.config import flag_of, keys
+from runner.config.load import flag_of, keys
 
 
 def option_names() -> dict[str, set[str]]:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.config import RunConfig, find_config, flag_of, keys, load_config, variable_of
+from runner.config.load import find_config, flag_of, keys, load_config, variable_of
+from runner.config.settings import RunConfig
 from runner.errors import GateError
 
 CONTRACT_EXAMPLE = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.config import Selection, parse_shard
+from runner.config.settings import Selection, parse_shard
 from runner.engine.merge import merge
 from runner.engine.select import select
 from runner.errors import GateError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.config import Selection
+from runner.config.settings import Selection
 from runner.engine.select import select
 from runner.errors import GateError
 from runner.model.case import Tier

@@ -1,0 +1,1 @@
+"""The configuration of a run: what there is to set, and how file, variables and flags become it."""
