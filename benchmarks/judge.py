@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from runner.engine.judging import ModelJudge
 from runner.evaluators.base import EvaluationContext
 from runner.evaluators.judge import llm_judge, render
-from runner.model.case import EvalCase, LlmJudge, Location
+from runner.model.case import EvalCase, Location
 from runner.model.conversation import Message, Response
+from runner.model.evaluator import LlmJudge
 from runner.targets.asking import Asker
 from runner.targets.model_settings import ModelSettings, retry_policy
 from runner.targets.pace import Pace

@@ -11,9 +11,8 @@ from runner.config.settings import RunConfig, Selection
 from runner.engine.prepare import Inputs, read_inputs, target_choice
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
-from runner.model.case import (
-    EvalCase,
-    EvalSuite,
+from runner.model.case import EvalCase, EvalSuite
+from runner.model.evaluator import (
     ResponseContains,
     ResponseContainsAny,
     ResponseMatches,

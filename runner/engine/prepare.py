@@ -18,8 +18,9 @@ from runner.engine.store import read_record
 from runner.errors import GateError, Problem
 from runner.formats.discovery import discover, load_suites
 from runner.model.base import JsonValue
-from runner.model.case import EvalSuite, Rubric
+from runner.model.case import EvalSuite
 from runner.model.conversation import ToolSpec
+from runner.model.evaluator import Rubric
 from runner.model.result import GitFacts
 from runner.registry.base import Registry
 from runner.registry.load import load_registry

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runner.config.settings import RubricMode
-from runner.model.case import EvalCase, EvalSuite, Rubric
+from runner.model.case import EvalCase, EvalSuite
+from runner.model.evaluator import Rubric
 
 NO_JUDGE = "rubric dimensions need a judge, and none is configured"
 SWITCHED_OFF = "rubric cases are switched off (rubric: never)"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from runner.engine.command import CommandError, run_command
 from runner.errors import ExitCode, GateError, Problem
 from runner.model.base import JsonValue
+from runner.process.command import CommandError, run_command
 from runner.text.json_source import parse_json
 from runner.text.shape import kind_of
 from runner.text.urls import public_url

@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from runner.evaluators.assertions import evaluate
 from runner.evaluators.base import Evaluation, EvaluationContext, Judgement
-from runner.model.case import EvaluatorSpec
 from runner.model.conversation import Usage
+from runner.model.evaluator import EvaluatorSpec
 from runner.model.result import EvaluatorResult
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from runner.evaluators import judge, response, rubric, tools
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from runner.model.case import EvaluatorSpec
+from runner.model.evaluator import EvaluatorSpec
 from runner.text.ecma_regex import PatternWorkerError
 
 # each function takes its own spec class; the key says which, so the table is typed by its use below

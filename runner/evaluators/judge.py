@@ -15,9 +15,11 @@ from runner.evaluators.judge_prompt import Prompts, default_prompt, json_text, o
 from runner.evaluators.judge_reply import Verdict, read_verdict
 from runner.evaluators.wording import cut
 from runner.model.base import JsonValue
-from runner.model.case import LlmJudge
+from runner.model.brief import Brief
 from runner.model.conversation import Response, Usage
+from runner.model.evaluator import LlmJudge
 from runner.model.result import TraceSummary
+from runner.text.turns import flat
 
 MAX_REPLIES: Final = 3
 """A reply that cannot be read is asked for again at most twice."""
@@ -117,7 +119,7 @@ async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], R
 async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     """The judge's score. Only 1 passes here; what a gate makes of less is the policy's affair."""
     judge = judge_of(spec.name, context)
-    prompts = render(spec, context.response)
+    prompts = render(spec, brief_of(context), context.response)
     asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, context.response.text))
     if asked.verdict is None:
         return asked.unreadable(spec.name)
@@ -142,23 +144,31 @@ def _error(name: str, verdict: Verdict) -> str | None:
     return f"{cut(name)}: score {verdict.score:.2f}{f', {cut(what, 200)}' if what else ''}"
 
 
-def render(spec: LlmJudge, response: Response) -> Prompts:
+def brief_of(context: EvaluationContext) -> Brief:
+    """What the case says to graders; of a format that says nothing more, its messages as one text."""
+    if context.case.brief is not None:
+        return context.case.brief
+    question = flat(context.case.messages)
+    return Brief(question=question, linked_question=question, expected_outcome=context.case.description)
+
+
+def render(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
     """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
     trace = trace_summary(response) if spec.include_trace else None
     trace_text = None if trace is None else json_text(trace.model_dump(mode="json", by_alias=True))
     values = {
         "candidate_answer": response.text,
-        "reference_answer": spec.reference_answer or "",
-        "expected_outcome": spec.expected_outcome,
-        "question": spec.question,
+        "reference_answer": brief.reference_answer or "",
+        "expected_outcome": brief.expected_outcome,
+        "question": brief.question,
     }
     if spec.prompt is None:
         return default_prompt(values, trace_text)
     problem = template_problem(spec.prompt)
     if problem is not None:
         raise EvaluatorError(f"{cut(spec.name)}: {problem}")
-    values["input_messages"] = json_text(spec.input_messages)
-    values["expected_messages"] = json_text(spec.expected_messages)
+    values["input_messages"] = json_text(brief.input_messages)
+    values["expected_messages"] = json_text(brief.expected_messages)
     values["output_messages"] = json_text(output_messages(response))
     return own_prompt(spec.prompt, values, trace_text)
 

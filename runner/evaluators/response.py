@@ -8,7 +8,7 @@ from __future__ import annotations
 from runner.evaluators.base import Evaluation, EvaluationContext
 from runner.evaluators.tally import Tally
 from runner.evaluators.wording import cut, double, names, single
-from runner.model.case import (
+from runner.model.evaluator import (
     MaxLatency,
     MaxTokens,
     ResponseContains,

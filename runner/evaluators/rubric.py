@@ -16,8 +16,8 @@ from runner.evaluators.judge_prompt import MATERIAL, Prompts, close, json_text, 
 from runner.evaluators.judge_reply import MAX_ITEM, clamped, first_valid, number, text_of
 from runner.evaluators.wording import cut
 from runner.model.base import JsonValue
-from runner.model.case import Rubric, RubricDimension
 from runner.model.conversation import Response
+from runner.model.evaluator import Rubric, RubricDimension
 from runner.text.js_string import js_number
 
 MAX_CALLS: Final = 100

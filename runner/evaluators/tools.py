@@ -9,8 +9,8 @@ from runner.evaluators.base import Evaluation, EvaluationContext
 from runner.evaluators.tally import Tally
 from runner.evaluators.wording import cut, names, single
 from runner.model.base import JsonValue
-from runner.model.case import NoToolErrors, ParamCheck, ToolParams, ToolsAcceptable, ToolsCalled, ToolsNotCalled
 from runner.model.conversation import ToolCall
+from runner.model.evaluator import NoToolErrors, ParamCheck, ToolParams, ToolsAcceptable, ToolsCalled, ToolsNotCalled
 from runner.text.ecma_regex import PatternError
 from runner.text.js_string import compact_json, js_string
 from runner.text.tokens import resolve, resolve_members

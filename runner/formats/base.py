@@ -4,20 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
 from runner.model.case import EvalSuite
-from runner.text.json_source import JsonPositions
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An eval file that was read: its path as people see it, and its bytes."""
+    """An eval file that was read: its path as people see it, its bytes, and where it lies.
+
+    `root` is the root of the run: what the file names is looked for around `path`, and never outside the repository.
+    """
 
     file: str
     data: bytes
+    path: Path
+    root: Path
+
+
+class Positions(Protocol):
+    """Where values stand in a document."""
+
+    def line(self, path: Sequence[str | int]) -> int:
+        """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        ...
 
 
 class EvalFileError(GateError):
@@ -43,7 +56,7 @@ class Format(Protocol):
     def load(
         self,
         document: JsonValue,
-        positions: JsonPositions,
+        positions: Positions,
         source: Source,
         *,
         strict: bool,

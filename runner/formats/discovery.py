@@ -132,7 +132,9 @@ def _load(file: EvalFile, *, strict: bool, tool_names: Collection[str], root: Pa
     document, positions = parse_json(data, shown)
     for one in FORMATS:
         if one.recognises(document):
-            return one.load(document, positions, Source(shown, data), strict=strict, tool_names=tool_names)
+            return one.load(
+                document, positions, Source(shown, data, file.path, root), strict=strict, tool_names=tool_names
+            )
     if file.named:
         problem = Problem("not an eval file: expected a list `cases` (or such a list alone)", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])

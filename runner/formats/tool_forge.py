@@ -11,14 +11,13 @@ from pydantic import ValidationError
 
 from runner.errors import Problem, did_you_mean
 from runner.formats import tool_forge_checks as checks
-from runner.formats.base import EvalFileError, Source
+from runner.formats.base import EvalFileError, Positions, Source
 from runner.formats.tool_forge_wire import Case, Envelope, Expect
 from runner.model.base import JsonValue
-from runner.model.case import (
-    EvalCase,
-    EvalSuite,
+from runner.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
+from runner.model.conversation import Message
+from runner.model.evaluator import (
     EvaluatorSpec,
-    Location,
     MaxLatency,
     MaxTokens,
     NoToolErrors,
@@ -30,15 +29,11 @@ from runner.model.case import (
     ResponseNotContains,
     Rubric,
     RubricDimension,
-    SuiteMetadata,
-    Tier,
     ToolParams,
     ToolsAcceptable,
     ToolsCalled,
     ToolsNotCalled,
 )
-from runner.model.conversation import Message
-from runner.text.json_source import JsonPositions
 from runner.text.shape import field_path, sentence
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
@@ -66,7 +61,7 @@ def json_schema() -> dict[str, JsonValue]:
 
 
 def load(
-    document: JsonValue, positions: JsonPositions, source: Source, *, strict: bool, tool_names: Collection[str]
+    document: JsonValue, positions: Positions, source: Source, *, strict: bool, tool_names: Collection[str]
 ) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     bare = isinstance(document, list)
@@ -104,7 +99,7 @@ def load(
 class _Reader:
     """One document with its places: turns what is wrong into problems."""
 
-    def __init__(self, file: str, positions: JsonPositions, *, bare: bool) -> None:
+    def __init__(self, file: str, positions: Positions, *, bare: bool) -> None:
         self.problems: list[Problem] = []
         self._file = file
         self._positions = positions

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from runner.model.base import Frozen, JsonValue
+from runner.model.trace import OutputMessage, TraceEvent
 
 
 class ToolCall(Frozen):
@@ -68,3 +69,13 @@ class Response(Frozen):
     """The exchange ended at the case's `maxTurns`, not with a turn without calls."""
     replayed: bool = False
     """Answered from a recording: nothing was asked and nothing spent."""
+    messages: tuple[OutputMessage, ...] | None = None
+    """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
+    trace: tuple[TraceEvent, ...] | None = None
+    """Events as the target reports them; None where it reports none."""
+    calls_known: bool = True
+    """Whether the target says which tools it called: a bare text does not, and an empty `tool_calls` means nothing."""
+    dry_run: bool = False
+    """Nobody was asked: everything but that was done, and there is nothing to judge."""
+    warnings: tuple[str, ...] = ()
+    """Sentences for people about this answer, such as that it was cut."""

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runner.model.base import JsonValue
+from runner.model.brief import Brief
 from runner.model.conversation import Message, Response
 from runner.model.result import TargetIdentity
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One case for a target. `trial` counts from 0.
+    """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run.
 
     `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
+    `brief` is there where the case's format says more than messages.
     """
 
     case_id: str
@@ -24,6 +26,8 @@ class Request:
     trial: int = 0
     stubs: Mapping[str, JsonValue] | None = None
     max_turns: int = 5
+    eval_file: str = ""
+    brief: Brief | None = None
 
 
 class TargetFault(StrEnum):
@@ -89,10 +93,32 @@ class Target(Protocol):
         """Answer one case. Raises TargetError and nothing else; may be cancelled at any time."""
         ...
 
+    @property
+    def timeout_ms(self) -> float | None:
+        """The target's own limit for one case, which wins over the run's; None when it does not say."""
+        ...
+
     async def check_health(self) -> None:
         """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
         ...
 
     async def aclose(self) -> None:
         """Give back connections and processes."""
+        ...
+
+
+@runtime_checkable
+class BatchTarget(Target, Protocol):
+    """A target that can answer many cases in one call."""
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for that (`provider_batching`)."""
+        ...
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """Answers by case id; a case that is missing was not answered. Raises TargetError when the whole call broke.
+
+        The ids of the requests are different, and their eval file is the same.
+        """
         ...

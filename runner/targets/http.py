@@ -62,6 +62,11 @@ class HttpTarget:
         return self._settings.workers
 
     @property
+    def timeout_ms(self) -> float | None:
+        """An endpoint has none of its own."""
+        return None
+
+    @property
     def takes_stubs(self) -> bool:
         """An endpoint calls its own tools."""
         return False

@@ -71,6 +71,11 @@ class MockTarget:
         return self._settings.workers
 
     @property
+    def timeout_ms(self) -> float | None:
+        """None."""
+        return None
+
+    @property
     def takes_stubs(self) -> bool:
         """It has no conversation to lead."""
         return False

@@ -49,6 +49,11 @@ class ModelTarget:
         return self._workers
 
     @property
+    def timeout_ms(self) -> float | None:
+        """None: each request has its own."""
+        return None
+
+    @property
     def takes_stubs(self) -> bool:
         """Yes: the conversation is ours to lead."""
         return True

@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from runner.engine.plan import Limits, RunPlan
-from runner.model.case import EvalCase, EvalSuite, EvaluatorSpec, Location, ResponseContains, Tier
+from runner.model.case import EvalCase, EvalSuite, Location, Tier
 from runner.model.conversation import Message, Response
+from runner.model.evaluator import EvaluatorSpec, ResponseContains
 from runner.model.result import TargetIdentity
 from runner.targets.base import Request, Target
 from runner.text.tokens import TokenData
@@ -53,6 +54,7 @@ class ScriptedTarget:
         self.most_in_flight = 0
 
     takes_stubs = False
+    timeout_ms = None
     notices: tuple[str, ...] = ()
 
     @staticmethod

@@ -6,7 +6,8 @@ import pytest
 
 from runner.evaluators.aggregate import judge
 from runner.evaluators.base import EvaluationContext, Judgement
-from runner.model.case import (
+from runner.model.conversation import Response, ToolCall, Usage
+from runner.model.evaluator import (
     MaxLatency,
     MaxTokens,
     NoToolErrors,
@@ -21,7 +22,6 @@ from runner.model.case import (
     ToolsCalled,
     ToolsNotCalled,
 )
-from runner.model.conversation import Response, ToolCall, Usage
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 from tests.support.cases import make_case

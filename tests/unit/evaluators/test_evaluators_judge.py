@@ -8,8 +8,8 @@ import pytest
 from runner.evaluators import aggregate
 from runner.evaluators.assertions import evaluate
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
-from runner.model.case import LlmJudge
 from runner.model.conversation import Response, ToolCall, Usage
+from runner.model.evaluator import LlmJudge
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 from tests.support.cases import make_case

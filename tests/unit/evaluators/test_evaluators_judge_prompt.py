@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from runner.evaluators.judge import render
 from runner.evaluators.judge_prompt import SYSTEM, quoted, section, template_problem
-from runner.model.case import LlmJudge
 from runner.model.conversation import Response, ToolCall
+from runner.model.evaluator import LlmJudge
 
 SECTIONS = ["expected_outcome", "question", "reference_answer", "candidate_answer", "verdict"]
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)

@@ -13,8 +13,8 @@ from runner.evaluators import aggregate
 from runner.evaluators.assertions import evaluate
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
 from runner.evaluators.rubric import MAX_CALLS, read_grades, render
-from runner.model.case import Rubric, RubricDimension
 from runner.model.conversation import Response, ToolCall, Usage
+from runner.model.evaluator import Rubric, RubricDimension
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 from tests.support.cases import make_case

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from runner.errors import GateError
 from runner.formats import tool_forge
 from runner.formats.base import EvalFileError, Source
-from runner.model.case import EvalSuite, Rubric, Tier
+from runner.model.case import EvalSuite, Tier
+from runner.model.evaluator import Rubric
 from runner.text.json_source import parse_json
 
 ALL_KEYS = {
