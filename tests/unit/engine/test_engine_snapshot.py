@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine import command as command_module
 from runner.engine import snapshot
 from runner.engine.snapshot import capture_snapshot, load_seed
 from runner.errors import ExitCode, GateError
+from runner.process import run as run_module
 
 DATA = {"prices": {"AAPL": {"current": 178.5}}, "name": "é"}
 TEXT = '{"prices": {"AAPL": {"current": 178.50}}, "name": "é"}'
@@ -201,7 +201,7 @@ def test_capture_snapshot__command_without_end__is_ended_with_its_children(tmp_p
 
 
 def test_capture_snapshot__command_that_ignores_the_request_to_end__is_ended_by_force(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(command_module, "_GRACE_S", 0.2)
+    monkeypatch.setattr(run_module, "GRACE_S", 0.2)
     line = "trap '' TERM; echo $$ > child; while true; do sleep 0.05; done"
     failed(tmp_path, command=line, time_limit_s=0.5)
     assert ended(tmp_path / "child")

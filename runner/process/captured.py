@@ -1,0 +1,86 @@
+"""What a program printed, within bounds: all of it, or its head and its tail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Bytes that were kept of `total`. Where some are missing, `data` is the head up to `seam` and then the tail."""
+
+    data: bytes
+    total: int
+    seam: int = 0
+
+    @property
+    def cut(self) -> bool:
+        """Whether something is missing."""
+        return self.total > len(self.data)
+
+    def text(self, limit: int | None = None) -> str:
+        """All as text, with a mark where something is missing; with a limit, at most so many characters and the mark.
+
+        It is read as UTF-8, with a replacement character for what is none.
+        """
+        if self.cut:
+            head, tail = _decoded(self.data[: self.seam]), _decoded(self.data[self.seam :])
+        else:
+            head, tail = _decoded(self.data), ""
+        length = len(head) + len(tail)
+        if limit is not None and length > limit:
+            tail = (head + tail)[length - limit // 2 :]
+            head = head[: limit - limit // 2]
+        elif not self.cut:
+            return head
+        return f"{head}\n[… cut: {self.total:,} bytes in all …]\n{tail}"
+
+    def last_words(self, limit: int) -> str:
+        """Its end on one line, in at most so many characters; empty where nothing was printed."""
+        words = " ".join(_decoded(self.data[-limit * 4 :]).split())
+        return words if len(words) <= limit else f"…{words[len(words) - limit + 1 :]}"
+
+
+class Capture:
+    """Takes bytes without end and keeps at most `limit` of them; at times half as much again while it collects."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._tail_limit = limit // 2
+        self._kept = bytearray()
+        self._tail: bytearray | None = None
+        self._total = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether more came than is kept."""
+        return self._total > self._limit
+
+    def add(self, data: bytes) -> None:
+        """The next bytes."""
+        self._total += len(data)
+        if self._tail is None:
+            self._kept += data
+            if len(self._kept) > self._limit:
+                seam = self._limit - self._tail_limit
+                self._tail = self._kept[seam:]
+                del self._kept[seam:]
+                self._trim(self._tail)
+        else:
+            self._tail += data
+            if len(self._tail) > 2 * self._tail_limit:
+                self._trim(self._tail)
+
+    def captured(self) -> Captured:
+        """What is kept now."""
+        if self._tail is None:
+            return Captured(bytes(self._kept), self._total)
+        self._trim(self._tail)
+        return Captured(bytes(self._kept + self._tail), self._total, len(self._kept))
+
+    def _trim(self, tail: bytearray) -> None:
+        del tail[: len(tail) - self._tail_limit]
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,64 @@
+"""A program that was started, until it has ended and its whole group with it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+import time
+
+
+class Child:
+    """The leader of a process group. `exited`: it has ended; `over`: it has, or should.
+
+    Once the leader ends, by itself or not, the others of its group are ended by force. On Linux a descriptor tells of
+    its end before its number is given back, so that the signal can meet nobody else; elsewhere a thread waits.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], began: float) -> None:
+        self.exited = asyncio.Event()
+        self.over = asyncio.Event()
+        self.seconds = 0.0
+        self._process = process
+        self._began = began
+        self._loop = asyncio.get_running_loop()
+        self._watch()
+
+    @property
+    def code(self) -> int:
+        """Its exit code, negative for a signal; that of SIGKILL for one that not even that could end."""
+        code = self._process.returncode
+        return -signal.SIGKILL if code is None else code
+
+    def signal(self, number: signal.Signals) -> None:
+        """To the whole group, which has the leader's number."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS refuses for a group of zombies
+            os.killpg(self._process.pid, number)
+
+    def _watch(self) -> None:
+        try:
+            descriptor = os.pidfd_open(self._process.pid)
+        except (AttributeError, OSError):
+            threading.Thread(target=self._wait, daemon=True).start()
+        else:
+            self._loop.add_reader(descriptor, self._told, descriptor)
+
+    def _told(self, descriptor: int) -> None:
+        self._loop.remove_reader(descriptor)
+        os.close(descriptor)
+        self._has_ended()
+
+    def _wait(self) -> None:
+        self._process.wait()
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(self._has_ended)
+
+    def _has_ended(self) -> None:
+        self.seconds = time.perf_counter() - self._began
+        self.signal(signal.SIGKILL)
+        self._process.wait()
+        self.exited.set()
+        self.over.set()
