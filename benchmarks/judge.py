@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from runner.engine.judging import ModelJudge
 from runner.evaluators.base import EvaluationContext
 from runner.evaluators.judge import llm_judge, render
+from runner.model.brief import Brief
 from runner.model.case import EvalCase, Location
 from runner.model.conversation import Message, Response
 from runner.model.evaluator import LlmJudge
@@ -28,9 +29,13 @@ from runner.text.tokens import TokenData
 RESPONSE = Response(text="It is 21 degrees and sunny in Lisbon.")
 
 
-def spec(number: int) -> LlmJudge:
-    """One question to the judge."""
-    return LlmJudge(expected_outcome="names the temperature", question=f"What is the weather in Lisbon? ({number})")
+SPEC = LlmJudge()
+
+
+def brief(number: int) -> Brief:
+    """What one case is about."""
+    question = f"What is the weather in Lisbon? ({number})"
+    return Brief(question=question, linked_question=question, expected_outcome="names the temperature")
 
 
 async def ours(url: str, calls: int, concurrency: int) -> None:
@@ -42,15 +47,16 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
     matcher = PatternMatcher()
 
     async def one(number: int) -> None:
-        question = spec(number)
+        about = brief(number)
         case = EvalCase(
             id=str(number),
-            messages=(Message(role="user", content=question.question),),
-            evaluators=(question,),
+            messages=(Message(role="user", content=about.question),),
+            evaluators=(SPEC,),
+            brief=about,
             location=Location(file="x", line=1),
             fingerprint="x",
         )
-        assert (await llm_judge(question, EvaluationContext(case, RESPONSE, TokenData(), matcher, judge))).score == 0.9
+        assert (await llm_judge(SPEC, EvaluationContext(case, RESPONSE, TokenData(), matcher, judge))).score == 0.9
 
     await one(0)  # what is imported and opened with the first call is start-up
     await timed(one, calls, concurrency)
@@ -65,7 +71,7 @@ async def sdk(url: str, calls: int, concurrency: int) -> None:
     async with AsyncOpenAI(base_url=url, api_key="sk-none", max_retries=0) as client:
 
         async def one(number: int) -> None:
-            prompts = render(spec(number), RESPONSE)
+            prompts = render(SPEC, brief(number), RESPONSE)
             answer = await client.chat.completions.create(
                 model="gpt-4o",
                 messages=[{"role": "system", "content": prompts.system}, {"role": "user", "content": prompts.user}],

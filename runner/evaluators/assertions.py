@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from runner.evaluators import judge, response, rubric, tools
+from runner.evaluators import response, tools
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from runner.model.evaluator import EvaluatorSpec
+from runner.model import evaluator as specs
 from runner.text.ecma_regex import PatternWorkerError
 
-# each function takes its own spec class; the key says which, so the table is typed by its use below
-_BY_TYPE: Final[dict[str, Callable[[Any, EvaluationContext], Awaitable[Evaluation]]]] = {
-    "toolsCalled": tools.tools_called,
-    "toolsAcceptable": tools.tools_acceptable,
-    "toolsNotCalled": tools.tools_not_called,
-    "toolParams": tools.tool_params,
-    "noToolErrors": tools.no_tool_errors,
-    "responseNonEmpty": response.response_non_empty,
-    "responseContains": response.response_contains,
-    "responseContainsAny": response.response_contains_any,
-    "responseNotContains": response.response_not_contains,
-    "responseMatches": response.response_matches,
-    "maxLatencyMs": response.max_latency,
-    "maxTokens": response.max_tokens,
-    "llm_judge": judge.llm_judge,
-    "rubric": rubric.rubric,
+ByClass: TypeAlias = dict[type[specs.EvaluatorSpec], Callable[[Any, EvaluationContext], Awaitable[Evaluation]]]
+"""Each function takes its own class of spec; the key says which, so a table is typed by its use in `evaluate`.
+
+The name that people read (`type`) does not tell them apart: two classes are an `llm_judge`.
+"""
+
+_ASSERTIONS: Final[ByClass] = {
+    specs.ToolsCalled: tools.tools_called,
+    specs.ToolsAcceptable: tools.tools_acceptable,
+    specs.ToolsNotCalled: tools.tools_not_called,
+    specs.ToolParams: tools.tool_params,
+    specs.NoToolErrors: tools.no_tool_errors,
+    specs.ResponseNonEmpty: response.response_non_empty,
+    specs.ResponseContains: response.response_contains,
+    specs.ResponseContainsAny: response.response_contains_any,
+    specs.ResponseNotContains: response.response_not_contains,
+    specs.ResponseMatches: response.response_matches,
+    specs.MaxLatency: response.max_latency,
+    specs.MaxTokens: response.max_tokens,
 }
 
 
-async def evaluate(spec: EvaluatorSpec, context: EvaluationContext) -> Evaluation:
-    """Judge one assertion. Raises EvaluatorError when it could not be judged: never a failed assertion."""
+async def evaluate(spec: specs.EvaluatorSpec, context: EvaluationContext) -> Evaluation:
+    """Judge by one evaluator. Raises EvaluatorError when it could not be judged: never a failed assertion."""
+    assertion = _ASSERTIONS.get(type(spec))
     try:
-        return await _BY_TYPE[spec.type](spec, context)
+        if assertion is None:
+            from runner.evaluators.grading import GRADERS
+
+            assertion = GRADERS[type(spec)]
+        return await assertion(spec, context)
     except PatternWorkerError as error:
         raise EvaluatorError(f"{spec.type}: {error}") from error

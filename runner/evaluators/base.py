@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -40,7 +41,11 @@ class EvaluationContext:
     tokens: TokenData
     patterns: PatternMatcher
     judge: Judge | None = None
-    """Who grades where an evaluator asks for it; None when nobody was configured."""
+    """Who grades where an evaluator names nobody; None when nobody was configured."""
+    judges: Mapping[str, Judge] = field(default_factory=dict)
+    """Who grades where an evaluator names a target (`judge_target`)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """All the variables that a command which grades may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Evaluation:
     """One evaluator's answer.
 
     `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
-    sentence, `<type>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
+    sentence, `<name>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
     `checks_skipped` those that could not be (tool-forge behaviour A-01).
     """
 
@@ -67,11 +72,15 @@ class Evaluation:
     """Tokens of the judge, over all its replies."""
     cost_usd: float | None = None
     """Cost of the judge, where it is known."""
+    vetoed: bool = False
+    """Something that is required is missing: it fails, whatever the score."""
+    members: tuple[EvaluatorResult, ...] = ()
+    """What the evaluators within this one said."""
 
     @property
     def passed(self) -> bool:
         """Whether nothing is missing."""
-        return self.score >= 1.0
+        return self.score >= 1.0 and not self.vetoed
 
 
 class EvaluatorError(Exception):

@@ -5,20 +5,21 @@ Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
-from runner.evaluators.judge_prompt import Prompts, default_prompt, json_text, own_prompt, template_problem
+from runner.evaluators.judge_prompt import Prompts, default_prompt, json_text, own_prompt
 from runner.evaluators.judge_reply import Verdict, read_verdict
-from runner.evaluators.wording import cut
+from runner.evaluators.spending import total, total_usage
+from runner.evaluators.trace import shown_messages, summary_json, trace_summary
+from runner.evaluators.wording import cut, names, score_text
 from runner.model.base import JsonValue
 from runner.model.brief import Brief
 from runner.model.conversation import Response, Usage
 from runner.model.evaluator import LlmJudge
-from runner.model.result import TraceSummary
+from runner.text.judge_template import template_problem
 from runner.text.turns import flat
 
 MAX_REPLIES: Final = 3
@@ -27,7 +28,6 @@ MAX_EXCERPT: Final = 300
 """Characters of an unreadable reply that are shown."""
 
 Read = TypeVar("Read")
-Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,12 @@ class Asked(Generic[Read]):
     @property
     def usage(self) -> Usage | None:
         """Tokens over all replies; what no reply says stays unknown."""
-        known = [reply.usage for reply in self.replies if reply.usage is not None]
-        if not known:
-            return None
-        return Usage(
-            input_tokens=_total(usage.input_tokens for usage in known),
-            output_tokens=_total(usage.output_tokens for usage in known),
-        )
+        return total_usage(reply.usage for reply in self.replies)
 
     @property
     def cost_usd(self) -> float | None:
         """Cost over all replies, as far as it is known."""
-        return _total(reply.cost_usd for reply in self.replies)
+        return total(reply.cost_usd for reply in self.replies)
 
     @property
     def request(self) -> dict[str, JsonValue]:
@@ -84,18 +78,21 @@ class Asked(Generic[Read]):
         )
 
 
-def _total(values: Iterable[Number | None]) -> Number | None:
-    """The sum of the known values; None when none is known (the rule of `engine.totals`)."""
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+def judge_of(name: str, context: EvaluationContext, target: str | None = None) -> Judge:
+    """Who grades for the evaluator `name`: the target it names, else the default.
 
-
-def judge_of(name: str, context: EvaluationContext) -> Judge:
-    """Who grades. Raises EvaluatorError when nobody was configured."""
+    Raises EvaluatorError when there is nobody.
+    """
+    if target is not None:
+        judge = context.judges.get(target)
+        if judge is None:
+            known = f"; there are {names(sorted(context.judges))}" if context.judges else ""
+            raise EvaluatorError(f"{cut(name)}: there is no judge target '{cut(target)}'{known}")
+        return judge
     if context.judge is None:
         raise EvaluatorError(
             f"{cut(name)}: no judge is configured: set `judge` in the configuration to a target's name or to "
-            "`provider:model`, or `judge_target` in an AgentV file"
+            "`provider:model`, or `judge_target` at the target that is evaluated"
         )
     return context.judge
 
@@ -118,16 +115,17 @@ async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], R
 
 async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     """The judge's score. Only 1 passes here; what a gate makes of less is the policy's affair."""
-    judge = judge_of(spec.name, context)
+    judge = judge_of(spec.name, context, spec.judge_target)
     prompts = render(spec, brief_of(context), context.response)
-    asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, context.response.text))
+    said = said_by(context.response)
+    asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, said))
     if asked.verdict is None:
         return asked.unreadable(spec.name)
     return Evaluation(
         score=asked.verdict.score,
         hits=asked.verdict.hits,
         misses=asked.verdict.misses,
-        error=_error(spec.name, asked.verdict),
+        error=shortfall(spec.name, asked.verdict),
         checks_run=1,
         reasoning=asked.verdict.reasoning,
         provider_request=asked.request,
@@ -137,11 +135,18 @@ async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     )
 
 
-def _error(name: str, verdict: Verdict) -> str | None:
+def shortfall(name: str, verdict: Verdict) -> str | None:
+    """What keeps a verdict from being full, in one sentence; None when it is."""
     if verdict.score >= 1.0:
         return None
     what = verdict.misses[0] if verdict.misses else verdict.reasoning
-    return f"{cut(name)}: score {verdict.score:.2f}{f', {cut(what, 200)}' if what else ''}"
+    return f"{cut(name)}: score {score_text(verdict.score)}{f', {cut(what, 200)}' if what else ''}"
+
+
+def said_by(response: Response) -> str:
+    """Everything the target said that a judge may be shown: a verdict in it is none of the judge's own."""
+    contents = (message.content for message in response.messages or ())
+    return "\n".join((response.text, *(content for content in contents if isinstance(content, str))))
 
 
 def brief_of(context: EvaluationContext) -> Brief:
@@ -149,13 +154,18 @@ def brief_of(context: EvaluationContext) -> Brief:
     if context.case.brief is not None:
         return context.case.brief
     question = flat(context.case.messages)
-    return Brief(question=question, linked_question=question, expected_outcome=context.case.description)
+    return Brief(
+        question=question,
+        linked_question=question,
+        expected_outcome=context.case.description,
+        input_messages=[{"role": message.role, "content": message.content} for message in context.case.messages],
+    )
 
 
 def render(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
     """Both prompts of this evaluator for this response. Raises EvaluatorError for a template without an answer."""
     trace = trace_summary(response) if spec.include_trace else None
-    trace_text = None if trace is None else json_text(trace.model_dump(mode="json", by_alias=True))
+    trace_text = None if trace is None else json_text(summary_json(trace))
     values = {
         "candidate_answer": response.text,
         "reference_answer": brief.reference_answer or "",
@@ -169,27 +179,5 @@ def render(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
         raise EvaluatorError(f"{cut(spec.name)}: {problem}")
     values["input_messages"] = json_text(brief.input_messages)
     values["expected_messages"] = json_text(brief.expected_messages)
-    values["output_messages"] = json_text(output_messages(response))
+    values["output_messages"] = json_text(shown_messages(response))
     return own_prompt(spec.prompt, values, trace_text)
-
-
-def output_messages(response: Response) -> JsonValue:
-    """The response in AgentV's form of output messages: one of the assistant, with its tool calls."""
-    calls: list[JsonValue] = [{"tool": call.name, "input": call.params} for call in response.tool_calls]
-    return [{"role": "assistant", "content": response.text} | ({"toolCalls": calls} if calls else {})]
-
-
-def trace_summary(response: Response) -> TraceSummary | None:
-    """The calls in four numbers; None where no call is known, which is no trace (behaviour 7).
-
-    A call that the target says failed is an error; output messages of AgentV never say so.
-    """
-    if not response.tool_calls:
-        return None
-    by_name = Counter(call.name for call in response.tool_calls)
-    return TraceSummary(
-        event_count=len(response.tool_calls),
-        tool_names=tuple(sorted(by_name)),
-        tool_calls_by_name=dict(sorted(by_name.items())),
-        error_count=sum(call.success is False for call in response.tool_calls),
-    )

@@ -5,24 +5,40 @@ Source: tool-forge runner contract, "Assertion Execution" 1 to 3; behaviour 1.6 
 
 from __future__ import annotations
 
-from runner.evaluators.base import Evaluation, EvaluationContext
+from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from runner.evaluators.tally import Tally
+from runner.evaluators.trace import reports_calls
 from runner.evaluators.wording import cut, names, single
 from runner.model.base import JsonValue
 from runner.model.conversation import ToolCall
-from runner.model.evaluator import NoToolErrors, ParamCheck, ToolParams, ToolsAcceptable, ToolsCalled, ToolsNotCalled
+from runner.model.evaluator import (
+    EvaluatorSpec,
+    NoToolErrors,
+    ParamCheck,
+    ToolParams,
+    ToolsAcceptable,
+    ToolsCalled,
+    ToolsNotCalled,
+)
 from runner.text.ecma_regex import PatternError
 from runner.text.js_string import compact_json, js_string
 from runner.text.tokens import resolve, resolve_members
 
 
-def _called(context: EvaluationContext) -> list[str]:
-    return [call.name for call in context.response.tool_calls]
+def _calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
+    """The calls of the response. Raises EvaluatorError when they are not known, which is not the same as none."""
+    if context.response.calls_known is False and not reports_calls(context.response):
+        raise EvaluatorError(f"{spec.type}: the target does not report which tools it calls")
+    return context.response.tool_calls
+
+
+def _called(spec: EvaluatorSpec, context: EvaluationContext) -> list[str]:
+    return [call.name for call in _calls(spec, context)]
 
 
 async def tools_called(spec: ToolsCalled, context: EvaluationContext) -> Evaluation:
     """The names are equal, order and repeats included (A-02)."""
-    tally, called = Tally(spec.type), _called(context)
+    tally, called = Tally(spec.type), _called(spec, context)
     if called == list(spec.names):
         return tally.passed()
     only_order = ", which differs only in order" if sorted(called) == sorted(spec.names) else ""
@@ -31,7 +47,7 @@ async def tools_called(spec: ToolsCalled, context: EvaluationContext) -> Evaluat
 
 async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) -> Evaluation:
     """The set of called names is one of the sets; repeats do not matter (A-03)."""
-    tally, called = Tally(spec.type), _called(context)
+    tally, called = Tally(spec.type), _called(spec, context)
     sets = [frozenset() if spec.NONE in one else frozenset(one) for one in spec.sets]
     if frozenset(called) in sets:
         return tally.passed()
@@ -41,7 +57,7 @@ async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) ->
 
 async def tools_not_called(spec: ToolsNotCalled, context: EvaluationContext) -> Evaluation:
     """None of the names was called."""
-    tally, called = Tally(spec.type), _called(context)
+    tally, called = Tally(spec.type), _called(spec, context)
     for name in spec.names:
         if name in called:
             return tally.failed(f"{single(name)} was called, in {names(called)}")
@@ -53,7 +69,7 @@ async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Eval
     """With stubs every called name has one; otherwise every call says that it succeeded (contract, section 3)."""
     tally = Tally(spec.type)
     stubs = context.case.stubs
-    for call in context.response.tool_calls:
+    for call in _calls(spec, context):
         if stubs is not None:
             if call.name not in stubs:
                 return tally.failed(f"called {single(call.name)}, for which the case has no stub")
@@ -69,9 +85,9 @@ async def no_tool_errors(spec: NoToolErrors, context: EvaluationContext) -> Eval
 
 async def tool_params(spec: ToolParams, context: EvaluationContext) -> Evaluation:
     """Every check holds for the first call of its tool; a check of a tool that was not called is skipped."""
-    tally = Tally(spec.type)
+    tally, calls = Tally(spec.type), _calls(spec, context)
     for check in spec.checks:
-        call = next((call for call in context.response.tool_calls if call.name == check.tool), None)
+        call = next((call for call in calls if call.name == check.tool), None)
         if call is None:
             tally.skips()
             continue

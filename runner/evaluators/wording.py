@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 MAX_VALUE = 120
 MAX_LIST = 300
+MAX_NAME = 80
+"""Characters of a tool's or an evaluator's name in a sentence."""
+MAX_ITEMS = 50
+"""Hits, or misses, of one evaluator that are kept."""
 
 
 def cut(text: str, limit: int = MAX_VALUE) -> str:
@@ -25,4 +30,22 @@ def double(text: str) -> str:
 
 def names(values: Iterable[str]) -> str:
     """`[get_weather, get_forecast]`."""
-    return f"[{cut(', '.join(cut(value, 80) for value in values), MAX_LIST)}]"
+    # more than these cannot be shown, and there may be very many
+    return f"[{cut(', '.join(cut(value, MAX_NAME) for value in islice(values, MAX_LIST)), MAX_LIST)}]"
+
+
+def score_text(score: float) -> str:
+    """`0.67`; never `1.00` for what is less."""
+    text = f"{score:.2f}"
+    return "just below 1" if text == "1.00" and score < 1 else text
+
+
+def times(count: int) -> str:
+    """`1 time`, `3 times`."""
+    return f"{count} time{'' if count == 1 else 's'}"
+
+
+def items(lines: Iterable[str], limit: int = MAX_ITEMS) -> tuple[str, ...]:
+    """Hits or misses as they are kept: so many, and instead of the last one that there are more."""
+    kept = tuple(islice(lines, limit + 1))
+    return kept if len(kept) <= limit else (*kept[: limit - 1], "… and more")

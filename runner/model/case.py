@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import SerializeAsAny
 
+from runner.model.agent import SuiteAgent
 from runner.model.base import Frozen, JsonValue
 from runner.model.brief import Brief
 from runner.model.conversation import Message
@@ -30,6 +31,8 @@ class Aggregation(StrEnum):
     """In order, stop at the first failure; score 1 or 0 (tool-forge)."""
     WEIGHTED_MEAN = "weighted_mean"
     """All of them, weighted; passes at 1 only (AgentV, "Per-evaluator weights in top-level aggregation")."""
+    ALL = "all"
+    """All of them, none left out; passes when every one does, also when there is none; score: the share that passes."""
 
 
 class Location(Frozen):
@@ -59,6 +62,8 @@ class EvalCase(Frozen):
     timeout_ms: int | None = None
     brief: Brief | None = None
     """What the case says beside its messages, where its format has more."""
+    agent: SuiteAgent | None = None
+    """The agent that the eval file describes, where it brings one of its own."""
     target: str | None = None
     """The name of the target that the eval file wants asked; a target chosen for the run wins."""
     conversation_id: str | None = None
@@ -86,6 +91,8 @@ class EvalSuite(Frozen):
     file: str
     format: Literal["tool-forge", "agentv", "agent-evals"]
     tool_name: str
+    version: str | None = None
+    """The suite's own version, where its format has one (Agent Evals)."""
     tier: Tier | None
     metadata: SuiteMetadata | None = None
     file_hash: str

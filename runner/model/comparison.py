@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from pydantic import Field
 
 from runner.errors import ExitCode
 from runner.model.base import Record
 from runner.model.case import Location
+
+DEFAULT_SCORE_TOLERANCE: Final = 0.1
+"""A drop of a score that is not pointed out: what a judge gives one day and not the next."""
 
 
 class CaseClass(StrEnum):
@@ -54,6 +58,14 @@ class CaseChange(Record):
     """What failed here, or why there is nothing to compare, in one line."""
     location: Location | None = None
     stale: bool = False
+    graded: bool = False
+    """The scores are grades from 0 to 1, not just a yes or no."""
+    score_change: float | None = None
+    """Score here minus score then, of a graded case that both sides judged by the same question; else None."""
+    score_drop: bool = False
+    """The score fell by more than the comparison's tolerance."""
+    evaluators_then: dict[str, float] = Field(default_factory=dict)
+    """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
 
 
 class BaselineFacts(Record):
@@ -82,10 +94,17 @@ class Comparison(Record):
     changes: tuple[CaseChange, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences about what could not be compared and why."""
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE
+    """The drop of a graded case's score beyond which it is a `score_drop`."""
 
     def of(self, *classes: CaseClass) -> tuple[CaseChange, ...]:
         """The changes of these classes, in order."""
         return tuple(change for change in self.changes if change.change in classes)
+
+    def score_drops(self) -> tuple[CaseChange, ...]:
+        """Scores that fell by more than the tolerance, the largest drop first; regressions say so themselves."""
+        dropped = [one for one in self.changes if one.score_drop and one.change is not CaseClass.REGRESSION]
+        return tuple(sorted(dropped, key=lambda one: one.score_change or 0.0))
 
 
 class Outcome(StrEnum):
@@ -113,9 +132,13 @@ class Rule(Record):
 
 
 class Verdict(Record):
-    """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied."""
+    """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied.
+
+    `pass_score` is the score from which a graded case counts as passing in all of it, whatever its status.
+    """
 
     outcome: Outcome
     exit_code: ExitCode
     reasons: tuple[Reason, ...] = ()
     rules: tuple[Rule, ...] = ()
+    pass_score: float = 1.0

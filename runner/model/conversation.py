@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from runner.model.base import Frozen, JsonValue
+from runner.model.files import FileEntry
 from runner.model.trace import OutputMessage, TraceEvent
 
 
@@ -73,9 +74,12 @@ class Response(Frozen):
     """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
     trace: tuple[TraceEvent, ...] | None = None
     """Events as the target reports them; None where it reports none."""
-    calls_known: bool = True
-    """Whether the target says which tools it called: a bare text does not, and an empty `tool_calls` means nothing."""
+    calls_known: bool | None = True
+    """Whether an empty `tool_calls` means that no tool was called. None: the target could have listed calls and did
+    not, which tool-forge takes for none. False: it has no way to say, as a command that prints a bare text."""
     dry_run: bool = False
     """Nobody was asked: everything but that was done, and there is nothing to judge."""
+    files: tuple[FileEntry, ...] | None = None
+    """What the agent's folder held when it was done; None where the target works in no folder of ours."""
     warnings: tuple[str, ...] = ()
     """Sentences for people about this answer, such as that it was cut."""

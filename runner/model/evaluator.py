@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny
 
@@ -16,7 +16,7 @@ class EvaluatorSpec(Frozen):
     """
 
     type: str
-    weight: float = 1.0
+    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
 
     @property
     def name(self) -> str:
@@ -170,7 +170,10 @@ class CodeJudge(NamedEvaluatorSpec):
 
 
 class ToolTrajectory(NamedEvaluatorSpec):
-    """Which tools were called, and in which order (AgentV). `minimums` belong to `any_order`, `expected` to the rest."""
+    """Which tools were called, and in which order (AgentV).
+
+    `minimums` belong to `any_order`, `expected` to the other modes. The one that belongs to the mode must not be empty.
+    """
 
     type: Literal["tool_trajectory"] = "tool_trajectory"
     mode: Literal["any_order", "in_order", "exact"]
@@ -182,7 +185,7 @@ class WeightedAverage(Frozen):
     """The members' weighted mean; a member without a weight of its own here counts 1."""
 
     type: Literal["weighted_average"] = "weighted_average"
-    weights: dict[str, float] = Field(default_factory=dict)
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
 
 
 class CodeAggregator(Frozen):

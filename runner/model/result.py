@@ -44,6 +44,10 @@ class EvaluatorResult(Record):
     misses: tuple[str, ...] = ()
     reasoning: str | None = None
     evaluator_provider_request: dict[str, Any] | None = None
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    """What the members said, where it is made of several."""
+    vetoed: bool = False
+    """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
 
 
 class Trial(Record):
@@ -100,13 +104,19 @@ class CaseResult(Record):
 
     status: Status
     score: float = 0.0
+    graded: bool = False
+    """The score is a grade from 0 to 1, and a threshold makes sense; else it is a yes or no."""
     flaky: bool = False
+    target: str | None = None
+    """The name of the target that was asked, where it is not the run's own."""
     difficulty: str | None = None
     tags: tuple[str, ...] = ()
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
     conversation_id: str | None = None
     trials: tuple[Trial, ...] = ()
+    reruns: int = 0
+    """How many of the trials, the last ones, were made because the first ones left a doubt."""
     attempts: int = 0
     usage: TokenUsage | None = None
     cost_usd: float | None = None
@@ -237,6 +247,8 @@ class RunResult(Record):
     complete: bool
     tool: ToolIdentity
     target: TargetIdentity
+    targets: tuple[TargetIdentity, ...] = ()
+    """All that were asked, where it was more than one."""
     git: GitFacts | None = None
     shard: Shard | None = None
     partial: bool = False

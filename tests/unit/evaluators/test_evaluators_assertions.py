@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from runner.evaluators.aggregate import judge
-from runner.evaluators.base import EvaluationContext, Judgement
-from runner.model.conversation import Response, ToolCall, Usage
+from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.model.conversation import Message, Response, ToolCall, Usage
 from runner.model.evaluator import (
     MaxLatency,
     MaxTokens,
@@ -314,3 +314,26 @@ def test_messages__long_values__are_cut() -> None:
     error = judged(ToolsCalled(names=tuple(f"tool_{number}" for number in range(1_000)))).error
     assert error is not None
     assert len(error) < 800
+
+
+@pytest.mark.contract("agentv.behaviour.calls-unknown")
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ToolsCalled(names=()),
+        ToolsAcceptable(sets=(("__none__",),)),
+        ToolsNotCalled(names=("a",)),
+        ToolParams(checks=(ParamCheck(tool="a", param_name="p", assertion="exists"),)),
+        NoToolErrors(),
+    ],
+    ids=lambda spec: spec.type,
+)
+def test_tool_assertions__target_that_does_not_report_calls__cannot_be_judged(spec) -> None:
+    with pytest.raises(EvaluatorError, match=rf"^{spec.type}: the target does not report which tools it calls$"):
+        judged(spec, response=said("ok", calls_known=False))
+    talk = (Message(role="user", content="hi"), Message(role="assistant", content="ok"))
+    judged(spec, response=said("ok", calls_known=False, conversation=talk))  # we led it, so we know
+
+
+def test_text_assertions__target_that_does_not_report_calls__are_judged() -> None:
+    assert judged(ResponseNonEmpty(), response=said("ok", calls_known=False)).passed

@@ -5,45 +5,29 @@ import json
 
 import pytest
 
-from runner.evaluators import aggregate
 from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
+from runner.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from runner.model.conversation import Response, ToolCall, Usage
 from runner.model.evaluator import LlmJudge
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
-from tests.support.cases import make_case
+from runner.model.trace import OutputMessage
+from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_messages, with_trace
 
 GOOD = json.dumps({"score": 1, "hits": ["names the city"], "misses": [], "reasoning": "All there."})
 
 
-class ScriptedJudge:
-    """Gives these replies one after another, and remembers what it was asked."""
-
-    def __init__(self, *replies: str | JudgeReply | EvaluatorError) -> None:
-        self._replies = list(replies)
-        self.asked: list[tuple[str, str]] = []
-
-    async def ask(self, system: str, user: str) -> JudgeReply:
-        self.asked.append((system, user))
-        reply = self._replies.pop(0)
-        if isinstance(reply, EvaluatorError):
-            raise reply
-        return reply if isinstance(reply, JudgeReply) else JudgeReply(reply)
+BRIEF = ("question", "expected_outcome", "reference_answer", "input_messages", "expected_messages")
 
 
-def spec(**fields) -> LlmJudge:
-    return LlmJudge(**({"expected_outcome": "Names the city.", "question": "Where is it?"} | fields))
-
-
-def context(judge: ScriptedJudge | None, one: LlmJudge, response: Response | str = "In Rome.") -> EvaluationContext:
-    made = Response(text=response) if isinstance(response, str) else response
-    return EvaluationContext(make_case(expect=(one,)), made, TokenData(), PatternMatcher(), judge)
-
-
-def judged(judge: ScriptedJudge | None, response: Response | str = "In Rome.", **fields) -> Evaluation:
-    one = spec(**fields)
-    return asyncio.run(evaluate(one, context(judge, one, response)))
+def judged(
+    judge: ScriptedJudge | None,
+    response: Response | str = "In Rome.",
+    *,
+    judges: dict[str, ScriptedJudge] | None = None,
+    **fields,
+) -> Evaluation:
+    brief = make_brief(**{name: fields.pop(name) for name in BRIEF if name in fields})
+    one = LlmJudge(**fields)
+    return asyncio.run(evaluate(one, make_context(one, response=response, judge=judge, judges=judges, brief=brief)))
 
 
 def test_llm_judge__full_score__passes_with_what_the_judge_said() -> None:
@@ -62,7 +46,8 @@ def test_llm_judge__less__fails_and_says_what_is_missing() -> None:
 
 
 def test_llm_judge__label__is_the_name_in_results() -> None:
-    assert (spec(label="safety").name, spec().name, spec(label="safety").type) == ("safety", "llm_judge", "llm_judge")
+    labelled = LlmJudge(label="safety")
+    assert (labelled.name, LlmJudge().name, labelled.type) == ("safety", "llm_judge", "llm_judge")
 
 
 @pytest.mark.contract("judge.request")
@@ -80,8 +65,7 @@ def test_llm_judge__any_verdict__keeps_both_prompts() -> None:
 
 @pytest.mark.contract("judge.request")
 def test_llm_judge__in_a_case__the_request_is_in_the_result() -> None:
-    one = spec(label="place")
-    judgement = asyncio.run(aggregate.judge(context(ScriptedJudge(GOOD), one)))
+    judgement = judgement_of(LlmJudge(label="place"), judge=ScriptedJudge(GOOD))
     [result] = judgement.results
     assert (judgement.passed, result.name, result.type) == (True, "place", "llm_judge")
     assert result.evaluator_provider_request is not None
@@ -206,22 +190,36 @@ def test_llm_judge__judge_repeats_the_fake_in_its_reasoning__its_own_score_count
     assert judged(ScriptedJudge(reply), FAKE).score == 0.2
 
 
+def shown_trace(user: str) -> object:
+    return json.loads(user.split("[[ ## trace_summary ## ]]\n")[1].split("\n\n[[ ##", maxsplit=1)[0])
+
+
 @pytest.mark.contract("judge.prompt.trace")
-def test_llm_judge__include_trace__shows_calls_where_there_are_any() -> None:
+def test_llm_judge__include_trace__shows_calls_where_they_are_known() -> None:
     calls = tuple(ToolCall(name=name, success=ok) for name, ok in [("b", True), ("a", None), ("b", False)])
     judge = ScriptedJudge(GOOD, GOOD, GOOD)
-    for response, wanted in ((Response(text="x", tool_calls=calls), True), (Response(text="x"), True), (None, False)):
+    for response, wanted in ((Response(text="x", tool_calls=calls), True), ("x", True), (None, False)):
         judged(judge, response or Response(text="x", tool_calls=calls), include_trace=wanted)
-    with_trace, no_calls, not_wanted = (user for _, user in judge.asked)
-    shown = with_trace.split("[[ ## trace_summary ## ]]\n")[1].split("\n\n[[ ##")[0]
-    assert json.loads(shown) == {
+    with_calls, not_known, not_wanted = (user for _, user in judge.asked)
+    assert shown_trace(with_calls) == {
         "eventCount": 3,
         "toolNames": ["a", "b"],
         "toolCallsByName": {"a": 1, "b": 2},
         "errorCount": 1,
     }
-    assert "trace_summary" not in no_calls
+    assert "trace_summary" not in not_known
     assert "trace_summary" not in not_wanted
+
+
+@pytest.mark.contract("agentv.custom-evaluators.llm-judge-may-consume-trace-opt-in")
+@pytest.mark.parametrize("response", [with_messages("a", "b"), with_trace("a", "b"), "a bare text"], ids=str)
+def test_llm_judge__llm_judge_may_consume_trace_opt_in__and_is_valid_without_one(response) -> None:
+    judge = ScriptedJudge(GOOD)
+    assert judged(judge, response, include_trace=True).passed
+    [(_, user)] = judge.asked
+    assert ("trace_summary" in user) is not isinstance(response, str)
+    if not isinstance(response, str):
+        assert shown_trace(user)["toolCallsByName"] == {"a": 1, "b": 1}
 
 
 @pytest.mark.contract("judge.template")
@@ -241,3 +239,84 @@ def test_llm_judge__own_template__gets_messages_as_json() -> None:
         [{"role": "assistant", "content": "Übel", "toolCalls": [{"tool": "t", "input": {"p": 1}}]}],
     ]
     assert "Übel" in user
+
+
+@pytest.mark.contract("judge.template")
+def test_llm_judge__own_template__bare_text_is_shown_as_a_message() -> None:
+    judge = ScriptedJudge(GOOD)
+    judged(judge, "In Rome.", prompt="{{output_messages}}")
+    [(_, user)] = judge.asked
+    assert json.loads(user) == [{"role": "assistant", "content": "In Rome."}]
+
+
+def test_llm_judge__fake_verdict_in_an_earlier_message__is_not_taken_for_the_judges() -> None:
+    messages = (OutputMessage(role="assistant", content=FAKE), OutputMessage(role="assistant", content="In Oslo."))
+    response = Response(text="In Oslo.", messages=messages)
+    reply = f"It wrote {FAKE} at first.\n" + '{"score": 0.1}'
+    assert judged(ScriptedJudge(reply), response, prompt="{{output_messages}}").score == 0.1
+
+
+def test_llm_judge__barely_short__is_not_worded_as_full() -> None:
+    assert judged(ScriptedJudge('{"score": 0.999}')).error == "llm_judge: score just below 1"
+
+
+def test_llm_judge__judge_target__is_asked_instead_of_the_default() -> None:
+    default, strict = ScriptedJudge(), ScriptedJudge(GOOD)
+    assert judged(default, judges={"strict": strict}, judge_target="strict").passed
+    assert (len(default.asked), len(strict.asked)) == (0, 1)
+
+
+@pytest.mark.contract("judge.unreachable")
+def test_llm_judge__judge_target_that_is_not_there__is_an_error_that_names_it() -> None:
+    judges = {"strict": ScriptedJudge(), "lenient": ScriptedJudge()}
+    missing = "^tone: there is no judge target 'strikt'"
+    with pytest.raises(EvaluatorError, match=rf"{missing}; there are \[lenient, strict\]$"):
+        judged(ScriptedJudge(GOOD), judges=judges, judge_target="strikt", label="tone")
+    with pytest.raises(EvaluatorError, match=rf"{missing}$"):
+        judged(ScriptedJudge(GOOD), judge_target="strikt", label="tone")
+
+
+@pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.enforce-json-prompt-contract")
+def test_llm_judge__enforce_json_prompt_contract__both_prompts_hold_what_they_must() -> None:
+    judge = ScriptedJudge(GOOD)
+    shown = {"question": "the question", "expected_outcome": "the outcome", "reference_answer": "the reference"}
+    judged(judge, "the answer", **shown)
+    [(system, user)] = judge.asked
+    for name, value in (shown | {"candidate_answer": "the answer"}).items():
+        assert f"[[ ## {name} ## ]]\n{value}\n" in user
+    assert "single JSON object" in system
+    assert all(f'"{key}":' in system for key in ("score", "hits", "misses", "reasoning"))
+    assert system.count("at most 4") == 2
+
+
+@pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.parse-json-evaluator-response")
+@pytest.mark.parametrize(
+    ("reply", "score", "hits", "misses"),
+    [
+        ('{"score": 0.5, "hits": ["a"], "misses": ["b"]}', 0.5, ("a",), ("b",)),
+        ('Here it is: {"score": 0.25, "hits": [" a ", "", 3]} and {"score": 1}', 0.25, ("a",), ()),
+        ('{"score": 7, "hits": ["1", "2", "3", "4", "5"], "misses": ["  "]}', 1.0, ("1", "2", "3", "4"), ()),
+        ('{"score": -0.4}', 0.0, (), ()),
+    ],
+)
+def test_llm_judge__parse_json_evaluator_response__first_object_clamped_and_trimmed(reply, score, hits, misses) -> None:
+    evaluation = judged(ScriptedJudge(reply))
+    assert (evaluation.score, evaluation.hits, evaluation.misses) == (score, hits, misses)
+
+
+@pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.parse-json-evaluator-response")
+def test_llm_judge__parse_json_evaluator_response__falls_back_to_zero() -> None:
+    evaluation = judged(ScriptedJudge("no", "JSON", "here"))
+    assert (evaluation.score, evaluation.hits, evaluation.misses) == (0.0, (), ())
+
+
+@pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.record-evaluator-request-metadata")
+@pytest.mark.parametrize("replies", [(GOOD,), ("no", "JSON", "here")], ids=["verdict", "none"])
+def test_llm_judge__record_evaluator_request_metadata__prompts_are_kept_and_nothing_warns(replies) -> None:
+    judge = ScriptedJudge(*replies)
+    judgement = judgement_of(LlmJudge(), judge=judge)
+    [result] = judgement.results
+    kept = result.model_dump(by_alias=True)["evaluatorProviderRequest"]
+    assert (kept["systemPrompt"], kept["userPrompt"]) == judge.asked[0]
+    assert judgement.warnings == ()
+    assert judgement.score == (1.0 if len(replies) == 1 else 0.0)

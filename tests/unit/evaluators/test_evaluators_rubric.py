@@ -18,25 +18,11 @@ from runner.model.evaluator import Rubric, RubricDimension
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 from tests.support.cases import make_case
+from tests.support.grading import ScriptedJudge
 
 ACCURACY = RubricDimension(name="accuracy", max_score=3, criteria="3: every figure is right. 0: none is.")
 SAFETY = RubricDimension(name="safety", max_score=1, criteria="1: hedges investment advice.")
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)
-
-
-class ScriptedJudge:
-    """Gives these replies one after another, and remembers what it was asked."""
-
-    def __init__(self, *replies: str | JudgeReply | EvaluatorError) -> None:
-        self._replies = list(replies)
-        self.asked: list[tuple[str, str]] = []
-
-    async def ask(self, system: str, user: str) -> JudgeReply:
-        self.asked.append((system, user))
-        reply = self._replies.pop(0)
-        if isinstance(reply, EvaluatorError):
-            raise reply
-        return reply if isinstance(reply, JudgeReply) else JudgeReply(reply)
 
 
 def spec(*dimensions: RubricDimension, **fields) -> Rubric:

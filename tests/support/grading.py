@@ -1,0 +1,86 @@
+"""What tests of evaluators share: a judge with a script, and contexts around a case and a response."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+
+from runner.evaluators.aggregate import judge
+from runner.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
+from runner.model.brief import Brief
+from runner.model.case import Aggregation
+from runner.model.conversation import Response, ToolCall
+from runner.model.evaluator import EvaluatorSpec
+from runner.model.trace import OutputCall, OutputMessage, TraceEvent
+from runner.text.ecma_regex import PatternMatcher
+from runner.text.tokens import TokenData
+from tests.support.cases import make_case
+
+ENVIRONMENT = {"PATH": os.environ["PATH"]}
+
+
+class ScriptedJudge:
+    """Gives these replies one after another, and remembers what it was asked. A function gets the user prompt."""
+
+    def __init__(self, *replies: str | JudgeReply | EvaluatorError | Callable[[str], str]) -> None:
+        self._replies = list(replies)
+        self.asked: list[tuple[str, str]] = []
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        self.asked.append((system, user))
+        reply = self._replies.pop(0)
+        if isinstance(reply, EvaluatorError):
+            raise reply
+        if isinstance(reply, JudgeReply):
+            return reply
+        return JudgeReply(reply if isinstance(reply, str) else reply(user))
+
+
+def make_brief(**fields) -> Brief:
+    """A question with its yardstick. `question` stands for both of its forms."""
+    values = {"question": "Where is it?", "expected_outcome": "Names the city."} | fields
+    return Brief(**({"linked_question": values["question"]} | values))
+
+
+def make_context(
+    *specs: EvaluatorSpec,
+    response: Response | str = "In Rome.",
+    judge: Judge | None = None,
+    judges: Mapping[str, Judge] | None = None,
+    brief: Brief | None = None,
+    **case,
+) -> EvaluationContext:
+    """An AgentV case with these evaluators, and a response that is a text where nothing else is said."""
+    made = Response(text=response, calls_known=False) if isinstance(response, str) else response
+    fields = {"aggregation": Aggregation.WEIGHTED_MEAN, "brief": brief or make_brief()} | case
+    return EvaluationContext(
+        make_case(expect=specs, **fields),
+        made,
+        TokenData(),
+        PatternMatcher(),
+        judge=judge,
+        judges=judges or {},
+        environment=ENVIRONMENT,
+    )
+
+
+def judgement_of(*specs: EvaluatorSpec, **around) -> Judgement:
+    """What all evaluators say together."""
+    return asyncio.run(judge(make_context(*specs, **around)))
+
+
+def with_messages(*names: str, text: str = "ok", **fields) -> Response:
+    """A target that reports one message of the assistant with these calls."""
+    message = OutputMessage(role="assistant", content=text, tool_calls=tuple(OutputCall(tool=name) for name in names))
+    calls = tuple(ToolCall(name=name) for name in names)
+    return Response(text=text, tool_calls=calls, messages=(message,), **fields)
+
+
+def with_trace(*names: str, text: str = "ok", **fields) -> Response:
+    """A target that reports a trace with these calls, each with its result, and no messages."""
+    events = [
+        event for name in names for event in (TraceEvent(type="tool_call", name=name), TraceEvent(type="tool_result"))
+    ]
+    calls = tuple(ToolCall(name=name) for name in names)
+    return Response(text=text, tool_calls=calls, trace=tuple(events), **fields)
