@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import cli
 from measure import Cost, measure
 from suites import write_suite
 
@@ -129,6 +130,7 @@ MEASUREMENTS: dict[str, Callable[[bool], Iterator[Row]]] = {
     "case": per_case,
     "scale": scale,
     "judge": judge,
+    "cli": cli.rows,
 }
 
 

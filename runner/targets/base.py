@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from runner.model.agent import SuiteAgent
 from runner.model.base import JsonValue
 from runner.model.brief import Brief
 from runner.model.conversation import Message, Response
@@ -18,7 +19,7 @@ class Request:
     """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run.
 
     `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
-    `brief` is there where the case's format says more than messages.
+    `brief` is there where the case's format says more than messages, `agent` where it describes who is to answer.
     """
 
     case_id: str
@@ -28,6 +29,7 @@ class Request:
     max_turns: int = 5
     eval_file: str = ""
     brief: Brief | None = None
+    agent: SuiteAgent | None = None
 
 
 class TargetFault(StrEnum):

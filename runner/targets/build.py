@@ -14,8 +14,9 @@ from runner.errors import GateError, Problem
 from runner.model.conversation import ToolSpec
 from runner.targets.asking import Asker
 from runner.targets.base import Target
-from runner.targets.config import Description, TargetSettings, kind_of_provider, read_targets
-from runner.targets.mock import MockSettings, MockTarget
+from runner.targets.http_settings import HttpSettings
+from runner.targets.kinds import CODEX, kind_of_provider
+from runner.targets.listing import Chosen
 from runner.targets.model_settings import ModelSettings, retry_policy
 from runner.targets.pace import Pace
 from runner.targets.recording import Mode, Recording
@@ -58,16 +59,23 @@ class Surroundings:
         return self.recording.mode is Mode.REPLAY
 
 
-def build_target(choice: TargetChoice, around: Surroundings) -> Target:
-    """The target, not yet connected. Raises GateError for a choice that is none, or settings that are wrong."""
-    settings, redact = _settings(choice, around)
-    if isinstance(settings, MockSettings):
-        return MockTarget(settings)
+def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
+    """The target, not yet connected. Raises GateError for settings that are wrong."""
+    settings = chosen.settings
+    if isinstance(settings, HttpSettings):
+        return _http(settings, chosen.redact, choice)
     if isinstance(settings, ModelSettings):
+        from runner.targets.file_agent import FileAgentTarget
         from runner.targets.model import ModelTarget
 
         prompt = _system_prompt(choice.system_prompt or settings.system_prompt_path, around.root)
-        return ModelTarget(settings.name, _asker(settings, choice, around), prompt, around.tools, settings.workers)
+        asker = make_asker(settings, choice, around)
+        model = ModelTarget(settings.name, asker, prompt, around.tools, settings.workers)
+        return FileAgentTarget(model, asker)
+    return _program(chosen, choice, around)
+
+
+def _http(settings: HttpSettings, redact: Redactor, choice: TargetChoice) -> Target:
     public_url(settings.url)  # refuses what is no address, before anything is asked
     # httpx imports its own command line, with rich and pygments, where they are installed: 45 ms that no run needs
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None tells Python that there is none
@@ -81,32 +89,44 @@ def build_target(choice: TargetChoice, around: Surroundings) -> Target:
     )
 
 
-def build_judge(named: str | None, choice: TargetChoice, around: Surroundings) -> tuple[str, Asker] | None:
-    """Who grades, with its name: the one that is named, else the target's own judge, else the target if it is a model.
+def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
+    """What is asked by a program of its own, or by none. Each is imported only when it is meant."""
+    settings, redact = chosen.settings, chosen.redact
+    if settings.provider == "mock":
+        from runner.targets.mock import MockSettings, MockTarget
 
-    None where nobody is named and the target is no model. Raises GateError for a judge that is none.
+        assert isinstance(settings, MockSettings)
+        return MockTarget(settings)
+    if settings.provider == "cli":
+        from runner.targets.cli import CliTarget
+        from runner.targets.cli_settings import CliSettings
+
+        assert isinstance(settings, CliSettings)
+        return CliTarget(
+            settings,
+            root=around.root,
+            environment=around.environment,
+            redact=redact,
+            max_retries=choice.max_retries,
+        )
+    if settings.provider in CODEX:
+        from runner.targets.codex import CodexTarget
+        from runner.targets.codex_settings import CodexSettings
+
+        assert isinstance(settings, CodexSettings)
+        return CodexTarget(settings, root=around.root, environment=around.environment, redact=redact)
+    from runner.targets.vscode import VscodeTarget
+    from runner.targets.vscode_settings import VscodeSettings
+
+    assert isinstance(settings, VscodeSettings)
+    return VscodeTarget(settings, root=around.root, environment=around.environment, redact=redact)
+
+
+def described_by_flags(choice: TargetChoice) -> Chosen | None:
+    """The endpoint or model that the choice itself describes; None when it names a target, or nothing.
+
+    Raises GateError for a choice that contradicts itself.
     """
-    own = None if choice.endpoint else _settings(choice, around)[0]
-    name = named or getattr(own, "judge_target", None)
-    if name is None:
-        return (own.name, _asker(own, choice, around)) if isinstance(own, ModelSettings) else None
-    settings = _named_judge(name, choice, around)
-    if not isinstance(settings, ModelSettings):
-        raise GateError("no-judge", f'the judge "{name[:80]}" is not a model', "name a target of a model's provider")
-    return settings.name, _asker(settings, choice, around)
-
-
-def _named_judge(name: str, choice: TargetChoice, around: Surroundings) -> Description:
-    """A target of the list, or `provider:model`."""
-    provider, colon, model = name.partition(":")
-    if colon and kind_of_provider(provider.lower()) is ModelSettings:
-        return _model_settings(name, {"provider": provider, "model": model})
-    if choice.targets is None:
-        raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
-    return read_targets(choice.targets, around.root).choose(name, around.environment, keyless=around.replays)[0]
-
-
-def _settings(choice: TargetChoice, around: Surroundings) -> tuple[Description, Redactor]:
     named = [flag for flag, value in _FLAGS.items() if getattr(choice, value) is not None]
     if len(named) > 1:
         raise GateError(
@@ -115,16 +135,10 @@ def _settings(choice: TargetChoice, around: Surroundings) -> tuple[Description, 
             "leave out all but one",
         )
     if choice.endpoint is not None:
-        return TargetSettings.model_validate({"name": "agent", "url": choice.endpoint}), Redactor()
+        return Chosen(HttpSettings.model_validate({"name": "agent", "url": choice.endpoint}), Redactor())
     if choice.provider is not None or choice.model is not None:
-        return _short_form(choice), Redactor()
-    if choice.targets is None:
-        raise GateError(
-            "no-target",
-            "nothing to evaluate: no agent endpoint, no model and no targets were given",
-            "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
-        )
-    return read_targets(choice.targets, around.root).choose(choice.name, around.environment, keyless=around.replays)
+        return Chosen(_short_form(choice), Redactor())
+    return None
 
 
 _FLAGS = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}
@@ -142,10 +156,11 @@ def _short_form(choice: TargetChoice) -> ModelSettings:
     if choice.base_url:
         described["baseUrl"] = choice.base_url
     name = ":".join(str(part) for part in (described["provider"], described["model"]) if part)
-    return _model_settings(name, {key: value for key, value in described.items() if value is not None})
+    return model_settings(name, {key: value for key, value in described.items() if value is not None})
 
 
-def _model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
+def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettings:
+    """A model that was named in short. Raises GateError for what is none."""
     try:
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:
@@ -160,7 +175,8 @@ def _model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSetti
         ) from error
 
 
-def _asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+    """The model with its retries, its pace and the run's recording."""
     from runner.targets.providers import build_chat
 
     if around.replays and settings.api_key is None:

@@ -14,8 +14,8 @@ import httpx
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.config import HealthCheck, TargetSettings
 from runner.targets.container import System, connection_hint, reachable_host
+from runner.targets.http_settings import HealthCheck, HttpSettings
 from runner.targets.retry import with_retries
 from runner.targets.wire import Wire, quote
 from runner.text.redact import Redactor
@@ -34,7 +34,7 @@ class HttpTarget:
 
     def __init__(
         self,
-        settings: TargetSettings,
+        settings: HttpSettings,
         *,
         redact: Redactor,
         concurrency: int,

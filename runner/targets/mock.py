@@ -13,6 +13,7 @@ from runner.model.conversation import Response, ToolCall
 from runner.model.result import TargetIdentity
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.described import Described
+from runner.targets.envelope import read_record
 
 DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
 
@@ -30,7 +31,24 @@ class MockAnswer(Described):
 
     response: str = DEFAULT_RESPONSE
     tool_calls: tuple[MockCall, ...] = ()
+    output_messages: list[dict[str, JsonValue]] | None = None
+    trace: list[dict[str, JsonValue]] | None = None
     error: str | None = None
+
+    def as_response(self) -> Response:
+        """The answer as an agent would have given it. Messages and trace are read as a command's are (AgentV)."""
+        if self.output_messages is None and self.trace is None:
+            return Response(
+                text=self.response,
+                calls_known=True if "tool_calls" in self.model_fields_set else None,
+                tool_calls=tuple(
+                    ToolCall(name=call.tool, params=call.input, success=call.success) for call in self.tool_calls
+                ),
+            )
+        record: dict[str, JsonValue] = {"text": self.response}
+        record |= {"output_messages": [*self.output_messages]} if self.output_messages else {}
+        record |= {"trace": [*self.trace]} if self.trace is not None else {}
+        return read_record(record)
 
 
 class MockSettings(Described):
@@ -41,11 +59,15 @@ class MockSettings(Described):
     response: str = DEFAULT_RESPONSE
     responses: dict[str, MockAnswer | str] = Field(default_factory=dict)
     tool_calls: tuple[MockCall, ...] = ()
+    output_messages: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give them.")
+    trace: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give it.")
     error: str | None = Field(None, description="Every case without an answer of its own breaks with these words.")
     delay_ms: float = Field(0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(None, ge=0, le=600_000)
     delay_max_ms: float | None = Field(None, ge=0, le=600_000)
     workers: int | None = Field(None, ge=1, le=1000)
+    judge_target: Annotated[str, Field(min_length=1)] | None = None
+    provider_batching: bool = False
 
     @model_validator(mode="after")
     def _range(self) -> Self:
@@ -92,13 +114,8 @@ class MockTarget:
         answer = self._answer(request.case_id)
         if answer.error is not None:
             raise TargetError(f"mock error: {answer.error}", fault=TargetFault.REFUSED)
-        return Response(
-            text=answer.response,
-            tool_calls=tuple(
-                ToolCall(name=call.tool, params=call.input, success=call.success) for call in answer.tool_calls
-            ),
-            duration_ms=(time.perf_counter() - started) * 1000,
-        )
+        response = answer.as_response()
+        return response.model_copy(update={"duration_ms": (time.perf_counter() - started) * 1000})
 
     async def check_health(self) -> None:
         """Always well."""
@@ -113,7 +130,7 @@ class MockTarget:
             return own
         if own is not None:
             return MockAnswer(response=own)
-        return MockAnswer(response=settings.response, tool_calls=settings.tool_calls, error=settings.error)
+        return MockAnswer.model_validate(settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True))
 
     def _delay_s(self) -> float:
         settings = self._settings

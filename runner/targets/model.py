@@ -66,13 +66,13 @@ class ModelTarget:
     async def respond(self, request: Request) -> Response:
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
-        talk = _Talk([*self._system, *request.messages])
+        talk = Talk([*self._system, *request.messages])
         with measured() as waits:
             await self._lead(talk, request)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.response(duration_ms, stub_mode=request.stubs is not None)
 
-    async def _lead(self, talk: _Talk, request: Request) -> None:
+    async def _lead(self, talk: Talk, request: Request) -> None:
         """The conversation, to its end or to the last turn it may have."""
         stubs = request.stubs
         turns = 1 if stubs is None else request.max_turns
@@ -98,7 +98,7 @@ class ModelTarget:
 
 
 @dataclass(slots=True)
-class _Talk:
+class Talk:
     """A conversation as it grows."""
 
     messages: list[Message]

@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from runner.model.conversation import Message, Response, ToolCall, Usage
 from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.config import PresetName, TargetSettings
+from runner.targets.http_settings import HttpSettings, PresetName
 from runner.text.js_string import compact_json
 from runner.text.json_source import deeper_than
 from runner.text.shape import kind_of
@@ -28,13 +28,17 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u20
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How one kind of agent speaks. `body` None is the plain message; the other fields name what is read."""
+    """How one kind of agent speaks. `body` None is the plain message; the other fields name what is read.
+
+    `omits_no_calls`: an answer without a list of calls says that there was none.
+    """
 
     text: str
     calls: str
     call_name: str = "name"
     call_params: str = "params"
     body: JsonValue = None
+    omits_no_calls: bool = False
 
 
 PRESETS: Final = {
@@ -46,6 +50,7 @@ PRESETS: Final = {
         call_name="function.name",
         call_params="function.arguments",
         body={"messages": "{{conversation}}"},
+        omits_no_calls=True,
     ),
 }
 
@@ -53,7 +58,7 @@ PRESETS: Final = {
 class Wire:
     """Writes requests and reads answers for one target."""
 
-    def __init__(self, settings: TargetSettings) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         preset = PRESETS[settings.preset]
         self._preset = preset
         self._template = settings.request_template if settings.request_template is not None else preset.body
@@ -83,18 +88,21 @@ class Wire:
             if text is not None or not _exists(document, self._text_path) or self._text_path == "response":
                 raise _malformed(f'the answer has no text at "{self._text_path}"', body)
             text = ""
+        calls = self._tool_calls(document, body)
         return Response(
             text=well_formed(text),
-            tool_calls=self._tool_calls(document, body),
+            tool_calls=calls or (),
+            calls_known=True if self._preset.omits_no_calls or calls is not None else None,
             usage=_usage(document),
             cost_usd=_cost(document),
             duration_ms=duration_ms,
         )
 
-    def _tool_calls(self, document: JsonValue, body: bytes) -> tuple[ToolCall, ...]:
+    def _tool_calls(self, document: JsonValue, body: bytes) -> tuple[ToolCall, ...] | None:
+        """The calls in order; None for an answer that has no list of them."""
         calls = _at(document, self._calls_path)
         if calls is None:
-            return ()
+            return None
         if not isinstance(calls, list):
             raise _malformed(f'"{self._calls_path}" is not a list but {kind_of(calls)}', body)
         if len(calls) > MAX_CALLS:

@@ -3,9 +3,10 @@
 import pytest
 
 from runner.errors import GateError
-from runner.targets.build import Surroundings, TargetChoice, build_target
-from runner.targets.config import read_targets
+from runner.targets.book import TargetBook
+from runner.targets.build import Surroundings, TargetChoice
 from runner.targets.container import System, connection_hint, default_gateway, reachable_host
+from runner.targets.listing import read_targets
 
 YAML = """
 targets:
@@ -33,7 +34,8 @@ def problems(folder, text: str, name: str | None = None, environment=None) -> li
 
 
 def test_choose__named_target__has_both_spellings_and_resolved_secrets(tmp_path) -> None:
-    settings, redact = read_targets(write(tmp_path, YAML), tmp_path).choose("staging", {"TOKEN": "abcdef"})
+    chosen = read_targets(write(tmp_path, YAML), tmp_path).choose("staging", {"TOKEN": "abcdef"})
+    settings, redact = chosen.settings, chosen.redact
     assert settings.headers == {"Authorization": "Bearer abcdef"}
     assert settings.request_template == {"q": "{{message}}"}
     assert settings.retry_policy(None).max_retries == 5
@@ -43,19 +45,21 @@ def test_choose__named_target__has_both_spellings_and_resolved_secrets(tmp_path)
 
 
 def test_choose__other_target__needs_no_variable_of_this_one(tmp_path) -> None:
-    settings, _ = read_targets(write(tmp_path, YAML), tmp_path).choose("local", {})
+    settings = read_targets(write(tmp_path, YAML), tmp_path).choose("local", {}).settings
     assert settings.url == "http://localhost:1/chat"
 
 
 def test_choose__variable_not_set__names_target_and_variable(tmp_path) -> None:
-    assert problems(tmp_path, YAML, "staging") == ["targets.yaml:3: targets[staging]: the variable TOKEN is not set"]
+    assert problems(tmp_path, YAML, "staging") == [
+        "targets.yaml:7: targets[staging].headers.Authorization: the variable TOKEN is not set"
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
         (None, "several targets are described: say which"),
-        ("stagin", 'there is no target "stagin" (did you mean "staging"?)'),
+        ("stagin", 'there is no target "stagin" in targets.yaml (did you mean "staging"?)'),
     ],
 )
 def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said) -> None:
@@ -99,15 +103,15 @@ def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
     ],
     ids=str,
 )
-def test_build_target__choice_that_is_none__is_a_usage_error(tmp_path, choice, code) -> None:
+def test_book__choice_that_is_none__is_a_usage_error(tmp_path, choice, code) -> None:
     with pytest.raises(GateError) as caught:
-        build_target(choice, Surroundings({}, tmp_path))
+        TargetBook(choice, Surroundings({}, tmp_path)).target()
     assert (caught.value.code, caught.value.exit_code) == (code, 2)
 
 
-def test_build_target__inline_list__is_the_only_target(tmp_path) -> None:
+def test_book__inline_list__is_the_only_target(tmp_path) -> None:
     choice = TargetChoice(targets=[{"name": "a", "provider": "http", "url": "http://x/chat", "workers": 3}])
-    target = build_target(choice, Surroundings({}, tmp_path))
+    target = TargetBook(choice, Surroundings({}, tmp_path)).target()
     assert (target.identity.name, target.workers) == ("a", 3)
 
 

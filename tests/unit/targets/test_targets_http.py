@@ -7,8 +7,8 @@ import pytest
 
 from runner.model.conversation import Message, Response
 from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.config import TargetSettings
 from runner.targets.http import HttpTarget
+from runner.targets.http_settings import HttpSettings
 from runner.text.redact import Redactor
 from tests.support.agents import Agent, Exchange, agent, unused_port
 
@@ -23,7 +23,7 @@ def ask(url: str, *requests: Request, max_retries: int | None = None, within: fl
     """The answers, one after the other over one target."""
 
     async def main() -> list[Response]:
-        described = TargetSettings.model_validate({"name": "a", "url": url, "initialDelayMs": 1} | settings)
+        described = HttpSettings.model_validate({"name": "a", "url": url, "initialDelayMs": 1} | settings)
         target = HttpTarget(described, redact=Redactor([SECRET]), concurrency=4, max_retries=max_retries)
         try:
             async with asyncio.timeout(within):
@@ -340,7 +340,7 @@ def test_respond__openai_preset__speaks_chat_completions() -> None:
 
 
 def test_identity__url__shows_no_credentials_query_or_secret() -> None:
-    settings = TargetSettings.model_validate({"name": "a", "url": f"http://me:pw@host:1/{SECRET}?key=1#f"})
+    settings = HttpSettings.model_validate({"name": "a", "url": f"http://me:pw@host:1/{SECRET}?key=1#f"})
     identity = HttpTarget(settings, redact=Redactor([SECRET, "pw"]), concurrency=1).identity
     assert identity.identity == "http://host:1/***"
 
@@ -360,7 +360,7 @@ def test_respond__proxy_in_the_environment__is_used(monkeypatch) -> None:
 
 def healthy(running: Agent, **settings) -> None:
     async def main() -> None:
-        described = TargetSettings.model_validate({"name": "a", "url": running.url} | settings)
+        described = HttpSettings.model_validate({"name": "a", "url": running.url} | settings)
         target = HttpTarget(described, redact=Redactor(), concurrency=1)
         try:
             await target.check_health()

@@ -49,3 +49,23 @@ def test_mock__delay__is_waited_for(delay) -> None:
 def test_mock__wrong_settings__are_refused(wrong) -> None:
     with pytest.raises(ValidationError):
         MockSettings.model_validate({"name": "m", **wrong})
+
+
+@pytest.mark.contract("agentv.provider-integration.mock-provider-for-dry-run")
+def test_mock__provider_for_dry_run__canned_messages_and_trace_without_asking_anybody() -> None:
+    calls = [{"tool": "look", "input": {"at": "sea"}}]
+    settings = MockSettings.model_validate(
+        {
+            "name": "m",
+            "response": "plain",
+            "responses": {
+                "said": {"outputMessages": [{"role": "assistant", "content": "calm", "tool_calls": calls}]},
+                "traced": {"response": "windy", "trace": [{"type": "tool_call", "name": "look"}]},
+            },
+        }
+    )
+    target = MockTarget(settings)
+    said, traced, plain = (asyncio.run(target.respond(Request(name, ()))) for name in ("said", "traced", "plain"))
+    assert (said.text, said.messages[0].tool_calls[0].input) == ("calm", {"at": "sea"})
+    assert (traced.text, traced.trace[0].name, traced.messages) == ("windy", "look", None)
+    assert (plain.text, plain.messages, plain.trace) == ("plain", None, None)

@@ -1,0 +1,33 @@
+"""What is said of a command that did not do its work: how it ended, and its last words without secrets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runner.process.captured import Captured
+from runner.process.run import Finished
+from runner.text.escape import one_line
+from runner.text.redact import Redactor
+
+QUOTED: Final = 300
+"""Characters of a program's words that a message holds."""
+_LOOKED_AT: Final = 20_000
+"""Bytes at the end of an output that are looked at for them."""
+
+
+def ending(finished: Finished) -> str:
+    """How it ended, as the rest of a sentence."""
+    return f"exited with code {finished.code}" if finished.code >= 0 else f"was ended by signal {-finished.code}"
+
+
+def last_words(finished: Finished, redact: Redactor) -> str:
+    """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said."""
+    words = _words(finished.stderr, redact) or _words(finished.stdout, redact)
+    return f": {words}" if words else ""
+
+
+def _words(printed: Captured, redact: Redactor) -> str:
+    # masked before it is cut: half a secret is one too
+    text = redact(printed.data[-_LOOKED_AT:].decode("utf-8", "replace"))
+    words = " ".join(one_line(text, _LOOKED_AT).split())
+    return words if len(words) <= QUOTED else f"…{words[-QUOTED:].lstrip()}"
