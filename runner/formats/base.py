@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
@@ -25,11 +25,42 @@ class Source:
     root: Path
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the eval files of a run are read, the same for all of them.
+
+    `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
+    `answers_instead` is the target or model that the person running chose, whatever the files ask for.
+    """
+
+    strict: bool = False
+    tool_names: Collection[str] = ()
+    answers_instead: str | None = None
+
+
 class Positions(Protocol):
     """Where values stand in a document."""
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        ...
+
+
+@runtime_checkable
+class WrittenScalars(Protocol):
+    """Positions that know how a value was written: YAML's, where `on` and `1` without quotes are no text."""
+
+    def unquoted(self, path: Sequence[str | int]) -> str | None:
+        """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
+        ...
+
+
+@runtime_checkable
+class SeveralFiles(Protocol):
+    """Positions of a document that is made of more than one file."""
+
+    def place(self, path: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
+        """The file in which the value at `path` stands, and its path there as people would write it."""
         ...
 
 
@@ -53,17 +84,6 @@ class Format(Protocol):
         """Whether this parsed document is of this format."""
         ...
 
-    def load(
-        self,
-        document: JsonValue,
-        positions: Positions,
-        source: Source,
-        *,
-        strict: bool,
-        tool_names: Collection[str],
-    ) -> EvalSuite:
-        """The suite of this document; raises EvalFileError with every problem of the file at once.
-
-        `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
-        """
+    def load(self, document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+        """The suite of this document; raises EvalFileError with every problem of the file at once."""
         ...

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from runner.errors import GateError, Problem, did_you_mean
-from runner.formats import tool_forge
-from runner.formats.base import Format, Source
+from runner.formats import agent_evals, agentv, tool_forge
+from runner.formats.agentv_lines import lines_beside
+from runner.formats.base import Format, Reading, Source
+from runner.formats.documents import is_foreign, parse_document, read_bytes
 from runner.model.case import EvalSuite
-from runner.text.json_source import MAX_BYTES, parse_json
 
-FORMATS: Final[tuple[Format, ...]] = (tool_forge,)
+FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
+    ".json": (agentv, tool_forge, agent_evals),
+    ".yaml": (agentv,),
+    ".yml": (agentv,),
+    ".jsonl": (agentv,),
+}
 """Asked in this order; the first that recognises a document reads it."""
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
-NOT_EVALS = frozenset({"seed-manifest.json", "package.json", "package-lock.json", "tsconfig.json"})
+NOT_EVALS = frozenset(
+    {
+        *("seed-manifest.json", "package.json", "package-lock.json", "tsconfig.json", "pnpm-lock.yaml"),
+        *("targets.yaml", "targets.yml", "eval-gate.yaml", "eval-gate.yml", "eval-gate.json"),
+    }
+)
+EXPECTED: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
 RESULT_MARKS = ("run.json", "latest.json")
 """A folder that holds one of these holds results."""
 
@@ -71,7 +83,7 @@ def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """JSON files below `folder`, but not hidden ones, results, or what a link leads away to."""
+    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to."""
     entries = sorted(folder.iterdir())
     if any(entry.name in RESULT_MARKS for entry in entries):
         return
@@ -81,7 +93,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         if entry.is_dir():
             if entry.name not in SKIPPED_FOLDERS:
                 yield from _walk(entry)
-        elif entry.suffix == ".json" and entry.name not in NOT_EVALS:
+        elif entry.suffix in FORMATS and entry.name not in NOT_EVALS and entry.is_file():
             yield entry
 
 
@@ -95,20 +107,19 @@ def _nothing(pattern: str, root: Path) -> str:
     return f'there is no "{pattern}"{near}'
 
 
-def load_suites(
-    files: Sequence[EvalFile], *, strict: bool, tool_names: Collection[str], root: Path
-) -> tuple[EvalSuite, ...]:
+def load_suites(files: Sequence[EvalFile], root: Path, reading: Reading) -> tuple[EvalSuite, ...]:
     """Read every file. Raises one GateError with the problems of all of them, and reads none half."""
     suites: list[EvalSuite] = []
     problems: list[Problem] = []
     for file in files:
         try:
-            suite = _load(file, strict=strict, tool_names=tool_names, root=root)
+            suite = _load(file, root, reading)
         except GateError as error:
             problems += error.problems
         else:
             suites += [suite] if suite else []
     if problems:
+        problems = list(dict.fromkeys(problems))  # a file may belong to two suites
         count = len(problems)
         raise GateError(
             "invalid-eval-files",
@@ -120,23 +131,27 @@ def load_suites(
         raise GateError(
             "no-eval-files",
             "none of the files found holds evals",
-            "an eval file is JSON with a list `cases` (or such a list alone)",
+            f"an eval file is JSON, YAML or JSON lines with {EXPECTED}",
         )
     return tuple(suites)
 
 
-def _load(file: EvalFile, *, strict: bool, tool_names: Collection[str], root: Path) -> EvalSuite | None:
+def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
     shown = _shown(file.path, root)
-    data = _read(file.path, shown)
-    document, positions = parse_json(data, shown)
-    for one in FORMATS:
-        if one.recognises(document):
-            return one.load(
-                document, positions, Source(shown, data, file.path, root), strict=strict, tool_names=tool_names
-            )
-    if file.named:
-        problem = Problem("not an eval file: expected a list `cases` (or such a list alone)", file=shown, line=1)
+    data = read_bytes(file.path, shown)
+    try:
+        document = parse_document(data, file.path, shown)
+    except GateError as error:
+        if not file.named and is_foreign(error, data, file.path):
+            return None
+        raise
+    source = Source(shown, data, file.path, root)
+    for one in FORMATS.get(file.path.suffix, FORMATS[".json"]):
+        if one.recognises(document.value):
+            return one.load(document.value, document.positions, source, reading)
+    if file.named and not lines_beside(file.path):
+        problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None
 
@@ -144,12 +159,3 @@ def _load(file: EvalFile, *, strict: bool, tool_names: Collection[str], root: Pa
 def _shown(path: Path, root: Path) -> str:
     """The path as people see it and as results identify the suite: POSIX style, relative to the root if below it."""
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
-
-
-def _read(path: Path, shown: str) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        problem = Problem(f"cannot be read: {error.strerror}", file=shown)
-        raise GateError("unreadable", f"{shown} cannot be read", problems=[problem]) from error

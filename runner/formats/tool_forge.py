@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from runner.errors import Problem, did_you_mean
 from runner.formats import tool_forge_checks as checks
-from runner.formats.base import EvalFileError, Positions, Source
+from runner.formats.base import EvalFileError, Positions, Reading, Source
 from runner.formats.tool_forge_wire import Case, Envelope, Expect
 from runner.model.base import JsonValue
 from runner.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
@@ -60,9 +60,7 @@ def json_schema() -> dict[str, JsonValue]:
     }
 
 
-def load(
-    document: JsonValue, positions: Positions, source: Source, *, strict: bool, tool_names: Collection[str]
-) -> EvalSuite:
+def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     bare = isinstance(document, list)
     reader = _Reader(source.file, positions, bare=bare)
@@ -74,7 +72,7 @@ def load(
     for index, case in enumerate(envelope.cases):
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
     checks.check_keys(envelope, warned)
-    if strict:
+    if reading.strict:
         reader.problems += [reader.problem(finding.message, finding.path) for finding in warned.strict]
     if reader.problems:
         raise EvalFileError(source.file, reader.sorted())
@@ -84,7 +82,7 @@ def load(
     return EvalSuite(
         file=source.file,
         format="tool-forge",
-        tool_name=_tool_name(envelope, source.file, tool_names),
+        tool_name=_tool_name(envelope, source.file, reading.tool_names),
         tier=tier or Tier.GOLDEN,
         metadata=_metadata(envelope),
         file_hash=hashlib.sha256(source.data).hexdigest()[:12],

@@ -1,10 +1,14 @@
 """Which files are found, and what is said when none are."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from runner.errors import GateError
+from runner.formats import documents
+from runner.formats.base import Reading
 from runner.formats.discovery import discover, load_suites
 
 SUITE = json.dumps([{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}])
@@ -62,7 +66,7 @@ def test_discover__link_out_of_the_folder__is_not_followed(tree) -> None:
 
 
 def load(tree, *patterns: str):
-    return load_suites(discover(patterns, tree), strict=False, tool_names=(), root=tree)
+    return load_suites(discover(patterns, tree), tree, Reading())
 
 
 def test_load_suites__folder_with_other_json__reads_the_evals_only(tree) -> None:
@@ -90,3 +94,89 @@ def test_load_suites__no_evals_at_all__says_what_one_is(tmp_path) -> None:
     (tmp_path / "x.json").write_text("{}")
     with pytest.raises(GateError, match="none of the files found holds evals"):
         load(tmp_path, ".")
+
+
+AGENTV = "evalcases:\n- {id: a, expected_outcome: x, input_messages: [{role: user, content: y}]}\n"
+NO_EVALS = {
+    "targets.yaml": "targets: [\n",
+    "config.yaml": "port: 80\n",
+    "several.yaml": "a: 1\n---\nb: 2\n",
+    "workflow.yml": "on: push\njobs: {}\n",
+    "twice.yaml": "a: 1\na: 2\n",
+    "cloud.yaml": "bucket: !Ref name\n",
+    "list.yaml": "- a\n- b\n",
+    "empty.yaml": "",
+    "results.yaml": "eval_id: a\nscore: 1\n---\neval_id: b\n",
+    "results.jsonl": '{"eval_id": "a", "score": 1}\n',
+    "broken.jsonl": "no JSON\n",
+    "package.json": "{",
+}
+
+
+def test_load_suites__folder_of_both_formats__reads_both_and_passes_over_everything_else(tree) -> None:
+    for name, text in NO_EVALS.items():
+        (tree / "evals" / name).write_text(text)
+    for name in ("harbour.yaml", "deep/pilots.yml"):
+        (tree / "evals" / name).write_text(AGENTV)
+    (tree / "evals/.agentv.yaml").write_text("guideline_patterns: []\n")
+    assert [(suite.file, suite.format) for suite in load(tree, "evals")] == [
+        ("evals/a.golden.json", "tool-forge"),
+        ("evals/deep/b.labeled.json", "tool-forge"),
+        ("evals/deep/pilots.yml", "agentv"),
+        ("evals/harbour.yaml", "agentv"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("harbour.yaml", AGENTV + "  broken"),
+        ("typo.yaml", "anything: [\n"),
+        ("harbour.yaml", AGENTV + "evalcases: []\n"),
+        ("several.yaml", AGENTV + "---\n" + AGENTV),
+        ("tagged.yaml", AGENTV.replace("id: a", "id: !name a")),
+    ],
+)
+def test_load_suites__yaml_that_may_be_evals_and_cannot_be_read__is_a_problem(tree, name, text) -> None:
+    (tree / "evals" / name).write_text(text)
+    with pytest.raises(GateError) as caught:
+        load(tree, "evals")
+    assert {problem.file for problem in caught.value.problems} == {f"evals/{name}"}
+
+
+@pytest.mark.parametrize("name", [name for name in NO_EVALS if name != "package.json"])
+def test_load_suites__named_file_that_holds_no_evals__is_refused(tree, name) -> None:
+    (tree / "evals" / name).write_text(NO_EVALS[name])
+    with pytest.raises(GateError) as caught:
+        load(tree, f"evals/{name}")
+    assert {problem.file for problem in caught.value.problems} == {f"evals/{name}"}
+
+
+def test_load_suites__yaml_in_the_shape_of_another_format__is_not_read_as_that(tree) -> None:
+    (tree / "evals/x.yaml").write_text(SUITE)
+    with pytest.raises(GateError) as caught:
+        load(tree, "evals/x.yaml")
+    assert "not an eval file: expected a list `cases` (or such a list alone), or AgentV's `evalcases`" in str(
+        caught.value.problems[0]
+    )
+
+
+def test_load_suites__yaml__costs_nothing_where_there_is_none(tree) -> None:
+    code = (
+        "import sys; from pathlib import Path; from runner.formats.base import Reading; "
+        "from runner.formats.discovery import discover, load_suites; "
+        "root = Path(sys.argv[1]); load_suites(discover(['evals'], root), root, Reading()); "
+        "sys.exit('yaml' in sys.modules or 'wcmatch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tree)], check=False).returncode == 0
+
+
+def test_load_suites__file_that_is_too_large__is_refused_only_when_it_may_be_evals(tree, monkeypatch) -> None:
+    monkeypatch.setattr(documents, "MAX_BYTES", 300)
+    (tree / "evals/log.jsonl").write_text('{"line": 1}\n' * 100)
+    (tree / "evals/other.yaml").write_text("a: 1\n" * 100)
+    assert len(load(tree, "evals")) == 2
+    (tree / "evals/harbour.yaml").write_text(AGENTV + "# " + "x" * 300)
+    with pytest.raises(GateError) as caught:
+        load(tree, "evals")
+    assert [str(problem) for problem in caught.value.problems] == ["evals/harbour.yaml: larger than 300 bytes"]

@@ -1,6 +1,7 @@
 """tool-forge files: what is read, refused and warned about, each with its place."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from runner.errors import GateError
 from runner.formats import tool_forge
-from runner.formats.base import EvalFileError, Source
+from runner.formats.base import EvalFileError, Reading, Source
 from runner.model.case import EvalSuite, Tier
 from runner.model.evaluator import Rubric
 from runner.text.json_source import parse_json
@@ -45,7 +46,7 @@ def expecting(**expect) -> list:
 def load(document, file: str = "evals/weather.golden.json", *, strict: bool = False, tool_names=()) -> EvalSuite:
     data = json.dumps(document, indent=1).encode()
     parsed, positions = parse_json(data, file)
-    return tool_forge.load(parsed, positions, Source(file, data), strict=strict, tool_names=tool_names)
+    return tool_forge.load(parsed, positions, Source(file, data, Path(file), Path()), Reading(strict, tool_names))
 
 
 def refused(document, **options) -> list[str]:
