@@ -8,6 +8,7 @@ from pathlib import Path
 
 from runner.cli.console import Verbosity, print_problems, say
 from runner.config.settings import RunConfig, Selection
+from runner.engine.assign import assign
 from runner.engine.prepare import Inputs, read_inputs, target_choice
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
@@ -21,7 +22,8 @@ from runner.model.evaluator import (
 )
 from runner.registry.staleness import check
 from runner.reports.wording import count
-from runner.targets.build import Surroundings, build_target
+from runner.targets.book import TargetBook
+from runner.targets.build import Surroundings
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.escape import console_line
 from runner.text.tokens import TokenData, find_tokens, resolve
@@ -38,11 +40,12 @@ class Findings:
 
 async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:
     """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
-    problems = _target_problems(config, root, environment)
     try:
         inputs = await read_inputs(config, Selection(), root, offline=True)
     except GateError as error:
-        return Findings(problems=(*problems, *(error.problems or (Problem(error.message),))))
+        problems = [*_chosen_target_problems(config, root, environment), *(error.problems or (Problem(error.message),))]
+        return Findings(problems=tuple(problems))
+    problems = _target_problems(config, inputs, root, environment)
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs)]
     return Findings(inputs.suites, tuple(problems), tuple(warnings))
@@ -56,7 +59,8 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
             say(f"warning: {console_line(warning)}")
     cases = sum(len(suite.cases) for suite in findings.suites)
     for suite in findings.suites:
-        print(f"{console_line(suite.file)}: {suite.tool_name}, {suite.tier}, {count(len(suite.cases), 'case')}")
+        kind = suite.tier.value if suite.tier else suite.format
+        print(f"{console_line(suite.file)}: {console_line(suite.tool_name)}, {kind}, {count(len(suite.cases), 'case')}")
         if verbosity is Verbosity.VERBOSE:
             for case in suite.cases:
                 print(f"  {console_line(case.id)}  {console_line(case.description)}")
@@ -64,14 +68,24 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
     print(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
 
 
-def _target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
-    """What is wrong with the target, if one is described; it is not asked anything."""
+def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
     if not (config.agent_endpoint or config.target or config.targets or config.provider or config.model):
         return []
     try:
-        build_target(target_choice(config), Surroundings(environment, root))
+        TargetBook(target_choice(config), Surroundings(environment, root)).target()
     except GateError as error:
         return list(error.problems) or [Problem(error.message)]
+    return []
+
+
+def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with the targets and judges that these evals need. That none is chosen yet is no mistake here."""
+    book = TargetBook(target_choice(config), Surroundings(environment, root))
+    try:
+        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+    except GateError as error:
+        return [] if error.code == "no-target" else list(error.problems) or [Problem(error.message)]
     return []
 
 

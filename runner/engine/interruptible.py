@@ -26,9 +26,7 @@ async def execute(plan: RunPlan, output_dir: Path, observer: Observer) -> tuple[
         with _stopped_by_signals(run) as caught:
             result = await run.execute()
     finally:
-        await plan.target.aclose()
-        if plan.judge is not None:
-            await plan.judge.aclose()
+        await plan.aclose()
     return result, caught[0] if caught else None
 
 

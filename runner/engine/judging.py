@@ -1,11 +1,18 @@
-"""A model as the judge that evaluators ask: they know of no provider, and this knows of no evaluator."""
+"""Targets as the judges that evaluators ask: they know of no provider, and this knows of no evaluator but its needs."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
 from runner.evaluators.base import EvaluatorError, JudgeReply
 from runner.model.conversation import Message
+from runner.model.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from runner.targets.asking import Asker
-from runner.targets.base import TargetError
+from runner.targets.base import Request, Target, TargetError
 
 
 class ModelJudge:
@@ -32,3 +39,74 @@ class ModelJudge:
     async def aclose(self) -> None:
         """Give connections back."""
         await self._asker.aclose()
+
+
+class TargetJudge:
+    """Grades by asking any other target: an HTTP agent, a command, a mock."""
+
+    def __init__(self, name: str, target: Target, timeout_s: float) -> None:
+        self._name = name
+        self._target = target
+        self._timeout_s = None if target.timeout_ms is not None else timeout_s
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the target has to say about being asked."""
+        return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        """One question. Raises EvaluatorError when there is no answer in time."""
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._target.respond(Request("judge", messages))
+        except TargetError as error:
+            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+        except TimeoutError as error:
+            raise EvaluatorError(f"the judge {self._name} did not answer within {self._timeout_s:g} s") from error
+        if response.dry_run:
+            raise EvaluatorError(f"the judge {self._name} is a dry run: it was not asked")
+        return JudgeReply(response.text, response.usage, response.cost_usd)
+
+    async def aclose(self) -> None:
+        """Give back what the target holds."""
+        await self._target.aclose()
+
+
+Grading: TypeAlias = ModelJudge | TargetJudge
+_NONE: Mapping[str, Grading] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who grades what. `defaults` by eval file and the target its case wants, `named` by eval file and name."""
+
+    defaults: Mapping[tuple[str, str | None], Grading] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, Grading]] = field(default_factory=dict)
+
+    def default(self, eval_file: str, wanted: str | None) -> Grading | None:
+        """Who grades where an evaluator names nobody."""
+        return self.defaults.get((eval_file, wanted))
+
+    def by_name(self, eval_file: str) -> Mapping[str, Grading]:
+        """Those whom evaluators of this file name."""
+        return self.named.get(eval_file, _NONE)
+
+    def __iter__(self) -> Iterator[Grading]:
+        """Every judge once."""
+        every = [*self.defaults.values(), *(judge for names in self.named.values() for judge in names.values())]
+        return iter({id(judge): judge for judge in every}.values())
+
+
+def wanted_judges(spec: EvaluatorSpec) -> set[str | None]:
+    """The names of the judges an evaluator asks; None is whoever grades by default."""
+    match spec:
+        case Rubric():
+            return {None}
+        case LlmJudge() | RubricJudge():
+            return {spec.judge_target}
+        case Composite():
+            wanted = {name for member in spec.members for name in wanted_judges(member)}
+            return wanted | ({spec.aggregator.judge_target} if isinstance(spec.aggregator, JudgeAggregator) else set())
+        case _:
+            return set()

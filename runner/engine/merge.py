@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from runner import __version__
 from runner.engine.totals import summarise
 from runner.errors import GateError, Problem
-from runner.model.result import RunResult, Status, SuiteResult, ToolFacts, ToolIdentity
+from runner.model.result import RunResult, Status, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 
 
 def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
@@ -37,6 +37,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         complete=whole and all(case.status is not Status.NOT_RUN for case in cases),
         tool=ToolIdentity(version=__version__),
         target=runs[0].target,
+        targets=_targets(runs),
         git=runs[0].git,
         partial=any(run.partial for run in runs),
         suites=suites,
@@ -49,11 +50,21 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
     )
 
 
+def _targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:
+    """Everything that was asked in any of the runs, each once; nothing where it was one target."""
+    asked = tuple(dict.fromkeys(target for run in runs for target in (run.target, *run.targets)))
+    return asked if len(asked) > 1 else ()
+
+
 def _suites(runs: Sequence[RunResult], run_id: str) -> tuple[SuiteResult, ...]:
     """Suites by eval file, in order of appearance, their cases in the order of the file."""
     by_file: dict[str, list[SuiteResult]] = {}
-    for suite in (suite for run in runs for suite in run.suites):
-        by_file.setdefault(suite.eval_file, []).append(suite)
+    for run in runs:
+        # a case that names no target was asked of its own run's
+        own = run.target.name if run.target != runs[0].target else None
+        for suite in run.suites:
+            cases = tuple(case.model_copy(update={"target": case.target or own}) for case in suite.cases)
+            by_file.setdefault(suite.eval_file, []).append(suite.model_copy(update={"cases": cases}) if own else suite)
     return tuple(_suite(parts, run_id) for parts in by_file.values())
 
 
@@ -83,6 +94,8 @@ def _same_cases(runs: Sequence[RunResult]) -> list[Problem]:
 
 
 def _other_targets(runs: Sequence[RunResult]) -> list[Problem]:
+    if any(run.targets for run in runs):
+        return []  # the eval files choose among several: which one a part begins with is its own affair
     names = dict.fromkeys(f"{run.target.name} ({run.target.provider})" for run in runs)
     return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
 

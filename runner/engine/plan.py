@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from runner.engine.judging import ModelJudge
+from runner.engine.confirming import Confirming
+from runner.engine.judging import Judges
 from runner.engine.rubrics import is_rubric
 from runner.model.case import EvalCase, EvalSuite
 from runner.model.result import GitFacts, Shard
@@ -20,9 +21,12 @@ MAX_STORED_RESPONSE = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How hard and how long. `timeout_ms` holds for one case, retries included; a case may set its own."""
+    """How hard and how long. `timeout_ms` holds for one case, retries included; a case or its target may set its own.
 
-    concurrency: int = 1
+    `concurrency` None leaves it to each target.
+    """
+
+    concurrency: int | None = None
     timeout_ms: int = 60_000
     trials: int = 1
     store_responses: bool = True
@@ -45,8 +49,14 @@ class RunPlan:
     shard: Shard | None = None
     partial: bool = False
     warnings: tuple[str, ...] = ()
-    judge: ModelJudge | None = None
+    targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
+    """By eval file and the target its case wants, where that is not `target`."""
+    judges: Judges = field(default_factory=Judges)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What commands of eval files get of the environment."""
     recording: Recording | None = None
+    confirming: Confirming | None = None
+    """Who says which cases are run again; None runs none again."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
 
@@ -56,7 +66,24 @@ class RunPlan:
 
     def judge_notices(self) -> tuple[str, ...]:
         """What happened while judges were asked."""
-        return self.judge.notices if self.judge else ()
+        return tuple(notice for judge in self.judges for notice in judge.notices)
+
+    def target_of(self, eval_file: str, case: EvalCase) -> Target:
+        """Who is asked this case."""
+        return self.targets.get((eval_file, case.target), self.target)
+
+    def every_target(self) -> tuple[Target, ...]:
+        """All that are asked, each once, the run's own first."""
+        return tuple({id(target): target for target in (self.target, *self.targets.values())}.values())
+
+    def concurrency_of(self, target: Target) -> int:
+        """How many cases at once: as many as were asked for, else as the target says, else one."""
+        return self.limits.concurrency or target.workers or 1
+
+    async def aclose(self) -> None:
+        """Give back what targets and judges hold."""
+        for holder in (*self.every_target(), *self.judges):
+            await holder.aclose()
 
     def runnable(self) -> tuple[tuple[EvalSuite, EvalCase], ...]:
         """The cases that can be run, in file order."""

@@ -9,27 +9,33 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runner.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
-from runner.engine.judging import ModelJudge
+from runner.engine.assign import Assignment, assign
 from runner.engine.plan import Limits, RunPlan
 from runner.engine.rubrics import gradable
-from runner.engine.select import select
+from runner.engine.select import missed_files, select
 from runner.engine.snapshot import capture_snapshot, load_seed
 from runner.engine.store import read_record
 from runner.errors import GateError, Problem
+from runner.formats.base import Reading
 from runner.formats.discovery import discover, load_suites
 from runner.model.base import JsonValue
 from runner.model.case import EvalSuite
 from runner.model.conversation import ToolSpec
-from runner.model.evaluator import Rubric
+from runner.model.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
 from runner.model.result import GitFacts
+from runner.process.environment import allowed
 from runner.registry.base import Registry
 from runner.registry.load import load_registry
 from runner.registry.staleness import check
 from runner.targets.base import Target
-from runner.targets.build import Surroundings, TargetChoice, build_judge, build_target
+from runner.targets.book import TargetBook
+from runner.targets.build import Surroundings, TargetChoice
 from runner.targets.recording import RECORDING_NAME, Mode, Recording, read_recording
 from runner.text.tokens import TokenData
 from runner.text.urls import public_url
+
+_ABOUT_TOOLS = (ToolsCalled, ToolsAcceptable, ToolParams, ToolTrajectory)
+"""What a model that is told of no tools can hardly pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,19 @@ async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, of
         location = None
     registry = await load_registry(location, root) if location else None
     names = {tool.name for tool in registry.tools} if registry else set()
-    suites = load_suites(discover(config.evals, root), strict=config.strict, tool_names=names, root=root)
+    reading = Reading(config.strict, names, _answers_instead(config))
+    suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     warnings = tuple(registry.notices) if registry else not_asked
-    return Inputs(select(suites, selection), registry, seed, warnings)
+    chosen = select(suites, selection)
+    return Inputs(chosen, registry, seed, warnings + missed_files(suites, chosen))
+
+
+def _answers_instead(config: RunConfig) -> str | None:
+    """Who was chosen for the run, whatever eval files ask for; None when nobody was."""
+    endpoint = "the agent's endpoint" if config.agent_endpoint else None
+    return endpoint or config.target or config.model or config.provider
 
 
 async def prepare(
@@ -76,12 +90,12 @@ async def prepare(
     registry or snapshot that is configured and cannot be had.
     """
     inputs = await read_inputs(config, selection, root)
-    choice, around = target_choice(config), _surroundings(config, inputs, root, environment)
-    target = build_target(choice, around)
-    if not target.takes_stubs:
-        _refuse_stubs(inputs.suites)
-    judge = _judge(config, inputs.suites, choice, around)
-    suites = gradable(inputs.suites, config.rubric, has_judge=judge is not None)
+    around = _surroundings(config, inputs, root, environment)
+    book = TargetBook(target_choice(config), around)
+    assigned = assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+    _refuse_stubs(inputs.suites, assigned)
+    target = assigned.main
+    suites = gradable(inputs.suites, config.rubric, assigned.judges)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
     snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root, environment)
     return RunPlan(
@@ -89,11 +103,13 @@ async def prepare(
         timestamp=timestamp,
         suites=suites,
         target=target,
-        judge=judge,
+        targets=assigned.targets,
+        judges=assigned.judges,
+        environment=allowed(environment),
         recording=around.recording,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
         limits=Limits(
-            concurrency=config.concurrency or target.workers or 1,
+            concurrency=config.concurrency,
             timeout_ms=config.timeout_ms,
             trials=config.trials,
             store_responses=config.store_responses,
@@ -104,7 +120,7 @@ async def prepare(
         git=git,
         shard=selection.shard,
         partial=selection.chosen,
-        warnings=inputs.warnings + snapshot_warnings + _without_tools(target, inputs),
+        warnings=inputs.warnings + book.notices + snapshot_warnings + _without_tools(assigned, inputs),
     )
 
 
@@ -146,20 +162,15 @@ def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
     )
 
 
-def _judge(
-    config: RunConfig, suites: tuple[EvalSuite, ...], choice: TargetChoice, around: Surroundings
-) -> ModelJudge | None:
-    """Who grades, where any case asks for that and rubrics are not switched off."""
-    wanted = any(isinstance(spec, Rubric) for suite in suites for case in suite.cases for spec in case.evaluators)
-    if not wanted or config.rubric is RubricMode.NEVER:
-        return None
-    found = build_judge(config.judge, choice, around)
-    return ModelJudge(*found) if found else None
-
-
-def _without_tools(target: Target, inputs: Inputs) -> tuple[str, ...]:
-    """A model that knows no tool cannot choose one: worth saying before somebody wonders."""
-    if not target.takes_stubs or inputs.registry is not None:
+def _without_tools(assigned: Assignment, inputs: Inputs) -> tuple[str, ...]:
+    """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
+    asked = any(
+        assigned.targets[suite.file, case.target].takes_stubs
+        for suite in inputs.suites
+        for case in suite.cases
+        if case.skip_reason is None and any(isinstance(spec, _ABOUT_TOOLS) for spec in case.evaluators)
+    )
+    if inputs.registry is not None or not asked:
         return ()
     return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
 
@@ -178,13 +189,14 @@ def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str
     return earlier.run_id, earlier.timestamp
 
 
-def _refuse_stubs(suites: tuple[EvalSuite, ...]) -> None:
+def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
     """A case with stubs is a conversation with a model: never run against an endpoint as if stubs were absent."""
     problems = [
         Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
         for suite in suites
         for case in suite.cases
         if case.stubs is not None and case.skip_reason is None
+        if not assigned.targets[suite.file, case.target].takes_stubs
     ]
     if problems:
         raise GateError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runner.config.settings import RubricMode
+from runner.engine.judging import Judges
 from runner.model.case import EvalCase, EvalSuite
 from runner.model.evaluator import Rubric
 
@@ -16,14 +17,20 @@ def is_rubric(case: EvalCase) -> bool:
     return bool(case.evaluators) and all(isinstance(spec, Rubric) for spec in case.evaluators)
 
 
-def gradable(suites: tuple[EvalSuite, ...], mode: RubricMode, *, has_judge: bool) -> tuple[EvalSuite, ...]:
+def gradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) -> tuple[EvalSuite, ...]:
     """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
-    reason = SWITCHED_OFF if mode is RubricMode.NEVER else None if has_judge else NO_JUDGE
-    if reason is None or not any(isinstance(spec, Rubric) for suite in suites for spec in _specs(suite)):
-        return suites
     return tuple(
-        suite.model_copy(update={"cases": tuple(_ungraded(case, reason) for case in suite.cases)}) for suite in suites
+        suite.model_copy(update={"cases": tuple(_gradable(suite, case, mode, judges) for case in suite.cases)})
+        if any(isinstance(spec, Rubric) for spec in _specs(suite))
+        else suite
+        for suite in suites
     )
+
+
+def _gradable(suite: EvalSuite, case: EvalCase, mode: RubricMode, judges: Judges) -> EvalCase:
+    if mode is RubricMode.NEVER:
+        return _ungraded(case, SWITCHED_OFF)
+    return case if judges.default(suite.file, case.target) is not None else _ungraded(case, NO_JUDGE)
 
 
 def _ungraded(case: EvalCase, reason: str) -> EvalCase:

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from runner import __version__
+from runner.engine.batching import Batched, Job, ask_batches
+from runner.engine.confirming import Confirming
 from runner.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
+from runner.engine.outcome import Progress, Trials, begun, outcome
 from runner.engine.plan import RunPlan
 from runner.engine.pool import work_through
-from runner.engine.rubrics import OTHERS_FAILED
 from runner.engine.store import run_folder, write_record
-from runner.engine.totals import summarise
-from runner.engine.trials import Shared, TrialRunner, UnreachableError, settle
-from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
-from runner.targets.base import TargetError
+from runner.engine.trials import Shared, TrialRunner, UnreachableError
+from runner.model.case import EvalCase
+from runner.model.result import RunResult, Status
+from runner.targets.base import BatchTarget, Target, TargetError
 from runner.text.ecma_regex import PatternMatcher
 
 GIVE_UP_AFTER = 5
@@ -39,12 +39,6 @@ class Observer(Protocol):
         ...
 
 
-Job = tuple[str, EvalCase, int]
-"""One trial to be made: eval file, case, number of the trial."""
-Trials = dict[tuple[str, str], list[TrialRecord]]
-"""Finished trials by (eval file, case id)."""
-
-
 class Run:
     """One run in progress. `stop(reason)` ends it early; what is finished is kept."""
 
@@ -56,8 +50,12 @@ class Run:
         self._output_dir = output_dir
         self._observer = observer
         self._stop = asyncio.Event()
+        self._lane = asyncio.Event()
+        """Set when the target that is being asked is to be asked no more."""
         self._stopped: str | None = None
+        self._healthy: dict[int, bool] = {}
         self._unreachable_in_a_row = 0
+        self._notices: list[str] = []
         self._spent = 0.0
         self._held_back = False
         self._trials: Trials = defaultdict(list)
@@ -66,6 +64,7 @@ class Run:
         """End the run as soon as possible; the first reason given is the one that is told."""
         self._stopped = self._stopped or reason
         self._stop.set()
+        self._lane.set()
 
     async def execute(self) -> RunResult:
         """Run what an earlier process of the same run has not finished, and build the result of all.
@@ -76,50 +75,104 @@ class Run:
         plan = self._plan
         self._take_over(read_journal(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
-        write_record(self._output_dir, self._begun())
+        write_record(self._output_dir, begun(plan))
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
         # what was loaded lives until the end: no collection needs to look at it while cases are timed
         gc.freeze()
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))
-            if jobs and await self._healthy():
+            if jobs:
                 await self._work([job for job in jobs if not plan.waits(job[1])], journal)
                 waiting = [job for job in jobs if plan.waits(job[1])]
                 self._held_back = bool(waiting) and not self._others_passed()
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
+            if plan.confirming is not None and self._stopped is None:
+                await self._work(self._doubtful(plan.confirming), journal)
         return self._result(round((time.perf_counter() - started) * 1000, 3))
 
-    async def _healthy(self) -> bool:
-        try:
-            await self._plan.target.check_health()
-        except TargetError as error:
-            self.stop(_sentence(error.message, error.hint))
-            return False
-        return not self._stop.is_set()
-
     async def _work(self, jobs: list[Job], journal: Journal) -> None:
-        plan = self._plan
-        patterns = PatternMatcher()
-        trials = TrialRunner(plan.target, plan.limits, Shared(plan.tokens, patterns, plan.judge))
+        """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
+        by_target: dict[int, tuple[Target, list[Job]]] = {}
+        for job in jobs:
+            target = self._plan.target_of(job[0], job[1])
+            by_target.setdefault(id(target), (target, []))[1].append(job)
+        for target, mine in by_target.values():
+            if not self._stop.is_set() and await self._is_healthy(target):
+                await self._ask(target, mine, journal)
 
-        async def work(job: Job) -> None:
+    async def _is_healthy(self, target: Target) -> bool:
+        """Asked once a target. The cases of one that is not are `not_run`, and the run says why."""
+        if id(target) not in self._healthy:
             try:
-                record = await trials.run(*job)
-                self._unreachable_in_a_row = 0
-            except UnreachableError as failure:
-                record = failure.record
-                self._count_unreachable(failure)
-            journal.append(record)
-            self._trials[record.eval_file, record.case_id].append(record)
-            self._observer.finished(record)
-            self._spend(record)
+                await target.check_health()
+                self._healthy[id(target)] = True
+            except TargetError as error:
+                self._give_up(target, _sentence(error.message, error.hint))
+        return self._healthy[id(target)]
+
+    def _give_up(self, target: Target, reason: str) -> None:
+        """This target is asked no more. Other targets of the run are."""
+        self._stopped = self._stopped or reason
+        self._healthy[id(target)] = False
+        self._lane.set()
+
+    async def _ask(self, target: Target, jobs: list[Job], journal: Journal) -> None:
+        plan = self._plan
+        self._lane.clear()
+        if self._stop.is_set():
+            return
+        self._unreachable_in_a_row = 0
+        concurrency = plan.concurrency_of(target)
+        batched = Batched()
+        if isinstance(target, BatchTarget) and target.batches:
+            batched = await ask_batches(target, jobs, plan.limits, self._lane)
+            self._notices += batched.notices
+        patterns = PatternMatcher()
+        trials = TrialRunner(target, plan.limits, Shared(plan.tokens, patterns, plan.judges, plan.environment))
+
+        async def work(job: Job | None) -> None:
+            while job is not None:
+                eval_file, case, trial = job
+                try:
+                    record = await trials.run(*job, given=batched.answers.get((eval_file, case.id, trial)))
+                    self._unreachable_in_a_row = 0
+                except UnreachableError as failure:
+                    record = failure.record
+                    self._count_unreachable(target, concurrency, failure)
+                journal.append(record)
+                self._trials[record.eval_file, record.case_id].append(record)
+                self._observer.finished(record)
+                self._spend(record)
+                job = self._next(eval_file, case) if trial >= plan.limits.trials else None
 
         try:
-            await work_through(self._affordable(jobs), plan.limits.concurrency, work, self._stop)
+            await work_through(self._affordable(jobs), concurrency, work, self._lane)
         finally:
             await patterns.aclose()
+
+    def _doubtful(self, confirming: Confirming) -> list[Job]:
+        """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
+        doubtful = set(confirming.doubtful(self._result(0.0)))
+        jobs = [
+            self._next(suite.file, case) for suite, case in self._plan.runnable() if (suite.file, case.id) in doubtful
+        ]
+        return [job for job in jobs if job is not None]
+
+    def _next(self, eval_file: str, case: EvalCase) -> Job | None:
+        """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
+        first = self._plan.limits.trials
+        records = [record for record in self._trials[eval_file, case.id] if record.trial >= first]
+        passes = sum(record.status is Status.PASSED for record in records)
+        failures = sum(record.status is Status.FAILED for record in records)
+        broken = len(records) - passes - failures
+        budget = self._plan.limits.max_cost_usd
+        if self._plan.confirming is None or (budget is not None and self._spent >= budget):
+            return None
+        if not self._plan.confirming.again(eval_file, case.id, passes, failures, broken):
+            return None
+        return eval_file, case, max((record.trial for record in records), default=first - 1) + 1
 
     def _spend(self, record: TrialRecord) -> None:
         self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
@@ -133,12 +186,13 @@ class Run:
                 return
             yield job
 
-    def _count_unreachable(self, failure: UnreachableError) -> None:
+    def _count_unreachable(self, target: Target, concurrency: int, failure: UnreachableError) -> None:
         """Give up on a target that is gone: the rest is `not_run`, instead of hours of refused connections."""
         self._unreachable_in_a_row += 1
         attempts = self._unreachable_in_a_row
-        if attempts >= max(GIVE_UP_AFTER, self._plan.limits.concurrency):
-            self.stop(_sentence(f"no connection to the target, {attempts} cases in a row: {failure}", failure.hint))
+        if attempts >= max(GIVE_UP_AFTER, concurrency):
+            reason = f"no connection to the target, {attempts} cases in a row: {failure}"
+            self._give_up(target, _sentence(reason, failure.hint))
 
     def _take_over(self, records: Iterable[TrialRecord]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
@@ -166,63 +220,10 @@ class Run:
             if (suite.file, case.id, trial) not in finished
         ]
 
-    def _begun(self) -> RunResult:
-        """The record of a run that has only begun: what it is about, and no case yet."""
-        plan = self._plan
-        total = sum(len(suite.cases) for suite in plan.suites)
-        return RunResult(
-            run_id=plan.run_id,
-            timestamp=plan.timestamp,
-            complete=False,
-            tool=ToolIdentity(version=__version__),
-            target=plan.target.identity,
-            git=plan.git,
-            shard=plan.shard,
-            partial=plan.partial,
-            summary=Summary(total_cases=total, not_run=total),
-            warnings=plan.warnings,
-        )
-
     def _result(self, wall_ms: float) -> RunResult:
-        suites = tuple(self._suite_result(suite) for suite in self._plan.suites)
-        cases = [case for suite in suites for case in suite.cases]
-        return self._begun().model_copy(
-            update={
-                "complete": all(case.status is not Status.NOT_RUN for case in cases),
-                "suites": suites,
-                "summary": summarise(cases, wall_ms),
-                "stopped": self._stopped,
-                "warnings": (*self._plan.warnings, *self._plan.target.notices, *self._plan.judge_notices()),
-            }
-        )
-
-    def _case_result(self, suite: EvalSuite, case: EvalCase) -> CaseResult:
-        records = self._trials.get((suite.file, case.id), [])
-        if not records and self._held_back and self._stopped is None and self._plan.waits(case):
-            case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
-        return settle(case, records)
-
-    def _suite_result(self, suite: EvalSuite) -> SuiteResult:
-        plan = self._plan
-        staleness = plan.staleness.get(suite.file)
-        cases = tuple(self._case_result(suite, case) for case in suite.cases)
-        return SuiteResult(
-            run_id=plan.run_id,
-            timestamp=plan.timestamp,
-            tier=suite.tier,
-            tool_name=suite.tool_name,
-            agent_endpoint=plan.target.identity.identity,
-            metadata=staleness.facts if staleness else ToolFacts(eval_file_hash=suite.file_hash),
-            staleness_warnings=staleness.warnings if staleness else (),
-            stale=staleness.stale if staleness else False,
-            stale_facts=staleness.stale_facts if staleness else (),
-            notices=staleness.notices if staleness else (),
-            cases=cases,
-            summary=summarise(cases),
-            eval_file=suite.file,
-            format=suite.format,
-            warnings=suite.warnings,
-        )
+        held_back = self._held_back and self._stopped is None
+        progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back)
+        return outcome(self._plan, progress, wall_ms)
 
 
 def _sentence(message: str, hint: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from itertools import count
+from heapq import heapreplace
 
 from runner.config.settings import Selection
 from runner.errors import GateError, did_you_mean
@@ -41,16 +41,38 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
     return chosen
 
 
-def _part(suites: tuple[EvalSuite, ...], shard: Shard) -> tuple[EvalSuite, ...]:
-    """Every n-th case over all suites: the same files give the same parts, which differ by one case at most."""
-    places = count()
-    parts = (
-        suite.model_copy(
-            update={"cases": tuple(case for case in suite.cases if next(places) % shard.count == shard.index - 1)}
-        )
+def missed_files(suites: Iterable[EvalSuite], chosen: Iterable[EvalSuite]) -> tuple[str, ...]:
+    """A sentence for every suite whose cases may miss the files of others that were not chosen."""
+    left = {suite.file: len(suite.cases) for suite in chosen}
+    return tuple(
+        f"{suite.file}: {left[suite.file]} of {len(suite.cases)} cases are chosen, and they do not find files that the "
+        "others would have written"
         for suite in suites
+        if _shares_files(suite) and 0 < left.get(suite.file, 0) < len(suite.cases)
     )
-    return tuple(suite for suite in parts if suite.cases)
+
+
+def _shares_files(suite: EvalSuite) -> bool:
+    """Whether the suite's agent has file tools: then its cases work in one folder, one after the other."""
+    return any(case.agent is not None and case.agent.tools for case in suite.cases)
+
+
+def _part(suites: tuple[EvalSuite, ...], shard: Shard) -> tuple[EvalSuite, ...]:
+    """One of parts as equal as can be: the same files give the same parts, each case is in one of them.
+
+    Suites whose cases share files are dealt out whole, the largest first; then case after case to the smallest part.
+    """
+    parts = [(0, index) for index in range(1, shard.count + 1)]  # cases so far: sorted, it is a heap already
+
+    def mine(cases: int) -> bool:
+        size, index = parts[0]
+        heapreplace(parts, (size + cases, index))
+        return index == shard.index
+
+    whole = sorted(filter(_shares_files, suites), key=lambda suite: -len(suite.cases))
+    dealt = {suite.file: suite.cases if mine(len(suite.cases)) else () for suite in whole}
+    dealt |= {suite.file: tuple(case for case in suite.cases if mine(1)) for suite in suites if suite.file not in dealt}
+    return tuple(suite.model_copy(update={"cases": dealt[suite.file]}) for suite in suites if dealt[suite.file])
 
 
 def _matches(case_id: str, tags: tuple[str, ...], selection: Selection) -> bool:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from runner.engine.journal import TrialRecord
+from runner.engine.judging import Judges
 from runner.engine.plan import MAX_STORED_RESPONSE, Limits
 from runner.engine.totals import total
 from runner.evaluators.aggregate import judge
-from runner.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement
-from runner.model.case import EvalCase
+from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
-from runner.model.result import CaseDetails, CaseResult, Status, TokenUsage, Trial
+from runner.model.result import CaseDetails, CaseResult, EvaluatorResult, Status, TokenUsage, Trial
 from runner.targets.base import Request, Target, TargetError, TargetFault
 from runner.targets.deadline import counted_against
 from runner.text.ecma_regex import PatternMatcher
@@ -39,11 +40,20 @@ class Shared:
 
     tokens: TokenData
     patterns: PatternMatcher
-    judge: Judge | None = None
+    judges: Judges = field(default_factory=Judges)
+    environment: Mapping[str, str] = field(default_factory=dict)
 
-    def context(self, case: EvalCase, response: Response) -> EvaluationContext:
+    def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """For one case and its response."""
-        return EvaluationContext(case, response, self.tokens, self.patterns, self.judge)
+        return EvaluationContext(
+            case,
+            response,
+            self.tokens,
+            self.patterns,
+            judge=self.judges.default(eval_file, case.target),
+            judges=self.judges.by_name(eval_file),
+            environment=self.environment,
+        )
 
 
 class TrialRunner:
@@ -54,14 +64,17 @@ class TrialRunner:
         self._limits = limits
         self._shared = shared
 
-    async def run(self, eval_file: str, case: EvalCase, trial: int) -> TrialRecord:
-        """Ask, judge, and say what became of it."""
-        timeout_ms = case.timeout_ms or self._limits.timeout_ms
+    async def run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None = None) -> TrialRecord:
+        """Ask, judge, and say what became of it. `given` is the answer where a batch brought it."""
+        timeout_ms = self._timeout_ms(case)
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(timeout_ms / 1000) as limit:
-                with counted_against(limit):
-                    response = await self._target.respond(_request(case, trial))
+            if given is None:
+                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
+                    with counted_against(limit):
+                        response = await self._target.respond(request_of(eval_file, case, trial))
+            else:
+                response = given
         except TimeoutError:
             # the contract: the case fails with "timeout", no assertion was run
             error = f"timeout: no response within {timeout_ms} ms"
@@ -71,11 +84,20 @@ class TrialRunner:
             if error.fault is TargetFault.UNREACHABLE:
                 raise UnreachableError(record, error.hint) from error
             return record
+        if response.dry_run:
+            said = "; ".join(("dry run: nobody was asked", *response.warnings))
+            return self._broken(eval_file, case, trial, Status.SKIPPED, said, response.duration_ms)
         try:
-            judgement = await judge(self._shared.context(case, response))
+            judgement = await judge(self._shared.context(eval_file, case, response))
         except EvaluatorError as error:
             return self._broken(eval_file, case, trial, Status.ERROR, str(error), response.duration_ms)
         return self._judged(eval_file, case, trial, response, judgement)
+
+    def _timeout_ms(self, case: EvalCase) -> float | None:
+        """The case's own limit, else the run's; None where the target keeps a limit of its own."""
+        if case.timeout_ms is not None:
+            return case.timeout_ms
+        return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
     def _broken(
         self, eval_file: str, case: EvalCase, trial: int, status: Status, error: str, duration_ms: float
@@ -117,13 +139,13 @@ class TrialRunner:
                 max_turns_reached=response.max_turns_reached,
                 replayed=response.replayed,
             ),
-            evaluator_results=judgement.results,
+            evaluator_results=judgement.results if self._limits.store_responses else _unquoted(judgement.results),
             trace_summary=judgement.trace_summary,
             usage=_tokens(response.usage),
             cost_usd=response.cost_usd,
             judge_usage=_tokens(judgement.judge_usage),
             judge_cost_usd=judgement.judge_cost_usd,
-            warnings=judgement.warnings,
+            warnings=response.warnings + judgement.warnings,
         )
 
 
@@ -143,15 +165,35 @@ def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def _request(case: EvalCase, trial: int) -> Request:
-    return Request(case.id, case.messages, trial, stubs=case.stubs, max_turns=case.max_turns)
+def _unquoted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """The results without what an assertion saw (`actual`), which is the beginning of the answer."""
+    return tuple(
+        result.model_copy(update={"evaluator_provider_request": {**facts, "actual": None}})
+        if "actual" in (facts := result.evaluator_provider_request or {})
+        else result
+        for result in results
+    )
+
+
+def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
+    """The case as a target is asked it."""
+    return Request(
+        case.id,
+        case.messages,
+        trial,
+        stubs=case.stubs,
+        max_turns=case.max_turns,
+        eval_file=eval_file,
+        brief=case.brief,
+        agent=case.agent,
+    )
 
 
 def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def unrun(case: EvalCase) -> CaseResult:
+def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     """The result of a case without a finished trial: skipped for its reason, or not run."""
     return CaseResult(
         id=case.id,
@@ -161,26 +203,33 @@ def unrun(case: EvalCase) -> CaseResult:
         error=case.skip_reason,
         difficulty=case.difficulty,
         tags=case.tags,
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
         location=case.location,
         fingerprint=case.fingerprint,
         warnings=case.warnings,
     )
 
 
-def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
+def settle(
+    case: EvalCase, records: list[TrialRecord], target: str | None = None, *, first: int | None = None
+) -> CaseResult:
     """Join the trials of a case.
+
+    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs.
 
     A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
     Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
     of the first trial that decided: a failed one for a failed case.
     """
     if not records:
-        return unrun(case)
+        return unrun(case, target)
     records = sorted(records, key=lambda record: record.trial)
     judged = [record for record in records if record.status.judged]
     passes = sum(record.status is Status.PASSED for record in judged)
     decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-    status = decided if judged else Status.ERROR
+    status = decided if judged else _unjudged(records)
     shown = next(record for record in records if record.status is status)
     return CaseResult(
         id=case.id,
@@ -198,6 +247,7 @@ def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
         tags=case.tags,
         evaluator_results=shown.evaluator_results,
         trace_summary=shown.trace_summary,
+        reruns=0 if first is None else sum(record.trial >= first for record in records),
         trials=tuple(
             Trial(status=record.status, score=record.score, duration_ms=record.duration_ms, error=record.error)
             for record in records
@@ -207,10 +257,18 @@ def settle(case: EvalCase, records: list[TrialRecord]) -> CaseResult:
         cost_usd=total(record.cost_usd for record in records),
         judge_usage=_usage([record.judge_usage for record in records]),
         judge_cost_usd=total(record.judge_cost_usd for record in records),
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
         location=case.location,
         fingerprint=case.fingerprint,
         warnings=case.warnings + tuple(dict.fromkeys(line for record in records for line in record.warnings)),
     )
+
+
+def _unjudged(records: list[TrialRecord]) -> Status:
+    """A case that was only ever skipped (a dry run) is skipped; else something broke."""
+    return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
 
 
 def _usage(usages: list[TokenUsage | None]) -> TokenUsage | None:

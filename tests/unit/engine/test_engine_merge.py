@@ -110,3 +110,12 @@ def test_shard__none__is_everything() -> None:
     assert parse_shard(None) is None
     assert parse_shard("2/4") == Shard(index=2, count=4)
     assert not Selection(shard=Shard(index=2, count=4)).everything
+
+
+def test_merge__parts_that_asked_several_targets__each_case_says_whom() -> None:
+    a, b = (TargetIdentity(name=name, provider="mock", identity=f"mock:{name}") for name in "ab")
+    first = part(1, 2, make_result("c1", location=at(1)), target=a, targets=(a, b))
+    second = part(2, 2, make_result("c2", location=at(2)), target=b)
+    merged = merge([first, second], "merged")
+    assert (merged.target, merged.targets) == (a, (a, b))
+    assert [case.target for suite in merged.suites for case in suite.cases] == [None, "b"]
