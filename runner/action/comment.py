@@ -9,6 +9,7 @@ from typing import Final
 from runner.action.inputs import CommentMode
 from runner.action.log import Log
 from runner.action.step import Step
+from runner.gate.acceptable import judged_as
 from runner.github.comments import Conversation, State, read_conversation, with_state, write_comment
 from runner.github.failure import GitHubError, Kind
 from runner.model.comparison import CaseClass, Outcome
@@ -125,6 +126,7 @@ def _changed(result: RunResult) -> bool:
     """Whether a case, or the freshness of a suite, is not as it was; without a baseline, whether anything fails."""
     comparison = result.comparison
     if comparison is None:
-        return result.summary.failed > 0
+        return judged_as(result).summary.failed > 0
     stale = any(suite.stale for suite in result.suites)
-    return stale or any(change.change.value not in {"still_passing", "still_failing"} for change in comparison.changes)
+    same = {"still_passing", "still_failing"}
+    return stale or any(change.score_drop or change.change.value not in same for change in comparison.changes)

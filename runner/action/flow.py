@@ -26,7 +26,7 @@ from runner.config.settings import RunConfig
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.judge import judge
-from runner.gate.policy import Policy, parse_fail_on
+from runner.gate.policy import Policy
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment, read_environment
 from runner.github.files import hand_back
@@ -34,7 +34,7 @@ from runner.model.comparison import CaseClass
 from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle
 from runner.reports.context import ReportContext
-from runner.reports.files import ReportRequest, parse_reports, write_reports
+from runner.reports.files import ReportRequest, asked_for, write_reports
 from runner.reports.render import render
 
 PAGE = "html"
@@ -51,8 +51,7 @@ class Rules:
     @classmethod
     def of(cls, config: RunConfig) -> Rules:
         """Raises GateError for words that are not known."""
-        policy = Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors)
-        return cls(policy, parse_reports(config.reports))
+        return cls(Policy.of(config), asked_for(config))
 
 
 def run_action(variables: Mapping[str, str]) -> ExitCode:

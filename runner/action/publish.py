@@ -17,6 +17,7 @@ from runner.action.log import Log
 from runner.action.step import Step
 from runner.action.store import store
 from runner.errors import ExitCode
+from runner.gate.acceptable import judged_as
 from runner.github.checks import Conclusion
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment
@@ -125,8 +126,8 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
 
 
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
-    """The outputs that come from the run; numbers as text, empty where unknown."""
-    summary = result.summary if result else None
+    """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
+    summary = judged_as(result).summary if result else None
     comparison = result.comparison if result else None
     rate = summary.pass_rate if summary else None
     cost = summary.estimated_cost_usd if summary else None

@@ -8,6 +8,14 @@ import typer
 
 from runner.cli import options
 
+JUDGING = frozenset(
+    {
+        *("failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
+        *("outputDir", "reports", "exports"),
+    }
+)
+"""The configuration keys that judging a stored result has use for."""
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -21,8 +29,12 @@ def compare(
     fail_on: options.FailOn = None,
     min_pass_rate: options.MinPassRate = None,
     max_errors: options.MaxErrors = None,
+    pass_score: options.PassScore = None,
+    score_tolerance: options.ScoreTolerance = None,
+    max_score_drop: options.MaxScoreDrop = None,
     output_dir: options.OutputDir = None,
     report: options.Report = None,
+    export: options.Export = None,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
@@ -31,16 +43,17 @@ def compare(
     from pathlib import Path
 
     from runner.cli.output import print_result, say_written
+    from runner.config.load import load_config
     from runner.gate.baseline import Baseline
     from runner.gate.judge import judge
-    from runner.gate.policy import Policy, parse_fail_on
+    from runner.gate.policy import Policy
     from runner.gate.stored import read_run
     from runner.reports.context import ReportContext
-    from runner.reports.files import parse_reports, write_reports
+    from runner.reports.files import asked_for, write_reports
 
-    requests = parse_reports(report or ())
-    policy = Policy(parse_fail_on(fail_on or ("failures",)), min_pass_rate, max_errors or 0)
-    folder = Path(output_dir or "evals/results")
+    given = options.given_flags(context)
+    config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
+    requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
     earlier = Baseline(read_run(baseline, folder), baseline)
     judged = judge(read_run(current, folder), earlier, policy)
     report_context = ReportContext()

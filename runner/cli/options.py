@@ -181,6 +181,18 @@ MaxErrors = Annotated[
     int | None,
     typer.Option(metavar="N", help="Cases that may end in an execution error.  [default: 0]", rich_help_panel=_GATE),
 ]
+PassScore = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Score that is enough in graded cases, 0..1.  [default: 1]", rich_help_panel=_GATE),
+]
+ScoreTolerance = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Point out scores that drop by more.  [default: 0.1]", rich_help_panel=_GATE),
+]
+MaxScoreDrop = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Most that a graded case's score may drop, 0..1.", rich_help_panel=_GATE),
+]
 OutputDir = Annotated[
     str | None, typer.Option(metavar="DIR", help="Where results go.  [default: evals/results]", rich_help_panel=_OUT)
 ]
@@ -190,6 +202,15 @@ Report = Annotated[
         "--report",
         metavar="FORMAT[=FILE]",
         help="Also write a report: md, html, junit, console or json. Repeatable.",
+        rich_help_panel=_OUT,
+    ),
+]
+Export = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--export",
+        metavar="FORMAT=FILE",
+        help="Also write the results for other programs: agentv is JSON lines. Repeatable.",
         rich_help_panel=_OUT,
     ),
 ]
@@ -224,6 +245,7 @@ KEYS = {
     "tool_registry": "toolRegistryPath",
     "system_prompt": "systemPromptPath",
     "report": "reports",
+    "export": "exports",
 }
 """Parameters whose configuration key is not simply the same name in camelCase."""
 

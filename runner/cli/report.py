@@ -18,6 +18,7 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     CONSOLE = "console"
     JSON = "json"
+    AGENTV = "agentv"
 
 
 def add_to(app: typer.Typer) -> None:
@@ -35,7 +36,7 @@ def report(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Render a stored result: md is the pull request comment, html a page, junit for other CI systems.
+    """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
 
     The exit code says only whether the report was made, not whether the gate passed.
     """

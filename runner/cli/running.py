@@ -22,11 +22,11 @@ from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.judge import judge
-from runner.gate.policy import Policy, parse_fail_on
+from runner.gate.policy import Policy
 from runner.gate.stored import find_baseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
-from runner.reports.files import ReportRequest, parse_reports, write_reports
+from runner.reports.files import ReportRequest, asked_for, write_reports
 from runner.reports.rerun import rerun_command
 
 
@@ -61,9 +61,9 @@ def run_and_judge(asked: Asked) -> ExitCode:
     config = _configuration(asked)
     output_dir = Path(config.output_dir)
     judging = Judging(
-        policy=Policy(parse_fail_on(config.fail_on), config.min_pass_rate, config.max_errors),
+        policy=Policy.of(config),
         baseline=find_baseline(config.baseline_reference, output_dir),
-        reports=parse_reports(config.reports),
+        reports=asked_for(config),
         output_dir=output_dir,
     )
     result, interrupted = asyncio.run(_run(asked, config, output_dir))

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     RUN = "run"
     SUITE_RESULT = "suite-result"
     TOOL_FORGE = "tool-forge"
+    AGENTV = "agentv"
     TARGETS = "targets"
 
 
@@ -33,16 +34,17 @@ def schema(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, targets."""
+    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, targets."""
     typer.echo(json.dumps(schema_of(kind), indent=2, ensure_ascii=False))
 
 
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own."""
     from runner.config.settings import RunConfig
+    from runner.formats.agentv import json_schema as agentv_schema
     from runner.formats.tool_forge import json_schema as tool_forge_schema
     from runner.model.result import RunResult, SuiteResult
-    from runner.targets.config import json_schema as targets_schema
+    from runner.targets.kinds import json_schema as targets_schema
 
     match kind:
         case Kind.CONFIG:
@@ -53,6 +55,8 @@ def schema_of(kind: Kind) -> dict[str, object]:
             body = SuiteResult.model_json_schema(mode="serialization")
         case Kind.TOOL_FORGE:
             body = tool_forge_schema()
+        case Kind.AGENTV:
+            body = agentv_schema()
         case Kind.TARGETS:
             body = targets_schema()
     return {"$schema": DIALECT, **body}

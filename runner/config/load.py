@@ -28,6 +28,7 @@ FLAGS = {
     "systemPromptPath": "--system-prompt",
     "baselineRunId": "--baseline",
     "reports": "--report",
+    "exports": "--export",
 }
 """Keys whose flag is not simply the same name in kebab-case."""
 ENVIRONMENT_PREFIX = "EVAL_GATE_"

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 from runner.errors import GateError
+from runner.model.comparison import DEFAULT_SCORE_TOLERANCE
 from runner.model.result import Shard
 
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
@@ -106,6 +107,18 @@ class RunConfig(BaseModel):
         ("failures",), description="What fails the gate: failures, regressions or never; also stale, flaky."
     )
     min_pass_rate: float | None = Field(None, ge=0, le=1, description="Least share of judged cases that pass, 0 to 1.")
+    pass_score: float = Field(
+        1.0, gt=0, le=1, description="Score from which the gate takes a graded case for passing, above 0 to 1; else 1."
+    )
+    score_tolerance: float = Field(
+        DEFAULT_SCORE_TOLERANCE,
+        ge=0,
+        le=1,
+        description="Drop of a graded case's score that is not pointed out; else 0.1.",
+    )
+    max_score_drop: float | None = Field(
+        None, ge=0, le=1, description="Most that a graded case's score may drop against the baseline, 0 to 1."
+    )
     max_cost_usd: float | None = Field(
         None, gt=0, description="What a run may cost before no further case is begun, in US dollars."
     )
@@ -115,6 +128,9 @@ class RunConfig(BaseModel):
     )
     store_responses: bool = Field(default=True, description="Keep responses in the results, each cut at 20,000.")
     reports: tuple[Text, ...] = Field((), description="Reports to write: FORMAT or FORMAT=FILE.")
+    exports: tuple[Text, ...] = Field(
+        (), description="Results for other programs: FORMAT=FILE, where agentv is one JSON record a line."
+    )
 
     @property
     def baseline_reference(self) -> str | None:

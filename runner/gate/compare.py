@@ -14,18 +14,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from runner.gate.baseline import Baseline
-from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison, Tally
+from runner.gate.scores import scores_of
+from runner.model.comparison import (
+    DEFAULT_SCORE_TOLERANCE,
+    BaselineFacts,
+    CaseChange,
+    CaseClass,
+    Comparison,
+    Tally,
+)
 from runner.model.result import CaseResult, RunResult, Status, SuiteResult
 
 MAX_REASON = 300
+MAX_TARGETS = 5
 _COUNTED = frozenset({Status.PASSED, Status.FAILED, Status.ERROR})
 """Statuses that are a yes or no in the contract's own rule; a case that did not run is neither."""
 
 
-def compare(baseline: Baseline, current: RunResult, *, everything_selected: bool = True) -> Comparison:
+def compare(
+    baseline: Baseline,
+    current: RunResult,
+    *,
+    everything_selected: bool = True,
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
+) -> Comparison:
     """Every case of both runs, exactly once; those of the baseline that are gone come last.
 
-    When only some cases were selected, the others are not `removed` and are left out.
+    When only some cases were selected, the others are not `removed` and are left out. A graded case whose score fell
+    by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     """
     pairs = _pairs(baseline.result, current)
     records = _records(baseline.history)
@@ -35,10 +51,15 @@ def compare(baseline: Baseline, current: RunResult, *, everything_selected: bool
         then = {case.id: case for case in earlier.cases} if earlier else {}
         for case in suite.cases:
             record = records.get((suite.eval_file, case.id, case.fingerprint))
-            changes.append(_change(suite, then.get(case.id), case, record))
+            changes.append(_change(suite, then.get(case.id), case, record, score_tolerance))
     if everything_selected:
         changes += _removed(baseline.result, current, pairs)
-    return Comparison(baseline=_facts(baseline), changes=tuple(changes), notes=tuple(_notes(baseline, current, pairs)))
+    return Comparison(
+        baseline=_facts(baseline),
+        changes=tuple(changes),
+        notes=tuple(_notes(baseline, current, pairs)),
+        score_tolerance=score_tolerance,
+    )
 
 
 def with_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:
@@ -94,7 +115,9 @@ def _records(history: tuple[RunResult, ...]) -> Mapping[tuple[str, str, str | No
     return found
 
 
-def _change(suite: SuiteResult, then: CaseResult | None, now: CaseResult, record: Tally | None) -> CaseChange:
+def _change(
+    suite: SuiteResult, then: CaseResult | None, now: CaseResult, record: Tally | None, tolerance: float
+) -> CaseChange:
     change, reason = _classify(then, now)
     return CaseChange(
         suite=suite.eval_file,
@@ -106,6 +129,7 @@ def _change(suite: SuiteResult, then: CaseResult | None, now: CaseResult, record
         reason=reason,
         location=now.location,
         stale=suite.stale,
+        **scores_of(change, then, now, tolerance),
     )
 
 
@@ -153,6 +177,7 @@ def _removed(baseline: RunResult, current: RunResult, pairs: Mapping[str, SuiteR
             change=CaseClass.REMOVED,
             baseline=tally(case),
             location=case.location,
+            graded=case.graded,
         )
         for suite in baseline.suites
         for case in suite.cases
@@ -183,8 +208,11 @@ def _notes(baseline: Baseline, current: RunResult, pairs: Mapping[str, SuiteResu
     earlier = baseline.result
     if not earlier.complete:
         notes.append("the baseline run was not complete")
-    if (earlier.target.name, earlier.target.provider) != (current.target.name, current.target.provider):
-        notes.append(f"the baseline evaluated another target: {earlier.target.name} ({earlier.target.provider})")
+    if _asked(earlier) != _asked(current):
+        others = ", ".join(f"{name} ({provider})" for name, provider in _asked(earlier)[:MAX_TARGETS])
+        notes.append(f"the baseline evaluated another target: {others}")
+    elif moved := _moved(current, pairs):
+        notes.append(f"{moved} case{'s were' if moved != 1 else ' was'} asked of another target in the baseline")
     if earlier.shard != current.shard:
         notes.append("the baseline holds another part of the cases: the shards differ")
     for suite in current.suites:
@@ -192,6 +220,21 @@ def _notes(baseline: Baseline, current: RunResult, pairs: Mapping[str, SuiteResu
         if other is not None and _hash(other) and _hash(suite) and _hash(other) != _hash(suite):
             notes.append(f"{suite.eval_file} has changed since the baseline")
     return notes
+
+
+def _asked(run: RunResult) -> list[tuple[str, str]]:
+    """Names and providers of everything that was asked."""
+    return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
+
+
+def _moved(current: RunResult, pairs: Mapping[str, SuiteResult]) -> int:
+    """Cases that name another target of their own than they did."""
+    count = 0
+    for suite in current.suites:
+        earlier = pairs.get(suite.eval_file)
+        then = {case.id: case.target for case in earlier.cases} if earlier else {}
+        count += sum(case.id in then and then[case.id] != case.target for case in suite.cases)
+    return count
 
 
 def _hash(suite: SuiteResult) -> str | None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from runner.errors import ExitCode, GateError, did_you_mean
 from runner.gate.baseline import NoBaseline
-from runner.model.comparison import CaseClass, Comparison, Outcome, Reason, Rule, Verdict
+from runner.gate.scores import exceeds, limit_words
+from runner.model.comparison import DEFAULT_SCORE_TOLERANCE, CaseClass, Comparison, Outcome, Reason, Rule, Verdict
 from runner.model.result import RunResult
+
+if TYPE_CHECKING:
+    from runner.config.settings import RunConfig
 
 
 class FailOn(StrEnum):
@@ -24,15 +29,36 @@ class FailOn(StrEnum):
 
 UNMEASURED = "could-not-measure"
 """The one rule whose breach says nothing about the change."""
+SCORE_DROP = "Score drop"
+"""The name of the rule about scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The rules. `min_pass_rate` is a share of the judged cases, 0 to 1."""
+    """The rules. `min_pass_rate` is a share of the judged cases, 0 to 1.
+
+    `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
+    against the baseline. `score_tolerance` is only about what is pointed out.
+    """
 
     fail_on: frozenset[FailOn] = frozenset({FailOn.FAILURES})
     min_pass_rate: float | None = None
     max_errors: int = 0
+    pass_score: float = 1.0
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE
+    max_score_drop: float | None = None
+
+    @classmethod
+    def of(cls, config: RunConfig) -> Policy:
+        """The rules of a configuration. Raises GateError `unknown-value`."""
+        return cls(
+            fail_on=parse_fail_on(config.fail_on),
+            min_pass_rate=config.min_pass_rate,
+            max_errors=config.max_errors,
+            pass_score=config.pass_score,
+            score_tolerance=config.score_tolerance,
+            max_score_drop=config.max_score_drop,
+        )
 
 
 def parse_fail_on(words: Iterable[str]) -> frozenset[FailOn]:
@@ -67,7 +93,7 @@ class _Finding:
 
 
 def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
-    """The verdict. `absent` says why there is no comparison, where there is none.
+    """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
@@ -90,7 +116,7 @@ def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent
         outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *incomplete)
     else:
         outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(run, comparison, policy)
-    return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules)
+    return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
 
 
 def _unmeasurable(run: RunResult) -> Reason | None:
@@ -122,15 +148,25 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
 
 
 def _unexplained(run: RunResult, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
-    """Failures that only the baseline could explain, when it may exist and could not be had.
+    """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
 
     Where nothing fails there can be no regression, and the baseline is not missed.
     """
-    if absent is None or not absent.unavailable or FailOn.REGRESSIONS not in policy.fail_on or not run.summary.failed:
+    if absent is None or not absent.unavailable:
         return ()
-    failed = f"{run.summary.failed} failing case{'s' if run.summary.failed != 1 else ''}"
-    message = f"whether {failed} passed before cannot be told: {absent.reason}"
-    return (Reason(code=absent.code, message=message),)
+    if FailOn.REGRESSIONS in policy.fail_on and run.summary.failed:
+        failed = f"{run.summary.failed} failing case{'s' if run.summary.failed != 1 else ''}"
+        return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
+    if policy.max_score_drop is not None and (low := _may_have_dropped(run, policy.max_score_drop)):
+        scores = "1 score" if low == 1 else f"{low} scores"
+        return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
+    return ()
+
+
+def _may_have_dropped(run: RunResult, most: float) -> int:
+    """How many graded cases are so low that their score may have dropped by more than `most`."""
+    cases = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
+    return sum(exceeds(1.0 - case.score, most) for case in cases)
 
 
 def _findings(run: RunResult, comparison: Comparison | None, policy: Policy) -> list[_Finding]:
@@ -140,6 +176,8 @@ def _findings(run: RunResult, comparison: Comparison | None, policy: Policy) -> 
         found.append(_regressions(comparison))  # a regression is a failure too, and the more telling one
     if FailOn.FAILURES in policy.fail_on:
         found.append(_failures(run))
+    if comparison is not None and policy.max_score_drop is not None:
+        found.append(_score_drop(comparison, policy.max_score_drop))
     if policy.min_pass_rate is not None:
         found.append(_pass_rate(run, policy.min_pass_rate))
     if FailOn.NEVER not in policy.fail_on:
@@ -169,6 +207,16 @@ def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str =
     return _Finding(rule, code, f"{counted} {one if count == 1 else many} (allowed: 0)")
 
 
+def _score_drop(comparison: Comparison, most: float) -> _Finding:
+    """Over all graded cases that can be compared, whatever became of them."""
+    drops = [-change.score_change for change in comparison.changes if change.score_change is not None]
+    over = sum(exceeds(drop, most) for drop in drops)
+    largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
+    rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
+    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit} (the most: {largest})"
+    return _Finding(rule, "max-score-drop", what)
+
+
 def _pass_rate(run: RunResult, least: float) -> _Finding:
     rate = run.summary.pass_rate or 0.0
     rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
@@ -184,16 +232,12 @@ def _errors(run: RunResult, allowed: int) -> _Finding:
 
 def _passing(run: RunResult, comparison: Comparison | None, policy: Policy) -> tuple[Reason, ...]:
     """What a passing gate has to say: above all, what it could not look at."""
-    reasons = []
     if FailOn.NEVER in policy.fail_on:
-        reasons.append(Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"))
-    elif comparison is None and FailOn.REGRESSIONS in policy.fail_on:
-        reasons.append(
-            Reason(
-                code="no-baseline",
-                message="there is nothing to compare with, so regressions could not be told from known failures",
-            )
-        )
-    if not reasons:
-        reasons.append(Reason(code="passed", message=f"all rules hold for {run.summary.total_cases} cases"))
-    return tuple(reasons)
+        return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
+    if comparison is None and FailOn.REGRESSIONS in policy.fail_on:
+        message = "there is nothing to compare with, so regressions could not be told from known failures"
+        return (Reason(code="no-baseline", message=message),)
+    if comparison is None and policy.max_score_drop is not None:
+        message = "there is nothing to compare with, so whether scores dropped could not be told"
+        return (Reason(code="no-baseline", message=message),)
+    return (Reason(code="passed", message=f"all rules hold for {run.summary.total_cases} cases"),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from runner.gate.policy import SCORE_DROP
 from runner.model.comparison import Outcome
 from runner.reports.markdown import render_summary
 from runner.reports.phrases import provenance
@@ -63,9 +64,11 @@ def _what(view: View) -> str:
         return f"{view.heading[:1].upper()}{view.heading[1:]}" if view.verdict.outcome is Outcome.FAIL else absent
     parts = [count(len(view.regressions), "regression") if view.regressions else "No regressions"]
     if view.verdict.outcome is Outcome.FAIL and not view.regressions:
-        parts = [view.heading]
+        parts = [f"{view.heading[:1].upper()}{view.heading[1:]}"]
     if view.new_passes:
         parts.append(count(len(view.new_passes), "new pass", "new passes"))
+    if view.score_drops and not parts[0].startswith(SCORE_DROP):
+        parts.append(count(len(view.score_drops), "score drop"))
     if view.baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
@@ -83,5 +86,7 @@ def _counts(view: View) -> str:
     if view.comparison is not None:
         parts += [count(len(view.regressions), "regression"), count(len(view.new_passes), "new pass", "new passes")]
         parts.append(f"{len(view.still_failing)} still failing")
+        if view.score_drops:
+            parts.append(count(len(view.score_drops), "score drop"))
     parts += [f"{summary.not_run} not run", f"{summary.skipped} skipped"]
     return f"{count(summary.total_cases, 'case')}: {', '.join(parts)}."

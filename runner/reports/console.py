@@ -10,7 +10,7 @@ from runner.model.comparison import CaseClass, Outcome
 from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
 from runner.registry.staleness import console_line as console_words
 from runner.reports.sentences import undecided
-from runner.reports.view import CaseRow, View
+from runner.reports.view import CaseRow, SuiteRow, View
 from runner.reports.wording import age, count, percent, points
 from runner.text.escape import console_line, cut
 
@@ -55,10 +55,11 @@ class _Console:
     def __init__(self, view: View, style: ConsoleStyle) -> None:
         self._view = view
         self._style = style
+        self._rows = {(row.suite, row.id): row for row in view.cases}
 
     def lines(self) -> Iterator[str]:
-        for suite in self._view.run.suites:
-            yield from self._suite(suite)
+        for suite, row in zip(self._view.run.suites, self._view.suites, strict=True):
+            yield from self._suite(suite, row)
             yield ""
         yield from self._changes()
         yield from self._warnings()
@@ -67,7 +68,7 @@ class _Console:
     def _paint(self, colour: str, text: str) -> str:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._style.colour else text
 
-    def _suite(self, suite: SuiteResult) -> Iterator[str]:
+    def _suite(self, suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
         tier = f" — {suite.tier.value} evals " if suite.tier else " — evals "
         name = console_line(suite.tool_name, 60)
         used = width(name) + len(f"═══ {tier}")
@@ -76,9 +77,9 @@ class _Console:
         if len(shown) > FOLD_ABOVE and not self._style.verbose:
             shown = tuple(case for case in suite.cases if case.status is not Status.PASSED)
             yield f"  … {count(len(suite.cases) - len(shown), 'passing case')} not listed (--verbose lists them)"
-        yield from self._cases(shown)
+        yield from self._cases(suite, shown)
         yield "─" * WIDTH
-        yield f"  {_totals(suite)}"
+        yield f"  {_totals(suite)}{f' | mean score {row.score}' if row.score else ''}"
         for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
             # the contract's sample has a short form for the hash alone
             words = console_words(fact) if fact.kind is StaleKind.DESCRIPTION else sentence
@@ -86,7 +87,7 @@ class _Console:
         if self._style.verbose:
             yield from (f"  note: {console_line(notice)}" for notice in suite.notices)
 
-    def _cases(self, cases: tuple[CaseResult, ...]) -> Iterator[str]:
+    def _cases(self, suite: SuiteResult, cases: tuple[CaseResult, ...]) -> Iterator[str]:
         ids = [cut(console_line(case.id), MAX_ID) for case in cases]
         descriptions = [cut(console_line(case.description), MAX_DESCRIPTION) for case in cases]
         id_width = max(map(width, ids), default=0)
@@ -95,12 +96,13 @@ class _Console:
             glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
             colour = {"passed": "green", "failed": "red", "error": "yellow"}.get(case.status.value, "dim")
             time = f"{case.duration_ms:.0f}ms" if case.status.judged or case.duration_ms else ""
-            trials = f"  {_trials(case)}" if len(case.trials) > 1 else ""
-            line = f"{pad(case_id, id_width)}  {pad(description, text_width)}  {time:>8}{trials}"
+            row = self._rows[suite.eval_file, case.id]
+            line = f"{pad(case_id, id_width)}  {pad(description, text_width)}  {time:>8}{_result(case, row)}"
             yield f"  {self._paint(colour, glyph)} {line}".rstrip()
             if case.error and case.status is not Status.NOT_RUN:
                 word = {"error": "error: ", "skipped": "skipped: "}.get(case.status.value, "")
-                yield f"    → {word}{console_line(case.error, 500)}"
+                lines = row.failures if case.graded and case.status.judged else (case.error,)
+                yield from (f"    → {word}{console_line(said, 500)}" for said in lines)
 
     def _changes(self) -> Iterator[str]:
         view = self._view
@@ -108,8 +110,12 @@ class _Console:
             yield self._paint("red", _named("REGRESSIONS", view.regressions))
             yield from _table(view.regressions)
             yield ""
+        if view.score_drops:
+            yield self._paint("yellow", _named(f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops))
+            yield from _table(view.score_drops)
+            yield ""
         if view.new_passes:
-            yield self._paint("green", _named("NEW PASSES", view.new_passes))
+            yield self._paint("green", _named("NEW PASSES", view.new_passes, scores=True))
             yield ""
         others = (
             ("UNSETTLED", view.unsettled),
@@ -120,7 +126,7 @@ class _Console:
         )
         for name, rows in others:
             if rows:
-                yield _named(name, rows)
+                yield _named(name, rows, scores=True)
                 yield ""
 
     def _warnings(self) -> Iterator[str]:
@@ -164,10 +170,18 @@ def _table(rows: tuple[CaseRow, ...]) -> Iterator[str]:
     yield from tabulate(cells, headers=["case", "baseline", "here", "what changed"], disable_numparse=True).splitlines()
 
 
-def _named(name: str, rows: tuple[CaseRow, ...]) -> str:
-    """`REGRESSIONS (2): a, b`."""
+def _named(name: str, rows: tuple[CaseRow, ...], *, scores: bool = False) -> str:
+    """`REGRESSIONS (2): a, b`; where no table follows, graded cases with their scores."""
     more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
-    return f"{name} ({len(rows)}): {', '.join(console_line(row.label) for row in rows[:MAX_ROWS])}{more}"
+    shown = [f"{console_line(row.label)} {(scores and row.scores) or ''}".rstrip() for row in rows[:MAX_ROWS]]
+    return f"{name} ({len(rows)}): {', '.join(shown)}{more}"
+
+
+def _result(case: CaseResult, row: CaseRow) -> str:
+    """What stands behind the time: the score of a graded case, or how many of several trials passed."""
+    if case.graded and case.status.judged:
+        return f"  {row.here}{' flaky' if case.flaky else ''}"
+    return f"  {_trials(case)}" if len(case.trials) > 1 else ""
 
 
 def _trials(case: CaseResult) -> str:
@@ -201,6 +215,8 @@ def _counts(view: View) -> str:
         known = f" ({count(len(view.regressions), 'regression')}, {still} still failing)"
     parts = [f"pass {summary.passed}", f"fail {summary.failed}{known}", f"errors {summary.errored}"]
     parts.append(f"not run {summary.not_run}")
+    if view.score_drops:
+        parts.append(f"score drops {len(view.score_drops)}")
     if summary.skipped:
         parts.append(f"skipped {summary.skipped}")
     if summary.flaky:

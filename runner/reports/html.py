@@ -87,6 +87,7 @@ def _environment() -> Environment:
     environment.filters["signed"] = wording.signed
     environment.filters["seconds"] = wording.seconds
     environment.filters["money"] = wording.money
+    environment.filters["score"] = wording.score
     environment.filters["line"] = one_line
     environment.globals["count"] = wording.count
     return environment

@@ -27,8 +27,8 @@ def case_link(row: CaseRow) -> str:
 
 
 def names(rows: Sequence[CaseRow], limit: int) -> str:
-    """`a`, `b` and 3 more."""
-    shown = ", ".join(code_span(row.label) for row in rows[:limit])
+    """`a`, `b` and 3 more; graded cases with their scores: `a` 0.60 → 0.55 (−0.05)."""
+    shown = ", ".join(f"{code_span(row.label)} {row.scores or ''}".rstrip() for row in rows[:limit])
     rest = len(rows) - limit
     if rest <= 0:
         return shown

@@ -19,9 +19,12 @@ def opening_line(plan: RunPlan, total: int, done: int) -> str:
     trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
     resumed = f" · resuming, {done} of {total} done" if done else ""
     suites = len(plan.suites)
+    targets = plan.every_target()
+    against = ", ".join(target.identity.identity for target in targets)
+    most = max(plan.concurrency_of(target) for target in targets)
     return (
         f"running {cases} case{'s' if cases != 1 else ''}{trials} of {suites} suite{'s' if suites != 1 else ''} "
-        f"against {plan.target.identity.identity}, {plan.limits.concurrency} at a time{resumed}"
+        f"against {against}, {most} at a time{resumed}"
     )
 
 

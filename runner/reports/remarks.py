@@ -36,6 +36,8 @@ def _remarks(view: View) -> Iterator[Remark]:
     failed = view.verdict.outcome is Outcome.FAIL
     yield from _rows(view.regressions, "Regression", blocking=failed)
     yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
+    by_score = any(reason.code == "max-score-drop" for reason in view.verdict.reasons)
+    yield from _rows(view.score_drops, "Score drop", blocking=failed and by_score)
     yield from _rows(view.errors, "Could not be judged", blocking=False)
     yield from _rows(view.unsettled, "Unsettled case", blocking=False)
 

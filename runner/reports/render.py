@@ -9,7 +9,11 @@ from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle, render_console
 from runner.reports.view import ReportContext, view_of
 
-FORMATS: Final = ("md", "html", "junit", "console", "json")
+REPORTS: Final = ("md", "html", "junit", "console", "json")
+"""For people and for CI systems."""
+EXPORTS: Final = ("agentv",)
+"""For other tools that know evals."""
+FORMATS: Final = (*REPORTS, *EXPORTS)
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
@@ -31,6 +35,10 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
             return render_console(view_of(run, context), style or ConsoleStyle())
         case "json":
             return run.model_dump_json(by_alias=True, indent=2) + "\n"
+        case "agentv":
+            from runner.reports.agentv_export import render_agentv
+
+            return render_agentv(run)
     raise GateError(
         "unknown-value",
         f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',

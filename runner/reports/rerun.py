@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from runner.gate.acceptable import judged_as
 from runner.model.comparison import CaseClass
 from runner.model.result import RunResult, Status
 
@@ -21,13 +22,13 @@ def rerun_command(arguments: Sequence[str], result: RunResult) -> str | None:
 
 
 def _worth_a_look(result: RunResult) -> list[str]:
-    """Regressions if there are any, else everything that did not pass."""
+    """Regressions and score drops if there are any, else everything that does not count as a pass."""
     if result.comparison is not None:
-        regressions = [change.case_id for change in result.comparison.of(CaseClass.REGRESSION)]
-        if regressions:
-            return regressions
+        worse = (*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops())
+        if worse:
+            return [change.case_id for change in worse]
     bad = {Status.FAILED, Status.ERROR}
-    return [case.id for suite in result.suites for case in suite.cases if case.status in bad]
+    return [case.id for suite in judged_as(result).suites for case in suite.cases if case.status in bad]
 
 
 def _without_option(arguments: Sequence[str], *names: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runner.gate.policy import SCORE_DROP
+from runner.gate.scores import limit_words
 from runner.model.comparison import CaseClass, Outcome, Verdict
 from runner.model.result import RunResult, Summary
 from runner.reports.wording import count, percent, points
@@ -47,6 +49,9 @@ def _failed_words(run: RunResult, verdict: Verdict, regressions: int) -> str:
             return f"{count(summary.errored, 'case')} could not be measured"
         case "min-pass-rate":
             return f"pass rate {percent(summary.pass_rate)} is too low"
+        case "max-score-drop":
+            rule = next((rule for rule in verdict.rules if rule.name == SCORE_DROP), None)
+            return f"score drop of {rule.value} (allowed: {rule.limit})" if rule else "score drop"
         case "stale":
             return count(sum(suite.stale for suite in run.suites), "stale suite")
         case "flaky":
@@ -63,6 +68,8 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     if nothing_comparable(run):
         return f"{passed}, baseline not comparable"
     parts = ["no regressions"]
+    if drops := len(run.comparison.score_drops()):
+        parts.append(count(drops, "score drop"))
     if run.summary.errored:
         parts.append(f"{count(run.summary.errored, 'case')} could not be measured")
     if baseline_is_stale:
@@ -79,7 +86,7 @@ def opening(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
         case Outcome.FAIL:
-            return " ".join([*_sentences(verdict), *_rate_sentence(run, verdict)])
+            return " ".join([*_sentences(verdict), *_rate_sentence(run, verdict), *_pass_score(run, verdict)])
         case Outcome.ERROR:
             return sentence(undecided(run, verdict))
     return _passing_sentences(run, verdict)
@@ -101,7 +108,16 @@ def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
     if still:
         words.append(f"{still} still failing.")
     known = {"passed", "no-baseline"}
-    return " ".join([*words, *(sentence(reason.message) for reason in verdict.reasons if reason.code not in known)])
+    words += [sentence(reason.message) for reason in verdict.reasons if reason.code not in known]
+    return " ".join([*words, *_pass_score(run, verdict)])
+
+
+def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:
+    """What counts as a pass, where that is not the specification's 1."""
+    graded = any(case.graded for suite in run.suites for case in suite.cases)
+    if not graded or verdict.pass_score >= 1.0:
+        return []
+    return [f"Graded cases pass from {limit_words(verdict.pass_score)} on."]
 
 
 def _sentences(verdict: Verdict) -> list[str]:

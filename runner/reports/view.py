@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from runner.model.comparison import BaselineFacts, CaseClass, Comparison, Outcome, Verdict
+from runner.gate.acceptable import judged_as
+from runner.gate.scores import limit_words
+from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison, Outcome, Verdict
 from runner.model.result import RunResult, Status, SuiteResult, Summary
 from runner.reports.causes import Cause, group_causes
 from runner.reports.context import ReportContext
 from runner.reports.grades import Grade, grades_of
 from runner.reports.rows import CaseRow, rows_of
+from runner.reports.scores import MeanScore, mean_score
 from runner.reports.sentences import headline, lead, nothing_comparable, opening
 from runner.reports.staleness import StaleSuites, stale_suites
 from runner.reports.wording import spending
 
 __all__ = ["CaseRow", "ReportContext", "RuleRow", "SuiteRow", "View", "view_of"]
+
+MAX_TARGETS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,8 @@ class SuiteRow:
     other: int
     baseline_passed: int | None
     stale: bool
+    score: MeanScore | None = None
+    """The mean of graded cases; None where there are none."""
 
     @property
     def change(self) -> int | None:
@@ -37,7 +47,7 @@ class SuiteRow:
 
 @dataclass(frozen=True, slots=True)
 class RuleRow:
-    """One rule: `result` is `ok`, `fail`, or `warning` for what is only pointed out."""
+    """One rule: `result` is `ok`, `fail`, `warning` for what is only pointed out, `–` for what others rest on."""
 
     name: str
     value: str
@@ -47,7 +57,7 @@ class RuleRow:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything a report shows, in the words it is shown in."""
+    """Everything a report shows, in the words it is shown in. `run` is as its verdict counts it."""
 
     context: ReportContext
     run: RunResult
@@ -62,6 +72,10 @@ class View:
     regressions: tuple[CaseRow, ...]
     new_passes: tuple[CaseRow, ...]
     still_failing: tuple[CaseRow, ...]
+    known_failing: tuple[CaseRow, ...]
+    """Those of the still failing ones that are not worse than before."""
+    score_drops: tuple[CaseRow, ...]
+    """Scores that fell by more than the tolerance, regressions apart, the largest drop first."""
     failing: tuple[CaseRow, ...]
     """All failing cases that no comparison explains: without a baseline, added, or incomparable."""
     errors: tuple[CaseRow, ...]
@@ -84,6 +98,18 @@ class View:
     nothing_comparable: bool
 
     @property
+    def asked(self) -> tuple[str, ...]:
+        """What was evaluated: one target, or several."""
+        targets = self.run.targets or (self.run.target,)
+        shown = tuple(target.identity for target in targets[:MAX_TARGETS])
+        return shown if len(targets) <= MAX_TARGETS else (*shown, f"{len(targets) - MAX_TARGETS} more")
+
+    @property
+    def score_tolerance(self) -> str:
+        """The drop beyond which it is shown as one."""
+        return limit_words(self.comparison.score_tolerance) if self.comparison else ""
+
+    @property
     def summary(self) -> Summary:
         """The counts."""
         return self.run.summary
@@ -102,6 +128,7 @@ class View:
 def view_of(run: RunResult, context: ReportContext) -> View:
     """The view of a judged run. A run without a verdict was interrupted before it could be judged."""
     verdict = run.verdict or Verdict(outcome=Outcome.ERROR, exit_code=3)
+    run = judged_as(run)
     rows = _Rows(run, context)
     regressions = tuple(sorted(rows.of(CaseClass.REGRESSION), key=lambda row: -row.drop))
     failing = rows.unexplained_failures()
@@ -121,6 +148,8 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         regressions=regressions,
         new_passes=rows.of(CaseClass.NEW_PASS),
         still_failing=rows.of(CaseClass.STILL_FAILING),
+        known_failing=tuple(row for row in rows.of(CaseClass.STILL_FAILING) if not row.score_drop),
+        score_drops=tuple(sorted((row for row in rows.here if row.score_drop), key=lambda row: -row.drop)),
         failing=failing,
         errors=rows.with_status(Status.ERROR),
         unsettled=rows.of(CaseClass.UNSETTLED),
@@ -130,12 +159,12 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         added=rows.of(CaseClass.ADDED),
         removed=rows.of(CaseClass.REMOVED),
         grades=grades_of(run.suites),
-        causes=group_causes((row.label, row.what) for row in (regressions or failing)),
-        suites=tuple(_suite_row(suite, baseline) for suite in run.suites),
+        causes=group_causes((row.label, row.cause) for row in (regressions or failing)),
+        suites=_suite_rows(run, baseline),
         stale=stale_suites(run.suites),
         warnings=_warnings(run),
         notes=run.comparison.notes if run.comparison else (),
-        rules=_rules(verdict, baseline, context, is_stale=is_stale),
+        rules=(*_rules(verdict, baseline, context, is_stale=is_stale), *_pass_score(run, verdict)),
         spending=spending(run.summary, baseline),
         baseline_is_stale=is_stale,
         nothing_comparable=nothing_comparable(run),
@@ -168,7 +197,14 @@ class _Rows:
         return tuple(row for row in self.with_status(Status.FAILED) if row.change not in self._EXPLAINED)
 
 
-def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None) -> SuiteRow:
+def _suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
+    changes: dict[str, list[CaseChange]] = defaultdict(list)
+    for change in run.comparison.changes if run.comparison else ():
+        changes[change.suite].append(change)
+    return tuple(_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
+
+
+def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
     summary = suite.summary
     return SuiteRow(
         name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
@@ -178,6 +214,7 @@ def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None) -> SuiteRow:
         other=summary.total_cases - summary.passed - summary.failed,
         baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
         stale=suite.stale,
+        score=mean_score(suite.cases, changes),
     )
 
 
@@ -201,6 +238,15 @@ def _rules(
     if value:
         rows.append(RuleRow("Baseline age", " / ".join(value), " / ".join(limit), "warning" if is_stale else "ok"))
     return tuple(rows)
+
+
+def _pass_score(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
+    """What the other rules take for a pass, where it is not the specification's 1."""
+    graded = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
+    if verdict.pass_score >= 1.0 or not graded:
+        return ()
+    value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"
+    return (RuleRow("Pass score", value, limit_words(verdict.pass_score), "–"),)
 
 
 def _warnings(run: RunResult) -> tuple[str, ...]:

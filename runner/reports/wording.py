@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from runner.model.comparison import BaselineFacts, Tally
 from runner.model.result import Summary
 
@@ -40,6 +42,23 @@ def seconds(milliseconds: float) -> str:
 def money(dollars: float) -> str:
     """`$0.84`, `$0.0042`: two digits that say something."""
     return f"${dollars:.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
+def score(value: float, least: float = 1.0) -> str:
+    """`0.67`; with more digits where two would make it look as if it reached 1, or the `least` that is asked."""
+    if not 0.0 <= value <= 1.0:
+        return f"{value:.6g}"  # nothing of ours: a record may hold numbers of three hundred digits
+    for digits in (2, 3, 4, 5):
+        shown = f"{value:.{digits}f}"
+        if all((float(shown) >= limit) == (value >= limit) for limit in (least, 1.0)):
+            return shown
+    return f"{math.floor(value * 100_000) / 100_000:.5f}"
+
+
+def score_change(change: float | None) -> str:
+    """` (−0.23)`, ` (+0.10)`; nothing where that would be zero or is not known."""
+    rounded = round(change or 0.0, 2)
+    return f" ({MINUS if rounded < 0 else '+'}{abs(rounded):.2f})" if rounded else ""
 
 
 def tally_words(tally: Tally | None) -> str | None:

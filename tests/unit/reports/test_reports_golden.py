@@ -18,6 +18,7 @@ from runner.reports.console import ConsoleStyle
 from runner.reports.markdown import render_problem, render_summary
 from runner.reports.render import render
 from runner.reports.view import ReportContext, view_of
+from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 ONLY_REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -221,6 +222,47 @@ def graded() -> RunResult:
 STATES |= {"graded": graded(), "history": history(), "baseline-unavailable": unavailable()}
 
 
+def scores(policy: Policy = ONLY_REGRESSIONS) -> RunResult:
+    """An AgentV suite beside a tool-forge one: grades that rose, fell, and fell where both are failures."""
+    earlier = [
+        make_graded("tone", evaluators={"policy": 1.0, "style": 1.0}),
+        make_graded("refund/limit", evaluators={"policy": 0.8, "style": 1.0}),
+        make_graded("refund/proof", evaluators={"policy": 0.6, "style": 0.6}),
+        make_graded("refund/late", 0.95),
+        make_graded("greeting", evaluators={"policy": 0.6, "style": 1.0}),
+        make_graded("plain"),
+        make_graded("gone", 0.5),
+    ]
+    wordy = make_evaluator("style", 0.7, misses=("it is too long", "it says `sorry` | twice", "it has no end"))
+    now = [
+        make_graded("tone", 0.85, evaluator_results=(make_evaluator("policy"), wordy)),
+        make_graded("refund/limit", evaluators={"policy": 0.34, "style": 1.0}),
+        make_graded("refund/proof", evaluators={"policy": 0.5, "style": 0.6}),
+        make_graded("refund/late", 0.8, error="the score is below 1"),
+        make_graded("greeting", evaluators={"policy": 1.0, "style": 1.0}),
+        make_graded("plain"),
+        make_graded("new", evaluators={"policy": 0.9}),
+        make_graded("broken", 0.0, "error"),
+    ]
+    then = make_baseline_run(make_graded_suite(earlier), {"w-1": "passed"})
+    return judged(make_run(make_graded_suite(now), {"w-1": "passed"}), then, policy)
+
+
+def only_drops(policy: Policy = ONLY_REGRESSIONS) -> RunResult:
+    """Nothing passes and nothing passed; one case is much worse."""
+    then = make_graded_baseline({"a": 0.9, "b": 0.9})
+    return judged(make_graded_run({"a": 0.4, "b": 0.85}), then, policy)
+
+
+STATES |= {
+    "scores": scores(Policy(frozenset({FailOn.REGRESSIONS}), max_errors=1)),
+    "scores-threshold": scores(Policy(frozenset({FailOn.REGRESSIONS}), 0.5, 1, pass_score=0.8)),
+    "scores-drops-only": only_drops(),
+    "scores-limit": only_drops(Policy(frozenset({FailOn.REGRESSIONS}), max_score_drop=0.2)),
+    "scores-no-baseline": judged(make_graded_run({"a": 0.4, "b": 1.0}), policy=Policy()),
+}
+
+
 @pytest.mark.parametrize("state", STATES)
 def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
@@ -283,7 +325,11 @@ def test_comment__on_a_laptop__has_no_links(golden) -> None:
 
 @pytest.mark.contract("console.layout", "console.regressions", "console.staleness")
 @pytest.mark.parametrize(
-    "state", ["few", "none", "none-stale-baseline", "no-baseline-failures", "could-not-decide", "stale-evals", "flaky"]
+    "state",
+    [
+        *("few", "none", "none-stale-baseline", "no-baseline-failures", "could-not-decide", "stale-evals", "flaky"),
+        *("scores", "scores-threshold"),
+    ],
 )
 def test_console__state__looks_like_this(golden, state) -> None:
     context = ReportContext(result_path="evals/results/r/run.json", rerun_command="eval-gate run --case a")
@@ -311,7 +357,7 @@ def test_console__ascii_only__holds_nothing_else(golden) -> None:
     assert text.isascii()
 
 
-@pytest.mark.parametrize("state", ["few", "could-not-decide", "stale-evals", "no-baseline"])
+@pytest.mark.parametrize("state", ["few", "could-not-decide", "stale-evals", "no-baseline", "scores-threshold"])
 def test_summary__state__looks_like_this(golden, state) -> None:
     golden(f"summary/{state}.md", render_summary(view_of(STATES[state], ON_GITHUB)))
 
@@ -322,6 +368,18 @@ def test_junit__few__looks_like_this(golden) -> None:
     root = ET.fromstring(text)
     assert [root.get(key) for key in ("tests", "failures", "errors")] == ["6", "4", "0"]
     assert len(root.findall("./testsuite/testcase/failure")) == 4
+
+
+@pytest.mark.parametrize("state", ["scores", "scores-threshold"])
+def test_junit__scores__look_like_this(golden, state) -> None:
+    text = render("junit", STATES[state], ReportContext())
+    golden(f"junit/{state}.xml", text)
+    root = ET.fromstring(text)
+    assert len(root.findall("./testsuite/testcase/failure")) == int(root.get("failures"))
+
+
+def test_html__scores__are_on_the_page(golden) -> None:
+    golden("html/scores-threshold.html", render("html", STATES["scores-threshold"], ON_GITHUB))
 
 
 def test_html__few__is_one_whole_page(golden) -> None:

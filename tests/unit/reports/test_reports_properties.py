@@ -175,13 +175,14 @@ OURS = {
     *("marker", "provenance", "baseline_words", "stale_note", "title", "level"),
     *("view.symbol", "view.heading", "view.lead", "view.spending", "view.stale_count"),
     *("context.report_url", "context.errors_doc_url"),
-    *("cause.count", "first.count", "row.then", "row.here", "row.change_words", "group.tiers"),
-    *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed"),
+    *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),
+    *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
+    *("group.tiers", "view.score_tolerance"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
-    *("title", "why", "case_table", "folding_table", "cause_table", "suite_table", "grade_table", "counts"),
-    *("stale_line", "warning_list", "section", "list", "count"),
+    *("title", "why", "case_table", "score_table", "folding_table", "cause_table", "suite_table", "grade_table"),
+    *("counts", "stale_line", "warning_list", "section", "list", "count"),
 }
 
 
@@ -201,6 +202,8 @@ def _safe(node) -> bool:
             return True
         case nodes.Filter(name="trim" | "join"):
             return _safe(node.node)
+        case nodes.Filter(name="map"):
+            return isinstance(node.args[0], nodes.Const) and node.args[0].value in SAFE_FILTERS
         case nodes.Filter():
             return node.name in SAFE_FILTERS
         case nodes.CondExpr():
@@ -236,6 +239,7 @@ def test_templates__foreign_text__only_through_a_filter(template) -> None:
         "{{ names | join }}",
         "{{ (row.id) if x }}",
         "{{ view.opening | lower }}",
+        "{{ view.asked | map('lower') | join }}",
     ],
 )
 def test_templates__unfiltered_text__is_found(source) -> None:

@@ -1,0 +1,63 @@
+"""Scores of a graded case beside those of the baseline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from runner.model.comparison import CaseClass
+from runner.model.result import CaseResult, EvaluatorResult
+
+_COMPARED: Final = frozenset(
+    {
+        *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
+        *(CaseClass.FLAKY, CaseClass.UNSETTLED),
+    }
+)
+"""Classes of cases that both sides judged by the same question."""
+_DIGITS: Final = 6
+"""Decimals that a difference of scores has: 0.8 - 0.7 is not more than 0.1."""
+
+
+def scores_of(change: CaseClass, then: CaseResult | None, now: CaseResult, tolerance: float) -> Mapping[str, Any]:
+    """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no."""
+    if not now.graded:
+        return {}
+    if then is None or change not in _COMPARED:
+        return {"graded": True}
+    difference = round(_grade(now.score) - _grade(then.score), _DIGITS) + 0.0  # never -0.0
+    return {
+        "graded": True,
+        "score_change": difference,
+        "score_drop": exceeds(-difference, tolerance),
+        "evaluators_then": _changed(then, now),
+    }
+
+
+def exceeds(drop: float, limit: float) -> bool:
+    """Whether a score fell by more than `limit`."""
+    return round(drop - limit, _DIGITS) > 0
+
+
+def limit_words(value: float) -> str:
+    """`0.23`, `0.2250`: a limit or what is held against it, never rounded to another one that somebody might set."""
+    digits = next(digits for digits in (2, 4, _DIGITS) if round(value, digits) == round(value, _DIGITS))
+    return f"{value:.{digits}f}"
+
+
+def _changed(then: CaseResult, now: CaseResult) -> dict[str, float]:
+    """Earlier scores by name, where they are others now; not for a name that stands for several evaluators."""
+    before, after = _by_name(then.evaluator_results), _by_name(now.evaluator_results)
+    return {name: score for name, score in before.items() if round(after.get(name, score) - score, _DIGITS) != 0}
+
+
+def _by_name(results: Iterable[EvaluatorResult]) -> dict[str, float]:
+    results = tuple(results)
+    seen = Counter(result.name for result in results)
+    return {result.name: _grade(result.score) for result in results if seen[result.name] == 1}
+
+
+def _grade(score: float) -> float:
+    """From 0 to 1, as every evaluator's is; a record that came from elsewhere may say anything."""
+    return min(max(score, 0.0), 1.0)

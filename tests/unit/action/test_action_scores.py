@@ -1,0 +1,51 @@
+"""A pass score and score drops, as the action puts them out."""
+
+from __future__ import annotations
+
+from runner.action.comment import draft_of
+from runner.action.inputs import read_inputs
+from runner.action.publish import outputs_of
+from runner.action.running import read_config
+from runner.errors import ExitCode
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.judge import judge
+from runner.gate.policy import FailOn, Policy
+from runner.model.comparison import Outcome
+from runner.model.result import RunResult
+from tests.support.graded import make_graded_baseline, make_graded_run
+
+REPORT_ONLY = frozenset({FailOn.NEVER})
+
+
+def judged(now: dict[str, float], then: dict[str, float] | None = None, **policy) -> RunResult:
+    baseline = Baseline(make_graded_baseline(then), "b") if then else NOT_ASKED_FOR
+    return judge(make_graded_run(now), baseline, Policy(REPORT_ONLY, **policy))
+
+
+def test_outputs__pass_score__count_as_the_comment_does() -> None:
+    outputs = outputs_of(judged({"a": 0.85, "b": 0.5}, pass_score=0.8), Outcome.PASS, ExitCode.PASSED)
+    assert (outputs["passed"], outputs["failed"], outputs["pass-rate"]) == ("1", "1", "0.5000")
+
+
+def test_comment__score_drop_of_a_known_failure__is_a_change() -> None:
+    assert draft_of(judged({"a": 0.5}, {"a": 0.9})).noteworthy
+    assert not draft_of(judged({"a": 0.85}, {"a": 0.9})).noteworthy
+
+
+def test_comment__without_a_baseline__accepted_cases_are_no_failures() -> None:
+    assert draft_of(judged({"a": 0.85})).noteworthy
+    assert not draft_of(judged({"a": 0.85}, pass_score=0.8)).noteworthy
+
+
+def test_inputs__of_scores__are_the_policy(tmp_path) -> None:
+    given = {
+        "PASS-SCORE": "0.8",
+        "SCORE-TOLERANCE": "0.05",
+        "MAX-SCORE-DROP": "0.2",
+        "EXPORT": "agentv=a.jsonl, agentv=b",
+    }
+    variables = {"INPUT_GITHUB-TOKEN": "ghs_x"} | {f"INPUT_{name}": value for name, value in given.items()}
+    config = read_config(read_inputs(variables), {}, tmp_path)
+    policy = Policy.of(config)
+    assert (policy.pass_score, policy.score_tolerance, policy.max_score_drop) == (0.8, 0.05, 0.2)
+    assert config.exports == ("agentv=a.jsonl", "agentv=b")

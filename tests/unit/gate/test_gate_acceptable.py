@@ -1,0 +1,123 @@
+"""What the gate takes for good enough in graded cases, and that the record stays as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.gate.acceptable import acceptable, held_to, judged_as
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.judge import judge
+from runner.gate.policy import Policy
+from runner.model.result import Status
+from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
+from tests.support.results import make_result, make_run
+
+
+@pytest.mark.parametrize(
+    ("case", "least", "accepted"),
+    [
+        (make_graded("a", 0.85), 1.0, False),
+        (make_graded("a", 0.85), 0.85, True),
+        (make_graded("a", 0.85), 0.86, False),
+        (make_graded("a", 1.0), 1.0, True),
+        (make_graded("a", 0.9, graded=False), 0.5, False),
+        (make_graded("a", status="error"), 0.5, False),
+        (make_graded("a", status="error").model_copy(update={"score": 0.9}), 0.5, False),
+        (make_graded("a", status="skipped"), 0.5, False),
+        (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.7, True),
+        (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.71, False),
+        (make_graded("a", trials=(1.0, 1.0, 0.1)), 0.8, True),
+        (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True),)), 0.8, False),
+        (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True, weight=0),)), 0.8, True),
+        (make_result("a"), 0.5, True),
+        (make_result("a", "failed"), 0.5, False),
+    ],
+    ids=[
+        *("below-one", "at-the-limit", "below-it", "full", "not-graded", "error", "error-with-a-score", "skipped"),
+        *("mean-of-trials", "mean-too-low", "passed-by-majority", "required-missing", "required-without-weight"),
+        *("yes", "no"),
+    ],
+)
+def test_acceptable__case_and_pass_score__counts_so(case, least, accepted) -> None:
+    assert acceptable(case, least) is accepted
+
+
+def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
+    run = make_graded_run(
+        [
+            make_graded("a", 0.85),
+            make_graded("b", 0.7),
+            make_graded("c", trials=(0.9, 1.0)),
+            make_graded("d", trials=(0.9, 0.5, 0.9)),
+            make_graded("e", status="error"),
+        ]
+    )
+    held = held_to(run, 0.75)
+    cases = {case.id: case for case in held.suites[0].cases}
+    assert [case.status.value for case in cases.values()] == ["passed", "failed", "passed", "passed", "error"]
+    assert all(case.passed == (case.status is Status.PASSED) for case in cases.values())
+    assert {name for name, case in cases.items() if case.flaky} == {"d"}
+    assert [case.error is None for case in cases.values()] == [True, False, True, True, False]
+    for summary in (held.summary, held.suites[0].summary):
+        assert (summary.passed, summary.failed, summary.errored, summary.flaky) == (3, 1, 1, 1)
+        assert summary.pass_rate == 0.75
+    assert [case.score for case in held.suites[0].cases] == [case.score for case in run.suites[0].cases]
+
+
+@pytest.mark.parametrize("run", [make_graded_run({"a": 0.85}), make_run({"a": "failed"})], ids=["at-one", "not-graded"])
+def test_held_to__nothing_to_accept__is_the_same_run(run) -> None:
+    assert held_to(run, 1.0 if run.suites[0].cases[0].graded else 0.5) is run
+
+
+@pytest.mark.contract("agentv.results.status-and-threshold-apart")
+def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
+    run = make_graded_run({"a": 0.85})
+    judged = judge(run, NOT_ASKED_FOR, Policy(pass_score=0.8))
+    assert judged.verdict is not None
+    assert (judged.verdict.outcome.value, judged.verdict.pass_score) == ("pass", 0.8)
+    assert judged.suites == run.suites
+    assert judged.summary == run.summary
+    assert judged_as(judged).summary.passed == 1
+
+
+def test_judge__history__is_held_to_the_pass_score_too() -> None:
+    runs = tuple(make_graded_baseline({"a": score}) for score in (0.9, 0.85, 0.2))
+    judged = judge(make_graded_run({"a": 0.5}), Baseline(runs[0], "b", history=runs), Policy(pass_score=0.8))
+    assert judged.comparison is not None
+    record = judged.comparison.changes[0].record
+    assert record is not None
+    assert (record.k, record.n) == (2, 3)
+
+
+def test_judged_as__run_without_a_verdict__is_itself() -> None:
+    run = make_graded_run({"a": 0.85})
+    assert judged_as(run) is run
+
+
+CASES = st.builds(
+    lambda number, score, trials, status: make_graded(f"c{number}", score, status, trials=trials if not status else ()),
+    st.integers(0, 5),
+    st.floats(0, 1),
+    st.lists(st.sampled_from([0.0, 0.5, 0.9, 1.0]), max_size=3),
+    st.sampled_from([None, None, None, "error", "skipped", "not_run"]),
+)
+RUNS = st.lists(CASES, min_size=1, max_size=6, unique_by=lambda case: case.id).map(make_graded_run)
+SCORES = st.floats(0.01, 1)
+
+
+@given(RUNS, SCORES)
+def test_held_to__twice__is_as_once_and_counts_what_it_holds(run, least) -> None:
+    held = held_to(run, least)
+    assert held_to(held, least) == held
+    cases = held.suites[0].cases
+    assert held.summary.passed == sum(case.status is Status.PASSED for case in cases)
+    assert held.summary.failed == sum(case.status is Status.FAILED for case in cases)
+    assert held.summary.flaky == sum(case.flaky for case in cases)
+    assert held.summary.errored == run.summary.errored
+
+
+@given(RUNS, SCORES, SCORES)
+def test_held_to__higher_score__accepts_no_other_case(run, one, other) -> None:
+    low, high = sorted((one, other))
+    accepted = [{case.id for case in held_to(run, least).suites[0].cases if case.passed} for least in (low, high)]
+    assert accepted[1] <= accepted[0]
