@@ -30,6 +30,8 @@ GET {REPO}/commits
 GET {REPO}/commits/{{ref}}
 GET {REPO}/commits/{{commit_sha}}/pulls
 GET {REPO}/compare/{{basehead}}
+GET {REPO}/collaborators/{{username}}/permission
+GET {REPO}/contents/{{path}}
 GET {REPO}/issues/{{issue_number}}/comments
 POST {REPO}/issues/{{issue_number}}/comments
 GET {REPO}/issues/comments/{{comment_id}}
@@ -66,7 +68,8 @@ def trimmed(node: Any, *, names: bool = False) -> Any:
     kept = {
         key: trimmed(value, names=key in NAMES and not names)
         for key, value in node.items()
-        if names or not (key in PROSE or key.startswith("x-"))
+        # a discriminator names schemas by their place, which they lose when they are put where they are used
+        if names or not (key in PROSE or key == "discriminator" or key.startswith("x-"))
     }
     # `nullable` beside an `enum` without null: GitHub does answer null there (the conclusion of a check run).
     if not names and kept.get("nullable") is True and None not in kept.get("enum", [None]):

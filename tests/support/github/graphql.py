@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support.github.faults import NOT_ACCESSIBLE
 from tests.support.github.loopback import Answer, Request
 from tests.support.github.records import Comment, PullRequest
+from tests.support.github.state import GHOST
 
 if TYPE_CHECKING:
     from tests.support.github.server import FakeGitHub
@@ -222,8 +223,18 @@ class GraphQL:
             "headRefName": pull.head_ref,
             "baseRefName": pull.base_ref,
             "baseRefOid": pull.base_sha,
+            "author": _actor(pull.user),
+            "headRepository": {"nameWithOwner": pull.head_repo} if pull.head_repo else None,
+            "isCrossRepository": pull.head_repo != self.github.state.full_name,
+            "labels": partial(self._labels, pull),
             "comments": partial(self._comments, pull),
         }
+
+    def _labels(self, pull: PullRequest, first: int) -> dict[str, Any] | None:
+        if not 1 <= first <= LARGEST_PAGE:
+            raise QueryError(f"Requesting {first} records on the `labels` connection exceeds the `first` limit of 100.")
+        nodes = [{"name": name} for name in pull.labels[:first]]
+        return {"totalCount": len(pull.labels), "nodes": nodes} if nodes else None
 
     def _comments(self, pull: PullRequest, last: int, before: str | None = None) -> dict[str, Any]:
         if not 1 <= last <= LARGEST_PAGE:
@@ -246,7 +257,6 @@ class GraphQL:
 
     def _node(self, comment: Comment) -> dict[str, Any]:
         url = self.github.views.comment(comment)["html_url"]
-        author = {"login": comment.author.removesuffix("[bot]")}
         return {
             "id": comment.node_id,
             "databaseId": comment.id,
@@ -254,7 +264,10 @@ class GraphQL:
             "url": url,
             "isMinimized": comment.minimized is not None,
             "body": comment.body,
-            "author": author,
+            "author": _actor(comment.author),
+            "authorAssociation": comment.association,
+            "editor": _actor(comment.editor),
+            "lastEditedAt": comment.edited_at,
             "minimizedReason": comment.minimized and comment.minimized.lower(),
             "createdAt": comment.created_at,
             "updatedAt": comment.updated_at,
@@ -273,6 +286,13 @@ class GraphQL:
         raise QueryError(
             f"Could not resolve to a node with the global id of '{input.get('subjectId')}'", "NOT_FOUND", path
         )
+
+
+def _actor(login: str | None) -> dict[str, str] | None:
+    """Somebody by kind and login, which for a bot is without its suffix; None where the account is gone."""
+    if login is None or login == GHOST:
+        return None
+    return {"__typename": "Bot" if login.endswith("[bot]") else "User", "login": login.removesuffix("[bot]")}
 
 
 def _cursor(comment: Comment) -> str:

@@ -23,6 +23,7 @@ class PullRequest:
     merge_commit_sha: str | None = None  # set and closed: it was merged
     created_at: str = "2026-01-01T00:00:00Z"
     head_owner: str = ""
+    labels: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.head_owner = self.head_owner or (self.head_repo or self.user).split("/", maxsplit=1)[0]
@@ -44,6 +45,10 @@ class Comment:
     created_at: str
     updated_at: str
     minimized: str | None = None  # the classifier it was hidden with
+    association: str = "NONE"  # what the author is to the repository, as GitHub says it
+    edited_at: str | None = None
+    editor: str | None = None  # who edited it last; may be None for an edited one too
+    via_app: str | None = None  # the app that wrote it in the author's name
 
     @property
     def node_id(self) -> str:

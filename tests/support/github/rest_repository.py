@@ -6,6 +6,7 @@ from tests.support.github.graph import compare, newest_first
 from tests.support.github.loopback import Answer
 from tests.support.github.records import Comment, PullRequest
 from tests.support.github.rest import Call, Refused, not_found, refusal, route
+from tests.support.github.state import ME
 
 READ = ("contents:read",)
 READ_PULLS = ("contents:read", "pull-requests:read", "issues:read")
@@ -99,6 +100,25 @@ def pulls_of_commit(call: Call) -> Answer:
     return call.listed([pull for pull in state.pulls.values() if brings(pull)], call.views.pull)
 
 
+@route("GET", "/contents/{path}", *READ)
+def content(call: Call) -> Answer:
+    ref = call.state.resolve(call.query.get("ref") or call.state.default_branch)
+    path = call.args["path"]
+    if ref is None:
+        raise Refused(refusal(404, f"No commit found for the ref {call.query.get('ref')}"))
+    if (ref, path) not in call.state.files:
+        raise not_found()
+    return Answer(200, call.views.content(path, ref, call.state.files[ref, path]))
+
+
+@route("GET", "/collaborators/{username}/permission")  # reading metadata is in every token
+def permission(call: Call) -> Answer:
+    login = call.args["username"]
+    if login in call.state.strangers:
+        raise Refused(refusal(404, f"{login} is not a user"))
+    return Answer(200, call.views.collaborator(login, call.state.roles.get(login, "read")))
+
+
 @route("GET", "/issues/{issue_number}/comments", *READ_PULLS)
 def comments(call: Call) -> Answer:
     number, since = _pull(call, "issue_number").number, call.query.get("since", "")
@@ -122,7 +142,7 @@ def comment(call: Call) -> Answer:
 @route("PATCH", "/issues/comments/{comment_id}", *WRITE_PULLS)
 def edit_comment(call: Call) -> Answer:
     found = _comment(call)
-    found.body, found.updated_at = _text(call), call.state.now()
+    call.state.edit_comment(found, _text(call), ME)
     return Answer(200, call.views.comment(found))
 
 

@@ -61,8 +61,8 @@ class Operation:
 
     def __post_init__(self) -> None:
         pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(self.template))
-        if "{basehead}" in self.template:  # a branch of a comparison may hold a slash
-            pattern = pattern.replace("(?P<basehead>[^/]+)", "(?P<basehead>.+)")
+        for name in ("basehead", "path"):  # a branch of a comparison may hold a slash, and so may a path
+            pattern = pattern.replace(f"(?P<{name}>[^/]+)", f"(?P<{name}>.+)")
         self.pattern = re.compile(f"^{pattern}$")
 
 

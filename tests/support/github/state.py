@@ -17,6 +17,7 @@ from tests.support.github.graph import Commit
 from tests.support.github.records import Artifact, CheckRun, Comment, PullRequest, Status, WorkflowRun
 
 ME = "github-actions[bot]"  # who writes with `GITHUB_TOKEN`
+GHOST = "ghost"  # whoever wrote something and then deleted the account
 
 OURS = ""  # in place of a repository's name: this one
 COMPUTED = ""  # in place of a digest: the right one
@@ -62,6 +63,9 @@ class State:
         self.artifacts: dict[int, Artifact] = {}
         self.check_runs: dict[int, CheckRun] = {}
         self.statuses: list[Status] = []
+        self.roles: dict[str, str] = {}  # logins with more than reading: the repository is public
+        self.strangers: set[str] = set()  # logins that nobody has
+        self.files: dict[tuple[str, str], bytes] = {}  # by commit and path
         self.workflows: list[str] = []  # paths; a workflow's id is its place here
         self._ids = itertools.count(1001)
         self._minutes = itertools.count()
@@ -142,12 +146,19 @@ class State:
         self.pulls[pull.number] = pull
         return pull
 
-    def add_comment(self, number: int, body: str, mine: bool = True, author: str = "octocat") -> Comment:
+    def add_comment(
+        self, number: int, body: str, mine: bool = True, author: str = "octocat", created_at: str | None = None
+    ) -> Comment:
         """A comment by the token's bearer or by somebody else."""
-        now = self.now()
+        now = created_at or self.now()
         comment = Comment(self.next_id(), number, body, ME if mine else author, mine, now, now)
         self.comments[comment.id] = comment
         return comment
+
+    def edit_comment(self, comment: Comment, body: str, editor: str | None) -> None:
+        """Another text for a comment; None for an editor whose account is gone."""
+        comment.body, comment.editor = body, editor
+        comment.edited_at = comment.updated_at = self.now()
 
     def add_run(
         self,

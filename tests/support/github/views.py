@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import zlib
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 from tests.support.github.graph import Commit, Comparison
 from tests.support.github.records import Artifact, CheckRun, Comment, PullRequest, Status, WorkflowRun
@@ -13,6 +15,8 @@ from tests.support.github.spec import GitHubSpec, Schema
 from tests.support.github.state import State, later
 
 Json = dict[str, Any]
+
+LARGEST_CONTENT = 1_000_000  # bytes of a file that the API still puts into its answer
 
 URL = "@url@"  # stands for a resource's own address in a blank
 
@@ -41,7 +45,7 @@ def least(schema: Schema, key: str = "") -> Any:
 
 @cache
 def _blank(schema: str) -> str:
-    return json.dumps(least(GitHubSpec.load().schemas[schema]))
+    return json.dumps(least(GitHubSpec.load().schemas[schema] | {"nullable": False}))
 
 
 def fill(schema: str, url: str, **known: Any) -> Json:
@@ -113,6 +117,7 @@ class Views:
             "merged_at": pull.created_at if pull.merged else None,
             "merge_commit_sha": pull.merge_commit_sha,
             "_links": {name: {"href": link} for name, link in links.items()},
+            "labels": [self._label(name) for name in pull.labels],
             "head": self._end(pull.head_owner, pull.head_ref, pull.head_sha, pull.head_repo),
             "base": self._end(self.state.full_name.split("/")[0], pull.base_ref, pull.base_sha, self.state.full_name),
         }
@@ -125,8 +130,39 @@ class Views:
         repo = self.repository(repository) if repository else None
         return {"label": f"{owner}:{ref}", "ref": ref, "sha": sha, "user": self.user(owner), "repo": repo}
 
+    def _label(self, name: str) -> Json:
+        number = zlib.crc32(name.encode()) % 1_000_000
+        known = {"id": number, "node_id": f"LA_{number}", "url": f"{self.url}/labels/{quote(name)}", "name": name}
+        return known | {"color": "ededed", "default": False, "description": None}
+
+    def collaborator(self, login: str, role: str) -> Json:
+        """What somebody may do here; the old word for it knows neither `maintain` nor `triage`."""
+        known = {"login": login, "id": zlib.crc32(login.encode()) % 1_000_000, "role_name": role}
+        user = fill("nullable-collaborator", f"{self.base}/users/{login}", **known, type=self.user(login)["type"])
+        permission = {"maintain": "write", "triage": "read"}.get(role, role)
+        return {"permission": permission, "role_name": role, "user": user}
+
+    def content(self, path: str, ref: str, data: bytes) -> Json:
+        url, html = f"{self.url}/contents/{quote(path)}?ref={ref}", f"{self.html}/blob/{ref}/{quote(path)}"
+        small = len(data) <= LARGEST_CONTENT
+        return fill(
+            "content-file",
+            url,
+            name=path.rpartition("/")[2],
+            path=path,
+            size=len(data),
+            encoding="base64" if small else "none",
+            content=base64.encodebytes(data).decode() if small else "",
+            html_url=html,
+            _links={"self": url, "html": html, "git": None},
+        )
+
     def comment(self, comment: Comment) -> Json:
         issue = f"{self.url}/issues/{comment.issue}"
+        app = None
+        if comment.via_app:
+            link = f"{self.base}/apps/{comment.via_app}"
+            app = fill("nullable-integration", link, slug=comment.via_app, name=comment.via_app, html_url=link)
         return fill(
             "issue-comment",
             f"{self.url}/issues/comments/{comment.id}",
@@ -135,7 +171,8 @@ class Views:
             body=comment.body,
             user=self.user(comment.author),
             issue_url=issue,
-            author_association="NONE",
+            author_association=comment.association,
+            performed_via_github_app=app,
             html_url=f"{self.html}/pull/{comment.issue}#issuecomment-{comment.id}",
             created_at=comment.created_at,
             updated_at=comment.updated_at,
