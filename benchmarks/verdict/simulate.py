@@ -1,0 +1,176 @@
+"""How often the gate is red when nothing is worse, and what it finds: its shipped decision code in simulated worlds.
+
+    python benchmarks/verdict/simulate.py --worlds 1000             # the two tables of docs/verdict.md
+    python benchmarks/verdict/simulate.py --worlds 300 --settings   # what history and re-runs are worth
+
+The same seed gives the same tables, on any number of processors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial, reduce
+from random import Random
+
+from rules import Rule, ours, plain, retry_twice
+from worlds import World, draw, worlds
+
+SIZES = (100, 500)
+RULES = ("plain", "retry", "gate")
+CHUNK = 25
+SETTINGS = ((1, 6), (3, 6), (10, 6), (20, 6), (1, 2), (10, 2), (20, 2))
+"""Runs of history and re-runs at most."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is simulated: the size of the suite, which of its worlds, the history, and the rules beside each other."""
+
+    cases: int
+    world: int
+    history: int
+    confirm: int
+    seed: int
+    rules: tuple[str, ...] = ("gate",)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Sums over simulated pull requests: red gates, those that call out a changed case, executions."""
+
+    worlds: int = 0
+    red: int = 0
+    found: int = 0
+    executions: int = 0
+
+    def plus(self, other: Outcome) -> Outcome:
+        """Both together."""
+        return Outcome(
+            self.worlds + other.worlds,
+            self.red + other.red,
+            self.found + other.found,
+            self.executions + other.executions,
+        )
+
+
+Outcomes = dict[str, Outcome]
+"""By rule."""
+
+
+def chunk(setting: Setting, start: int, end: int) -> Outcomes:
+    """The pull requests with these numbers; each has a seed of its own, so that it matters not who simulates it."""
+    world = list(worlds(setting.cases))[setting.world]
+    rules: dict[str, Rule] = {"plain": plain, "retry": retry_twice, "gate": ours(setting.confirm)}
+    outcomes = dict.fromkeys(setting.rules, Outcome())
+    for number in range(start, end):
+        seed = f"{setting.seed}/{world.name}/{setting.cases}/{setting.history}/{number}"
+        drawn = draw(world, setting.history, Random(seed))
+        for rule in setting.rules:
+            called = rules[rule](drawn, Random(f"{seed}/again"))
+            found = bool(called.regressions & drawn.changed)
+            outcomes[rule] = outcomes[rule].plus(Outcome(1, bool(called.regressions), found, called.executions))
+    return outcomes
+
+
+def _joined(one: Outcomes, other: Outcomes) -> Outcomes:
+    return {rule: outcome.plus(other[rule]) for rule, outcome in one.items()}
+
+
+class Simulation:
+    """Simulates settings in as many processes as there are processors."""
+
+    def __init__(self, pool: ProcessPoolExecutor, pull_requests: int) -> None:
+        """So many pull requests for each setting."""
+        self._pool = pool
+        self._starts = range(0, pull_requests, CHUNK)
+        self._ends = [min(start + CHUNK, pull_requests) for start in self._starts]
+
+    def of(self, settings: list[Setting]) -> list[Outcomes]:
+        """The outcomes of each, all chunks together."""
+        started = [self._pool.map(partial(chunk, setting), self._starts, self._ends) for setting in settings]
+        return [reduce(_joined, chunks) for chunks in started]
+
+
+def share(part: int, whole: int) -> str:
+    """`1.2 %`."""
+    return f"{100 * part / whole:.1f} %"
+
+
+def per_case(outcome: Outcome, cases: int) -> str:
+    """`1.13`: executions a case."""
+    return f"{outcome.executions / outcome.worlds / cases:.2f}"
+
+
+def main_tables(simulation: Simulation, history: int, confirm: int, seed: int) -> Iterator[str]:
+    """False alarms, then what is found, each rule beside the others."""
+    known: list[World] = list(worlds(SIZES[0]))
+    settings = [Setting(cases, at, history, confirm, seed, RULES) for at in range(len(known)) for cases in SIZES]
+    done = dict(zip(((one.world, one.cases) for one in settings), simulation.of(settings), strict=True))
+    heads = [f"{rule}, {cases} cases" for cases in SIZES for rule in ("plain rule", "retry twice", "**this gate**")]
+    for harmless in (True, False):
+        yield f"| {'false alarms' if harmless else 'found'} | " + " | ".join(heads) + " |"
+        yield "|:--|" + "--:|" * len(heads)
+        for at, world in enumerate(known):
+            if world.harmless is harmless:
+                cells = (_cell(world, rule, done[at, cases][rule], cases) for cases in SIZES for rule in RULES)
+                yield f"| {world.name} | " + " | ".join(cells) + " |"
+        yield ""
+
+
+def _cell(world: World, rule: str, outcome: Outcome, cases: int) -> str:
+    said = share(outcome.red if world.harmless else outcome.found, outcome.worlds)
+    return f"**{said}** ({per_case(outcome, cases)})" if rule == "gate" else said
+
+
+CHOSEN = {
+    3: "false: all 5%",
+    6: "false: a fifth 30%",
+    11: "found: one died (5%)",
+    14: "found: every other time",
+    16: "found: all −10 (2%)",
+}
+"""Worlds of the table of settings, by their place, and what its head says."""
+
+
+def settings_table(simulation: Simulation, seed: int) -> Iterator[str]:
+    """The gate with other histories and other numbers of re-runs."""
+    lines = [(cases, history, confirm) for cases in SIZES for history, confirm in SETTINGS]
+    settings = [Setting(cases, at, history, confirm, seed) for cases, history, confirm in lines for at in CHOSEN]
+    done = iter(simulation.of(settings))
+    yield "| cases | runs of history | re-runs | " + " | ".join(CHOSEN.values()) + " |"
+    yield "|--:|--:|--:|" + "--:|" * len(CHOSEN)
+    for cases, history, confirm in lines:
+        harmless = [world.harmless for world in worlds(cases)]
+        cells = []
+        for at in CHOSEN:
+            outcome = next(done)["gate"]
+            said = share(outcome.red if harmless[at] else outcome.found, outcome.worlds)
+            cells.append(f"{said} ({per_case(outcome, cases)})")
+        yield f"| {cases} | {history} | {confirm} | " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Print the tables as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=1000, help="simulated pull requests for each line")
+    parser.add_argument("--history", type=int, default=10, help="runs of the default branch before")
+    parser.add_argument("--confirm", type=int, default=6, help="re-runs of a suspect at most")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
+    given = parser.parse_args()
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        simulation = Simulation(pool, given.worlds)
+        if given.settings:
+            lines = settings_table(simulation, given.seed)
+        else:
+            lines = main_tables(simulation, given.history, given.confirm, given.seed)
+        for line in lines:
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The record of one case over recent runs of the default branch: its rate, and whether it is flaky.
+
+A record is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
+and each pull request would be blamed for it; one that was mended would look broken. So a record starts where the case
+last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from runner.gate.suite_test import Stratum, suite_test
+from runner.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Steadiness
+
+TURNED_LIMIT: Final = 0.05
+"""The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
+as long as no more than twenty runs are looked at."""
+
+
+class Seen(NamedTuple):
+    """One case in one run: the first execution (or trials), and re-runs because it failed."""
+
+    run_id: str
+    first: Counts
+    again: Counts = NO_RUNS
+
+    @property
+    def all(self) -> Counts:
+        """Both together."""
+        return self.first.plus(self.again)
+
+
+def record_of(seen: Sequence[Seen]) -> CaseRecord:
+    """The record of a case from its runs, newest first; runs that did not judge it are left out."""
+    judged = [one for one in seen if one.first.runs]
+    if not judged:
+        return NO_RECORD
+    streak = _streak(judged)
+    cut = streak if len(streak) < len(judged) and _turned(streak, judged[len(streak) :]) else judged
+    counts = _sum(one.first for one in cut)
+    return CaseRecord(
+        counts=counts,
+        steadiness=_steadiness(cut),
+        shown_by=_shown_by(cut, counts),
+        newest_failed=cut[0].first.fails,
+        since=cut[-1].run_id if len(cut) < len(judged) else None,
+    )
+
+
+def _streak(judged: Sequence[Seen]) -> Sequence[Seen]:
+    """The newest runs in which it only passed or only failed, re-runs included."""
+    newest = judged[0].all
+    if newest.passes and newest.failures:
+        return judged[:0]
+    length = 1
+    while length < len(judged) and not _mixed(newest.plus(judged[length].all)):
+        length += 1
+    return judged[:length]
+
+
+def _turned(streak: Sequence[Seen], older: Sequence[Seen]) -> bool:
+    """Whether a case that mostly passed broke with the first run of the streak, or one that mostly failed was mended.
+
+    And does not just happen to end so: the chance of that is the suite's test with this one case in it.
+    """
+    if not streak:
+        return False
+    now, before = _sum(one.all for one in streak), _sum(one.first for one in older)
+    if now.fails == before.fails:
+        return False
+    stratum = Stratum.of(before, now)
+    return suite_test([stratum if now.fails else stratum.swapped]).chance < TURNED_LIMIT
+
+
+def _steadiness(judged: Sequence[Seen]) -> Steadiness:
+    everything = _sum(one.all for one in judged)
+    if not _mixed(everything):
+        return Steadiness.FAILING if everything.failures else Steadiness.PASSING
+    turns = sum(one.first.fails != other.first.fails for one, other in pairwise(judged))
+    by_turns = turns > 1 or any(_mixed(one.all) for one in judged)
+    return Steadiness.FLAKY if by_turns else Steadiness.CHANGED
+
+
+def _shown_by(judged: Sequence[Seen], counts: Counts) -> tuple[str, ...]:
+    """The runs that differ from what the case mostly does."""
+    if counts.fails:
+        return tuple(one.run_id for one in judged if one.all.passes)
+    return tuple(one.run_id for one in judged if one.all.failures)
+
+
+def _mixed(counts: Counts) -> bool:
+    return bool(counts.passes and counts.failures)
+
+
+def _sum(many: Iterable[Counts]) -> Counts:
+    return reduce(Counts.plus, many, NO_RUNS)

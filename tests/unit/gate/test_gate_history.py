@@ -1,0 +1,94 @@
+"""The records of all cases, out of earlier runs."""
+
+import pytest
+
+from runner.gate.baseline import Baseline
+from runner.gate.history import executions, records
+from runner.gate.settle import Key
+from runner.model.grounds import Counts
+from runner.model.result import TargetIdentity
+from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
+
+
+def earlier(number: int, cases, **fields):
+    """A run of the default branch, `number` days before the baseline of the 19th."""
+    values = {"run_id": f"day-{number}", "timestamp": f"2026-11-{19 - number:02}T10:00:00Z"}
+    return make_baseline_run(make_suite_result(cases) if isinstance(cases, list) else cases, **(values | fields))
+
+
+def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
+    found = records(baseline, now or make_run({"a": "failed", "b": "passed"}))
+    return {key.case_id: (one.counts.passes, one.counts.runs) for key, one in found.items()}
+
+
+@pytest.mark.contract("verdict.record")
+def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() -> None:
+    newest = earlier(0, {"a": "passed", "b": "passed"})
+    history = (earlier(2, {"a": "failed", "b": "error"}), newest, earlier(1, {"a": "passed", "b": "passed"}))
+    assert counted(Baseline(newest, "b", history=history)) == {"a": (2, 3), "b": (2, 2)}
+
+
+def test_records__baseline_alone__is_a_record_of_one_run() -> None:
+    baseline = Baseline(earlier(0, {"a": "passed", "b": "skipped"}), "b")
+    assert counted(baseline) == {"a": (1, 1)}
+    assert records(baseline, make_run({"a": "failed"}))[Key(FILE, "a")].shown_by == ()
+
+
+@pytest.mark.contract("verdict.record", "verdict.record.changed")
+@pytest.mark.parametrize(
+    "other",
+    [
+        earlier(1, {"a": "failed"}, partial=True),
+        earlier(1, {"a": "failed"}, complete=False),
+        earlier(1, {"a": "failed"}, target=TargetIdentity(name="other", provider="http", identity="x")),
+        earlier(1, {"a": "failed"}, target=TargetIdentity(name="agent", provider="http", identity="x", model="m")),
+        earlier(-1, {"a": "failed"}),
+        earlier(1, [make_result("a", "failed", fingerprint="another")]),
+        earlier(1, make_suite_result({"a": "failed"}, eval_file="other.json")),
+    ],
+    ids=["partial", "incomplete", "another target", "another model", "after the baseline", "changed", "another file"],
+)
+def test_records__runs_that_say_nothing_about_this_case__are_left_out(other) -> None:
+    baseline = earlier(0, {"a": "passed"})
+    assert counted(Baseline(baseline, "b", history=(other,))) == {"a": (1, 1)}
+
+
+def test_records__runs_without_fingerprints__go_by_id() -> None:
+    foreign = earlier(1, [make_result("a", "failed", fingerprint=None)])
+    assert counted(Baseline(earlier(0, {"a": "passed"}), "b", history=(foreign,))) == {"a": (1, 2)}
+
+
+@pytest.mark.contract("verdict.record")
+def test_records__many_runs__takes_the_newest_twenty() -> None:
+    history = tuple(
+        earlier(0, {"a": "passed"}, run_id=f"r{hour}", timestamp=f"2026-11-18T{hour % 24:02}:00:0{hour // 24}Z")
+        for hour in range(40)
+    )
+    assert counted(Baseline(earlier(0, {"a": "passed"}), "b", history=history)) == {"a": (20, 20)}
+
+
+@pytest.mark.contract("verdict.record.broken-branch")
+def test_records__the_branch_lost_many_cases_at_once__starts_there_for_all() -> None:
+    names = [f"c{number}" for number in range(40)]
+    good = dict.fromkeys(names, "passed")
+    bad = good | dict.fromkeys(names[:8], "failed")
+    history = tuple(earlier(day, bad if day < 2 else good) for day in range(1, 12))
+    found = counted(Baseline(earlier(0, bad), "b", history=history), make_run(bad))
+    assert found["c0"] == (0, 2)
+    assert found["c39"] == (2, 2)
+
+
+@pytest.mark.contract("verdict.trials")
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (make_result("a", "passed", trials="PPF"), Counts(passes=2, failures=1)),
+        (make_result("a", "failed", trials="EEF"), Counts(failures=1)),
+        (make_result("a", "passed"), Counts(passes=1)),
+        (make_result("a", "error"), Counts()),
+        (make_result("a", "error", trials="EE"), Counts()),
+    ],
+    ids=["trials", "with errors", "without trials", "error", "errors"],
+)
+def test_executions__case__is_of_its_judged_trials(case, expected) -> None:
+    assert executions(case)[0] == expected

@@ -1,0 +1,78 @@
+"""The simulation drives the shipped code, the page shows what it found, and the figures are within the targets."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "verdict.md"
+LINE = re.compile(r"^\| (?P<world>[^|]*) \|(?P<cells>.*)\|$", re.MULTILINE)
+OURS = re.compile(r"\*\*([\d.]+) %\*\* \(([\d.]+)\)")
+
+
+@pytest.fixture
+def simulate(monkeypatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "verdict"))
+    for name in ("worlds", "rules", "simulate"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("simulate")
+
+
+def on_the_page() -> dict[str, list[tuple[float, float]]]:
+    """This gate's share in per cent and its executions a case, at 100 and at 500 cases, by world."""
+    lines = LINE.finditer(PAGE.read_text(encoding="utf-8"))
+    found = {line["world"]: [(float(a), float(b)) for a, b in OURS.findall(line["cells"])] for line in lines}
+    return {world: cells for world, cells in found.items() if cells}
+
+
+def test_page__tables__have_every_world_of_the_simulation(simulate) -> None:
+    known = sorted(simulate.worlds(100), key=lambda world: not world.harmless)
+    assert list(on_the_page()) == [world.name for world in known]
+
+
+@pytest.mark.contract("verdict.targets")
+def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
+    page = on_the_page()
+    for at in (0, 1):
+        assert page["nothing changed, every case fails 5% of the time"][at][0] <= 2.0
+        for rate in ("2%", "5%"):
+            assert page[f"one case died ({rate})"][at][0] >= 99.5
+            assert page[f"every case lost 10 points ({rate})"][at][0] >= 80.0
+        assert max(cells[at][1] for cells in page.values()) <= 1.4
+
+
+@pytest.mark.contract("verdict.targets")
+@pytest.mark.parametrize(
+    ("world", "least", "most"),
+    [
+        ("nothing changed, every case fails 5% of the time", 0.0, 0.03),
+        ("the branch itself lost one case three runs ago (2%)", 0.0, 0.03),
+        ("one case died (5%)", 0.98, 1.0),
+        ("every case lost 10 points (5%)", 0.75, 0.95),
+    ],
+)
+def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, world, least, most) -> None:
+    names = [one.name for one in simulate.worlds(100)]
+    setting = simulate.Setting(cases=100, world=names.index(world), history=10, confirm=6, seed=2)
+    outcome = simulate.chunk(setting, 0, 150)["gate"]
+    share = (outcome.found if least else outcome.red) / outcome.worlds
+    assert least <= share <= most
+    assert outcome.executions / outcome.worlds / 100 <= 1.4
+
+
+def test_simulation__same_seed__same_figures_however_it_is_divided(simulate) -> None:
+    setting = simulate.Setting(cases=50, world=3, history=5, confirm=2, seed=7, rules=simulate.RULES)
+    whole = simulate.chunk(setting, 0, 12)
+    parts = [simulate.chunk(setting, start, start + 4) for start in (0, 4, 8)]
+    assert whole == {rule: parts[0][rule].plus(parts[1][rule]).plus(parts[2][rule]) for rule in simulate.RULES}
+
+
+@pytest.mark.contract("verdict.suspect")
+def test_simulation__nothing_fails__costs_one_execution_a_case(simulate) -> None:
+    setting = simulate.Setting(cases=100, world=0, history=10, confirm=6, seed=1)
+    outcome = simulate.chunk(setting, 0, 5)["gate"]
+    assert (outcome.red, outcome.executions) == (0, 500)
