@@ -31,7 +31,7 @@ class Origin:
 
     def with_history(self, log: Log) -> Baseline | NoBaseline:
         """The same with the branch's recent runs, which tell a regression from a case that comes and goes."""
-        if self.store is None or not isinstance(self.baseline, Baseline):
+        if self.store is None or not isinstance(self.baseline, Baseline) or self.baseline.history:
             return self.baseline
         known = len(self.store.notes)
         history = self.store.history()

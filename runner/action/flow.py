@@ -16,6 +16,7 @@ from runner.action.context import context_of
 from runner.action.inputs import read_inputs
 from runner.action.log import Log
 from runner.action.opening import open_step
+from runner.action.pardons import pardons_from_file, with_comments
 from runner.action.plan import Mode
 from runner.action.publish import Finished, RunFiles, publish
 from runner.action.relay import find_pull_request, relayed_result
@@ -25,8 +26,11 @@ from runner.action.trouble import publish_refusal, publish_trouble, put_out_noth
 from runner.config.settings import RunConfig
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
-from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.confirming import Reruns
+from runner.gate.judge import judge, something_to_waive
+from runner.gate.limits import Policy
+from runner.gate.pardons import Pardons
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment, read_environment
 from runner.github.files import hand_back
@@ -52,6 +56,14 @@ class Rules:
     def of(cls, config: RunConfig) -> Rules:
         """Raises GateError for words that are not known."""
         return cls(Policy.of(config), asked_for(config))
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The rules of the configuration, and what people made exceptions of."""
+
+    policy: Policy
+    pardons: Pardons
 
 
 def run_action(variables: Mapping[str, str]) -> ExitCode:
@@ -126,10 +138,19 @@ def _gate(
 ) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     output_dir = Path(config.output_dir)
+    pardons = pardons_from_file(step, config, log)
     origin = get_baseline(step, config, log)
     relaying = step.plan.mode is Mode.RELAY
-    result, interrupted = (relayed_result(step, log), None) if relaying else get_result(step, config, variables, log)
-    judged = _judged(step, result, origin, rules.policy, log)
+    if relaying:
+        result, interrupted = relayed_result(step, log), None
+    else:
+        reruns = _reruns(step, config, rules, origin, pardons, log)
+        result, interrupted = get_result(step, config, variables, reruns, log)
+        if reruns is not None and reruns.baseline is not origin.baseline:
+            origin = replace(
+                origin, baseline=reruns.baseline, store=None
+            )  # the history is there: nobody is asked again
+    judged = _judged(step, result, origin, Judging(rules.policy, pardons), log)
     context = context_of(step, variables, origin, judged)
     # a relay keeps nothing of what it was given
     files = None if relaying else _kept(judged, output_dir, rules.reports, context)
@@ -139,13 +160,37 @@ def _gate(
     return Finished(judged, interrupted or verdict, files, interrupted is not None), context
 
 
-def _judged(step: Step, result: RunResult, origin: Origin, policy: Policy, log: Log) -> RunResult:
-    """The verdict; the history of the branch is only fetched where something looks like a regression."""
+def _reruns(step: Step, config: RunConfig, rules: Rules, origin: Origin, pardons: Pardons, log: Log) -> Reruns | None:
+    """Who says which cases are run again; the branch's history is only fetched where something is in doubt."""
+    if not config.confirm or isinstance(origin.baseline, NoBaseline):
+        return None
+
+    def with_history() -> Baseline:
+        found = origin.with_history(log)
+        assert isinstance(found, Baseline)
+        return found
+
+    return Reruns(
+        origin.baseline,
+        rules.policy,
+        config.confirm,
+        everything_selected=selection_of(step.settings).everything,
+        pardons=pardons,
+        with_history=with_history,
+    )
+
+
+def _judged(step: Step, result: RunResult, origin: Origin, judging: Judging, log: Log) -> RunResult:
+    """The verdict. The history and the comments are only fetched where something failed that they could be about."""
     everything = selection_of(step.settings).everything
-    judged = judge(result, origin.baseline, policy, everything_selected=everything)
-    if judged.comparison is None or not judged.comparison.of(CaseClass.REGRESSION):
-        return judged
-    return judge(result, origin.with_history(log), policy, everything_selected=everything)
+    policy, pardons = judging.policy, judging.pardons
+    judged = judge(result, origin.baseline, policy, everything_selected=everything, pardons=pardons)
+    baseline = origin.baseline
+    if judged.comparison is not None and judged.comparison.of(CaseClass.REGRESSION):
+        baseline = origin.with_history(log)
+    if something_to_waive(judged, policy):
+        pardons = with_comments(step, pardons, log)
+    return judge(result, baseline, policy, everything_selected=everything, pardons=pardons)
 
 
 def _kept(judged: RunResult, output_dir: Path, requests: tuple[ReportRequest, ...], context: ReportContext) -> RunFiles:

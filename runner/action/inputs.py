@@ -10,6 +10,8 @@ from typing import Final
 from runner.config.load import keys
 from runner.config.settings import RunConfig, parse_shard
 from runner.errors import GateError, Problem, did_you_mean
+from runner.gate.evidence import DEFAULT_CONFIRM
+from runner.github.acceptance import LABEL
 from runner.github.upload import FORBIDDEN_IN_NAMES
 from runner.model.result import Shard
 
@@ -63,6 +65,12 @@ INPUTS: Final = (
     _setting("timeout-ms", "timeoutMs"),
     _setting("max-retries", "maxRetries"),
     _setting("trials", "trials"),
+    Input(
+        "confirm",
+        "How often a case that looks regressed is run again at most, until the evidence decides; 0 never does, and"
+        f" takes every new failure for a regression. Empty: what the configuration file says, else {DEFAULT_CONFIRM}.",
+        key="confirm",
+    ),
     _setting("rubric", "rubric"),
     _setting("cache", "cache"),
     _setting("max-cost-usd", "maxCostUsd"),
@@ -77,6 +85,15 @@ INPUTS: Final = (
     _setting("pass-score", "passScore"),
     _setting("score-tolerance", "scoreTolerance"),
     _setting("max-score-drop", "maxScoreDrop"),
+    _setting("error-rate", "errorRate"),
+    _setting("must-pass", "mustPass"),
+    _setting("allowed-regressions", "allowedRegressions"),
+    _setting("min-coverage", "minCoverage"),
+    _setting("max-latency-increase", "maxLatencyIncrease"),
+    _setting("max-cost-increase", "maxCostIncrease"),
+    _setting("max-token-increase", "maxTokenIncrease"),
+    _setting("accepted", "acceptedPath"),
+    Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
     _setting("strict", "strict"),
     _setting("store-responses", "storeResponses"),
     _setting("output-dir", "outputDir"),
@@ -166,6 +183,7 @@ class Settings:
     annotations: bool
     max_baseline_age_days: float
     max_baseline_commits: int
+    accept_label: str = LABEL
 
 
 def read_inputs(variables: Mapping[str, str]) -> Settings:
@@ -189,6 +207,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         comment_key=reader.text("comment-key") or None,
         check_run=reader.text("check-run", keep_empty=True) or None,
         annotations=reader.flag("annotations"),
+        accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
     )

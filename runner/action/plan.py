@@ -71,6 +71,8 @@ class Plan:
     """Where to comment; None for nowhere."""
     base_branch: str | None = None
     """What a pull request is merged into."""
+    from_fork: bool = False
+    """Whether the files in the workspace are somebody's who may not write to the repository."""
     read_only: str | None = None
     """Why the token is not expected to write, if it is not."""
     stores: bool = True
@@ -108,7 +110,7 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
         case "merge_group":
             plan = _merge_group(environment, event, branch)
         case "workflow_dispatch" if pull_number(event) is not None:
-            plan = _dispatched_for(event, branch, known)
+            plan = _dispatched_for(environment, event, branch, known)
         case _ if event.pull_request is not None:  # what is said of one, such as a review
             plan = _pull_request(environment, event, branch)
         case _:
@@ -159,6 +161,7 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -
         tuple(reasons),
         pull_number=pull.number if is_open else None,
         base_branch=pull.base.ref,
+        from_fork=from_fork,
         read_only=read_only,
     )
 
@@ -173,7 +176,7 @@ def _merge_group(environment: WorkflowEnvironment, event: Event, branch: str) ->
     return Plan(Mode.GATE, group.head_sha or environment.sha, baseline, reasons)
 
 
-def _dispatched_for(event: Event, branch: str, known: Known) -> Plan:
+def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str, known: Known) -> Plan:
     """A manual start that names a pull request: only believed when the workspace holds that pull request."""
     number, pull, checkout = pull_number(event), known.pull, known.checkout
     if pull is None:
@@ -193,6 +196,7 @@ def _dispatched_for(event: Event, branch: str, known: Known) -> Plan:
         (f"started by hand for #{number}, head {pull.head.sha[:7]}, into {pull.base.ref}: its result is not stored",),
         pull_number=pull.number if pull.state == "open" else None,
         base_branch=pull.base.ref,
+        from_fork=pull.head.repo is None or pull.head.repo.full_name != environment.repository,
         # the run counts as one of its branch: what it stores would be taken for the branch's own
         stores=False,
     )
@@ -229,4 +233,4 @@ def _relay(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:
     if not (from_fork or by_dependabot):
         return Plan(Mode.NOTHING, run.head_sha, choice, (f"{what}: it had a token to publish by itself",))
     reason = f"{what}: it had no token to publish, so this one does"
-    return Plan(Mode.RELAY, run.head_sha, choice, (reason,), relayed_run=run.id)
+    return Plan(Mode.RELAY, run.head_sha, choice, (reason,), from_fork=from_fork, relayed_run=run.id)

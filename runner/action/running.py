@@ -17,12 +17,14 @@ from runner.config.settings import RunConfig, Selection
 from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
 from runner.errors import ExitCode, GateError
+from runner.gate.confirming import Reruns
+from runner.gate.evidence import DEFAULT_CONFIRM
 from runner.gate.stored import read_run
 from runner.github.checkout import checked_out
 from runner.model.result import GitFacts, RunResult
 from runner.reports.progress import CalmProgress
 
-DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"]}
+DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"], "confirm": DEFAULT_CONFIRM}
 """What the action takes where nobody says otherwise, and the command line does not."""
 _INPUT_NAMES = {one.key: one.name for one in INPUTS if one.key}
 _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
@@ -39,9 +41,12 @@ def read_config(settings: Settings, variables: Mapping[str, str], workspace: Pat
 
 
 def get_result(
-    step: Step, config: RunConfig, variables: Mapping[str, str], log: Log
+    step: Step, config: RunConfig, variables: Mapping[str, str], reruns: Reruns | None, log: Log
 ) -> tuple[RunResult, ExitCode | None]:
-    """The run, not judged yet, and the exit code of the signal that ended it early, if one did."""
+    """The run, not judged yet, and the exit code of the signal that ended it early, if one did.
+
+    `reruns` says which cases are run again; None runs none again.
+    """
     settings = step.settings
     if settings.results:
         result = read_run(settings.results, Path(config.output_dir))
@@ -50,7 +55,7 @@ def get_result(
         log.did(f"read the result of run {result.run_id} from {settings.results}")
         return result, None
     with log.commands.group("Evals"):
-        return asyncio.run(_run(step, config, variables, log))
+        return asyncio.run(_run(step, config, variables, reruns, log))
 
 
 def selection_of(settings: Settings) -> Selection:
@@ -59,7 +64,7 @@ def selection_of(settings: Settings) -> Selection:
 
 
 async def _run(
-    step: Step, config: RunConfig, variables: Mapping[str, str], log: Log
+    step: Step, config: RunConfig, variables: Mapping[str, str], reruns: Reruns | None, log: Log
 ) -> tuple[RunResult, ExitCode | None]:
     environment = step.environment
     plan = await prepare(
@@ -69,6 +74,8 @@ async def _run(
         environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
     )
+    if reruns is not None:
+        plan = plan.confirmed_by(reruns, config.confirm)
     return await execute(plan, Path(config.output_dir), CalmProgress(log.commands.say))
 
 

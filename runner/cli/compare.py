@@ -6,11 +6,13 @@ from typing import Annotated
 
 import typer
 
-from runner.cli import options
+from runner.cli import options, options_gate
 
 JUDGING = frozenset(
     {
         *("failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
+        *("mustPass", "allowedRegressions", "minCoverage", "acceptedPath"),
+        *("maxLatencyIncrease", "maxCostIncrease", "maxTokenIncrease"),
         *("outputDir", "reports", "exports"),
     }
 )
@@ -32,6 +34,13 @@ def compare(
     pass_score: options.PassScore = None,
     score_tolerance: options.ScoreTolerance = None,
     max_score_drop: options.MaxScoreDrop = None,
+    must_pass: options_gate.MustPass = None,
+    allowed_regressions: options_gate.AllowedRegressions = None,
+    min_coverage: options_gate.MinCoverage = None,
+    max_latency_increase: options_gate.MaxLatencyIncrease = None,
+    max_cost_increase: options_gate.MaxCostIncrease = None,
+    max_token_increase: options_gate.MaxTokenIncrease = None,
+    accepted: options_gate.Accepted = None,
     output_dir: options.OutputDir = None,
     report: options.Report = None,
     export: options.Export = None,
@@ -40,13 +49,15 @@ def compare(
     quiet: options.Quiet = False,
 ) -> None:
     """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither."""
+    from datetime import UTC, datetime
     from pathlib import Path
 
     from runner.cli.output import print_result, say_written
     from runner.config.load import load_config
     from runner.gate.baseline import Baseline
     from runner.gate.judge import judge
-    from runner.gate.policy import Policy
+    from runner.gate.limits import Policy
+    from runner.gate.pardons import pardons_of
     from runner.gate.stored import read_run
     from runner.reports.context import ReportContext
     from runner.reports.files import asked_for, write_reports
@@ -55,7 +66,8 @@ def compare(
     config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
     requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
     earlier = Baseline(read_run(baseline, folder), baseline)
-    judged = judge(read_run(current, folder), earlier, policy)
+    pardons = pardons_of(config, Path.cwd(), datetime.now(UTC).date())
+    judged = judge(read_run(current, folder), earlier, policy, pardons=pardons)
     report_context = ReportContext()
     files = write_reports(requests, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)

@@ -29,6 +29,7 @@ FLAGS = {
     "baselineRunId": "--baseline",
     "reports": "--report",
     "exports": "--export",
+    "acceptedPath": "--accepted",
 }
 """Keys whose flag is not simply the same name in kebab-case."""
 ENVIRONMENT_PREFIX = "EVAL_GATE_"

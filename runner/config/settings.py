@@ -103,6 +103,34 @@ class RunConfig(BaseModel):
         None, ge=0, le=20, description="Tries after the first one that broke; the target's own, else 2."
     )
     trials: int = Field(1, ge=1, le=100, description="How often every case is run.")
+    confirm: int = Field(
+        0, ge=0, le=100, description="How often a case that looks regressed is run again at most; 0 never does."
+    )
+    error_rate: float = Field(
+        0.05,
+        gt=0,
+        lt=1,
+        description="Accepted chance that a run in which nothing changed shows a regression; with confirm.",
+    )
+    must_pass: tuple[Text, ...] = Field(
+        (), description="Cases that must pass whatever their record: globs over ids, or tag:NAME."
+    )
+    allowed_regressions: int = Field(0, ge=0, description="Regressions that do not fail the gate.")
+    min_coverage: float | None = Field(
+        None, ge=0, le=1, description="Least share of all cases that are judged, 0 to 1."
+    )
+    max_latency_increase: float | None = Field(
+        None, ge=0, description="Percent that the typical case may take longer than in the baseline."
+    )
+    max_cost_increase: float | None = Field(
+        None, ge=0, description="Percent that the typical case may cost more than in the baseline."
+    )
+    max_token_increase: float | None = Field(
+        None, ge=0, description="Percent that the typical case may use more tokens than in the baseline."
+    )
+    accepted_path: Text | None = Field(
+        None, description="File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists."
+    )
     fail_on: tuple[Text, ...] = Field(
         ("failures",), description="What fails the gate: failures, regressions or never; also stale, flaky."
     )

@@ -62,7 +62,8 @@ def _look_up(
         except GateError as error:
             if case.target is None or error.problems:
                 raise
-            said = Problem(error.message, case.location.file, case.location.line, "execution.target")
+            field = "agent.model" if case.agent is not None else "execution.target"
+            said = Problem(error.message, case.location.file, case.location.line, field)
             raise GateError(
                 error.code, error.message, error.hint, problems=[said], exit_code=error.exit_code
             ) from error

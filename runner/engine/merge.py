@@ -40,6 +40,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         targets=_targets(runs),
         git=runs[0].git,
         partial=any(run.partial for run in runs),
+        confirm=max(run.confirm for run in runs),
         suites=suites,
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),

@@ -43,6 +43,7 @@ def begun(plan: RunPlan) -> RunResult:
         git=plan.git,
         shard=plan.shard,
         partial=plan.partial,
+        confirm=plan.limits.confirm,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runner.engine.confirming import Confirming
 from runner.engine.judging import Judges
@@ -30,6 +30,8 @@ class Limits:
     timeout_ms: int = 60_000
     trials: int = 1
     store_responses: bool = True
+    confirm: int = 0
+    """How often `RunPlan.confirming` may have one case run again."""
     max_cost_usd: float | None = None
     """What may be spent before no further case is begun; target and judges together."""
 
@@ -79,6 +81,10 @@ class RunPlan:
     def concurrency_of(self, target: Target) -> int:
         """How many cases at once: as many as were asked for, else as the target says, else one."""
         return self.limits.concurrency or target.workers or 1
+
+    def confirmed_by(self, confirming: Confirming, confirm: int) -> RunPlan:
+        """The same run, with up to `confirm` re-runs of each case that `confirming` finds doubtful."""
+        return replace(self, confirming=confirming, limits=replace(self.limits, confirm=confirm))
 
     async def aclose(self) -> None:
         """Give back what targets and judges hold."""

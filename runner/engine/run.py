@@ -89,7 +89,7 @@ class Run:
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
             if plan.confirming is not None and self._stopped is None:
-                await self._work(self._doubtful(plan.confirming), journal)
+                await self._work(await self._doubtful(plan.confirming), journal)
         return self._result(round((time.perf_counter() - started) * 1000, 3))
 
     async def _work(self, jobs: list[Job], journal: Journal) -> None:
@@ -152,9 +152,9 @@ class Run:
         finally:
             await patterns.aclose()
 
-    def _doubtful(self, confirming: Confirming) -> list[Job]:
+    async def _doubtful(self, confirming: Confirming) -> list[Job]:
         """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
-        doubtful = set(confirming.doubtful(self._result(0.0)))
+        doubtful = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
         jobs = [
             self._next(suite.file, case) for suite, case in self._plan.runnable() if (suite.file, case.id) in doubtful
         ]

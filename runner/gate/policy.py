@@ -2,97 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING
-
-from runner.errors import ExitCode, GateError, did_you_mean
+from runner.errors import ExitCode
 from runner.gate.baseline import NoBaseline
-from runner.gate.scores import exceeds, limit_words
-from runner.model.comparison import DEFAULT_SCORE_TOLERANCE, CaseClass, Comparison, Outcome, Reason, Rule, Verdict
+from runner.gate.fail_on import FailOn
+from runner.gate.limits import Policy
+from runner.gate.rules import COVERAGE, UNMEASURED, Judged, findings
+from runner.gate.scores import exceeds
+from runner.model.comparison import Outcome, Reason, Verdict
+from runner.model.grounds import Why
 from runner.model.result import RunResult
-
-if TYPE_CHECKING:
-    from runner.config.settings import RunConfig
+from runner.model.waiver import Standing
 
 
-class FailOn(StrEnum):
-    """What fails the gate, beside execution errors."""
-
-    FAILURES = "failures"
-    REGRESSIONS = "regressions"
-    NEVER = "never"
-    STALE = "stale"
-    FLAKY = "flaky"
-
-
-UNMEASURED = "could-not-measure"
-"""The one rule whose breach says nothing about the change."""
-SCORE_DROP = "Score drop"
-"""The name of the rule about scores."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The rules. `min_pass_rate` is a share of the judged cases, 0 to 1.
-
-    `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
-    against the baseline. `score_tolerance` is only about what is pointed out.
-    """
-
-    fail_on: frozenset[FailOn] = frozenset({FailOn.FAILURES})
-    min_pass_rate: float | None = None
-    max_errors: int = 0
-    pass_score: float = 1.0
-    score_tolerance: float = DEFAULT_SCORE_TOLERANCE
-    max_score_drop: float | None = None
-
-    @classmethod
-    def of(cls, config: RunConfig) -> Policy:
-        """The rules of a configuration. Raises GateError `unknown-value`."""
-        return cls(
-            fail_on=parse_fail_on(config.fail_on),
-            min_pass_rate=config.min_pass_rate,
-            max_errors=config.max_errors,
-            pass_score=config.pass_score,
-            score_tolerance=config.score_tolerance,
-            max_score_drop=config.max_score_drop,
-        )
-
-
-def parse_fail_on(words: Iterable[str]) -> frozenset[FailOn]:
-    """`failures`, `regressions` or `never`; `stale` and `flaky` add to them, alone to `failures`.
-
-    Raises GateError `unknown-value`.
-    """
-    known = [one.value for one in FailOn]
-    chosen = set()
-    for word in (part.strip() for text in words for part in text.split(",") if part.strip()):
-        if word not in known:
-            raise GateError(
-                "unknown-value",
-                f'--fail-on: "{word[:80]}" is not known{did_you_mean(word, known)}',
-                f"allowed: {', '.join(known)}",
-            )
-        chosen.add(FailOn(word))
-    if FailOn.NEVER in chosen and len(chosen) > 1:
-        raise GateError("unknown-value", "--fail-on: never stands alone", "leave out never, or everything else")
-    if not chosen & {FailOn.FAILURES, FailOn.REGRESSIONS, FailOn.NEVER}:
-        chosen.add(FailOn.FAILURES)
-    return frozenset(chosen)
-
-
-@dataclass(frozen=True, slots=True)
-class _Finding:
-    """One rule that was applied; `reason` is the sentence for when it does not hold."""
-
-    rule: Rule
-    code: str
-    reason: str
-
-
-def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
     """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
 
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
@@ -102,12 +24,12 @@ def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent
     - more execution errors than allowed: `fail`, exit 1, worded apart
     - else `pass`
     """
+    run = judged.run
     unmeasurable = _unmeasurable(run)
-    incomplete = (*_incomplete(run), *_unexplained(run, policy, absent))
-    findings = _findings(run, comparison, policy)
-    rules = tuple(finding.rule for finding in findings)
-    broken = tuple(Reason(code=finding.code, message=finding.reason) for finding in findings if not finding.rule.ok)
-    about_the_change = any(reason.code != UNMEASURED for reason in broken)
+    incomplete = (*_incomplete(run), *_unconfirmed(judged, policy), *_unexplained(judged, policy, absent))
+    found = tuple(findings(judged, policy))
+    broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.rule.ok)
+    about_the_change = any(reason.code not in {UNMEASURED, COVERAGE} for reason in broken)
     if unmeasurable is not None:
         outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
     elif incomplete and not about_the_change:
@@ -115,7 +37,8 @@ def decide(run: RunResult, comparison: Comparison | None, policy: Policy, absent
     elif broken:
         outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *incomplete)
     else:
-        outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(run, comparison, policy)
+        outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(judged, policy)
+    rules = tuple(one.rule for one in found)
     return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
 
 
@@ -147,91 +70,56 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
     return (Reason(code="not-complete", message=message),)
 
 
-def _unexplained(run: RunResult, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
+    """Cases that look regressed, and whose re-runs broke or were never made: the verdict is not known."""
+    if judged.comparison is None or FailOn.NEVER in policy.fail_on:
+        return ()
+    open_cases = [
+        change
+        for change in judged.comparison.changes
+        if change.grounds is not None
+        and change.grounds.why is Why.NOT_RERUN
+        and not judged.waives(change.suite, change.case_id)
+    ]
+    if not open_cases:
+        return ()
+    cases = f"{len(open_cases)} case{'s' if len(open_cases) != 1 else ''}"
+    message = f"whether {cases} regressed could not be told: the re-runs that would decide are missing"
+    return (Reason(code="not-confirmed", message=message),)
+
+
+def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
     """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
 
     Where nothing fails there can be no regression, and the baseline is not missed.
     """
     if absent is None or not absent.unavailable:
         return ()
-    if FailOn.REGRESSIONS in policy.fail_on and run.summary.failed:
-        failed = f"{run.summary.failed} failing case{'s' if run.summary.failed != 1 else ''}"
+    run = judged.run
+    waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
+    if FailOn.REGRESSIONS in policy.fail_on and (count := run.summary.failed - waived) > 0:
+        failed = f"{count} failing case{'s' if count != 1 else ''}"
         return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
-    if policy.max_score_drop is not None and (low := _may_have_dropped(run, policy.max_score_drop)):
+    if policy.max_score_drop is not None and (low := _may_have_dropped(judged, policy.max_score_drop)):
         scores = "1 score" if low == 1 else f"{low} scores"
         return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
     return ()
 
 
-def _may_have_dropped(run: RunResult, most: float) -> int:
+def _may_have_dropped(judged: Judged, most: float) -> int:
     """How many graded cases are so low that their score may have dropped by more than `most`."""
-    cases = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
+    cases = [
+        case
+        for suite in judged.run.suites
+        for case in suite.cases
+        if case.graded and case.status.judged and not judged.waives(suite.eval_file, case.id)
+    ]
     return sum(exceeds(1.0 - case.score, most) for case in cases)
 
 
-def _findings(run: RunResult, comparison: Comparison | None, policy: Policy) -> list[_Finding]:
-    """Every rule of the policy that can be applied, in the order people care about them."""
-    found = []
-    if comparison is not None and FailOn.NEVER not in policy.fail_on:
-        found.append(_regressions(comparison))  # a regression is a failure too, and the more telling one
-    if FailOn.FAILURES in policy.fail_on:
-        found.append(_failures(run))
-    if comparison is not None and policy.max_score_drop is not None:
-        found.append(_score_drop(comparison, policy.max_score_drop))
-    if policy.min_pass_rate is not None:
-        found.append(_pass_rate(run, policy.min_pass_rate))
-    if FailOn.NEVER not in policy.fail_on:
-        found.append(_errors(run, policy.max_errors))
-    if FailOn.FLAKY in policy.fail_on:
-        found.append(_count("Flaky cases", "flaky", run.summary.flaky, "is flaky", "are flaky"))
-    if FailOn.STALE in policy.fail_on:
-        stale = sum(suite.stale for suite in run.suites)
-        found.append(_count("Stale suites", "stale", stale, "suite is stale", "suites are stale", noun=""))
-    return found
-
-
-def _regressions(comparison: Comparison) -> _Finding:
-    count = len(comparison.of(CaseClass.REGRESSION))
-    what = "case that passes in the baseline fails here" if count == 1 else "cases that pass in the baseline fail here"
-    rule = Rule(name="Regressions", value=str(count), limit="0", ok=count == 0)
-    return _Finding(rule, "regressions", f"{count} {what} (allowed: 0)")
-
-
-def _failures(run: RunResult) -> _Finding:
-    return _count("Failures", "failures", run.summary.failed, "fails", "fail")
-
-
-def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str = "case") -> _Finding:
-    counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    rule = Rule(name=name, value=str(count), limit="0", ok=count == 0)
-    return _Finding(rule, code, f"{counted} {one if count == 1 else many} (allowed: 0)")
-
-
-def _score_drop(comparison: Comparison, most: float) -> _Finding:
-    """Over all graded cases that can be compared, whatever became of them."""
-    drops = [-change.score_change for change in comparison.changes if change.score_change is not None]
-    over = sum(exceeds(drop, most) for drop in drops)
-    largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
-    rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
-    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit} (the most: {largest})"
-    return _Finding(rule, "max-score-drop", what)
-
-
-def _pass_rate(run: RunResult, least: float) -> _Finding:
-    rate = run.summary.pass_rate or 0.0
-    rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
-    return _Finding(rule, "min-pass-rate", f"the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
-
-
-def _errors(run: RunResult, allowed: int) -> _Finding:
-    count = run.summary.errored
-    rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
-    what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
-    return _Finding(rule, UNMEASURED, what)
-
-
-def _passing(run: RunResult, comparison: Comparison | None, policy: Policy) -> tuple[Reason, ...]:
+def _passing(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
     """What a passing gate has to say: above all, what it could not look at."""
+    run, comparison = judged.run, judged.comparison
     if FailOn.NEVER in policy.fail_on:
         return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
     if comparison is None and FailOn.REGRESSIONS in policy.fail_on:

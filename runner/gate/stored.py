@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -24,6 +25,8 @@ RUN_NAME: Final = "run.json"
 LATEST: Final = "latest"
 MAX_RESULT_BYTES: Final = 64_000_000
 MAX_ENTRIES: Final = 10_000
+MAX_RUNS_READ: Final = 50
+"""Of a folder of runs."""
 _END_BYTES: Final = 65_557
 """The longest end record of an archive, with its remark."""
 MAX_MISTAKES: Final = 1_000
@@ -38,10 +41,15 @@ def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBasel
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        earlier = next((run for run in runs_in(output_dir) if run.complete and not run.partial), None)
+        runs = runs_in(output_dir)
+        earlier = next((run for run in runs if run.complete and not run.partial), None)
         if earlier is None:
             return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
-        return Baseline(earlier, reference)
+        return Baseline(earlier, reference, history=runs)
+    path = _path(reference)
+    if path.is_dir() and not (path / RUN_NAME).is_file():
+        runs = runs_in(path)
+        return Baseline(_newest(runs, path), reference, history=runs)
     return Baseline(read_run(reference, output_dir), reference)
 
 
@@ -115,10 +123,13 @@ def _refuse_many_entries(file: Path, shown: str) -> None:
 
 
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
-    """Every run of a folder of runs, newest first. A run that cannot be read is an error: history has no holes."""
-    files = folder.glob(f"*/{RUN_NAME}")
+    """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
+
+    Of very many only those that were written last are read.
+    """
+    written = sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(f"*/{RUN_NAME}")), reverse=True)
     # timestamps are in seconds: of two runs of the same one, the later written is the later
-    runs = [(_parse(_read(file), str(file)), file.stat().st_mtime_ns) for file in files]
+    runs = [(_parse(_read(file), str(file)), when) for when, file in written[:MAX_RUNS_READ]]
     runs.sort(key=lambda run: (run[0].timestamp, run[1]), reverse=True)
     return tuple(run for run, _ in runs)
 
@@ -126,7 +137,11 @@ def runs_in(folder: Path) -> tuple[RunResult, ...]:
 def _from_folder(folder: Path) -> RunResult:
     if (folder / RUN_NAME).is_file():
         return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
-    complete = sorted((run for run in runs_in(folder) if run.complete), key=lambda run: run.partial)
+    return _newest(runs_in(folder), folder)
+
+
+def _newest(runs: Sequence[RunResult], folder: Path) -> RunResult:
+    complete = sorted((run for run in runs if run.complete), key=lambda run: run.partial)
     if complete:
         return complete[0]  # a run of everything before one of chosen cases
     raise GateError(

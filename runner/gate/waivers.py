@@ -18,7 +18,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 
 from runner.gate.scores import exceeds
-from runner.gate.waivers_data import (
+from runner.gate.waivers_names import Names
+from runner.model.comparison import CaseChange, CaseClass, Comparison
+from runner.model.result import CaseResult, RunResult
+from runner.model.waiver import (
     CaseName,
     CaseStanding,
     Entry,
@@ -30,9 +33,6 @@ from runner.gate.waivers_data import (
     Waiver,
     Waiving,
 )
-from runner.gate.waivers_names import Names
-from runner.model.comparison import CaseChange, CaseClass, Comparison
-from runner.model.result import CaseResult, RunResult
 
 _UNJUDGED = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
 _WAVERING = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY})

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Final
 
 from runner.errors import GateError, Problem, did_you_mean
-from runner.gate.waivers_data import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
 from runner.gate.waivers_names import control_in, name_problem, reason_problem
 from runner.model.base import JsonValue
+from runner.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
 from runner.text.shape import field_path, kind_of
 from runner.text.yaml_source import YamlPositions, parse_yaml
 

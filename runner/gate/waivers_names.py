@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
-from runner.gate.waivers_data import MAX_NAME, MAX_REASON, CaseStanding
+from runner.model.waiver import MAX_NAME, MAX_REASON, CaseStanding
 
 LITERALS: Final = 3
 """Letters and digits that a glob needs outside of its wildcards."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.gate.waivers_data import CaseName, Entry, FileOrigin, Kind, State, Waiver, Waiving
+from runner.model.waiver import CaseName, Entry, FileOrigin, Kind, State, Waiver, Waiving
 
 MAX_NAMED = 5
 """Cases that a sentence names; the rest is counted."""

@@ -19,11 +19,11 @@ from datetime import date, timedelta
 from typing import Final
 
 from runner.gate.waivers_command import USAGE, Command, Malformed
-from runner.gate.waivers_data import MAX_DAYS, CommentOrigin, Kind, Refusal, Waiver
 from runner.github.acceptance_comments import MAX_PAGES, Candidate, Comment, Found, find_commands
 from runner.github.acceptance_rights import Rights
 from runner.github.client import PER_PAGE, Client
 from runner.github.failure import GitHubError
+from runner.model.waiver import MAX_DAYS, CommentOrigin, Kind, Refusal, Waiver
 
 LABEL: Final = "eval-gate:accept"
 DEFAULT_DAYS: Final = 14

@@ -11,11 +11,11 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from runner.errors import GateError
-from runner.gate.waivers_data import Waiver
 from runner.gate.waivers_file import marked_new, parse_waivers
 from runner.github.client import Client, Facts
 from runner.github.commits import CONTENTS
 from runner.github.failure import GitHubError, Kind
+from runner.model.waiver import Waiver
 
 
 @dataclass(frozen=True, slots=True)

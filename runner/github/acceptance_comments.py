@@ -10,10 +10,10 @@ from typing import Final
 from pydantic import AwareDatetime, Field, JsonValue
 
 from runner.gate.waivers_command import Command, Malformed, commands_in
-from runner.gate.waivers_data import MAX_DAYS
 from runner.github.client import Client, Facts, parsed
 from runner.github.commits import PULLS
 from runner.github.failure import GitHubError, Kind
+from runner.model.waiver import MAX_DAYS
 
 MAX_PAGES: Final = 20
 """Pages of a hundred comments that are looked through, newest first."""

@@ -10,6 +10,7 @@ from pydantic import Field
 from runner.errors import ExitCode
 from runner.model.base import Record
 from runner.model.case import Location
+from runner.model.grounds import CaseRecord, Grounds, SuiteFinding
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
 """A drop of a score that is not pointed out: what a judge gives one day and not the next."""
@@ -64,6 +65,10 @@ class CaseChange(Record):
     """Score here minus score then, of a graded case that both sides judged by the same question; else None."""
     score_drop: bool = False
     """The score fell by more than the comparison's tolerance."""
+    grounds: Grounds | None = None
+    """Why it is of this class, where more than the two runs was looked at."""
+    case_record: CaseRecord | None = None
+    """What the branch's recent runs say about it, where it was asked for."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
 
@@ -94,6 +99,10 @@ class Comparison(Record):
     changes: tuple[CaseChange, ...] = ()
     notes: tuple[str, ...] = ()
     """Sentences about what could not be compared and why."""
+    suite_finding: SuiteFinding | None = None
+    """All cases together against their records; None where the plain rule was asked for."""
+    error_rate: float | None = None
+    """The accepted chance of a regression where nothing has changed; None with the plain rule."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
 

@@ -11,6 +11,7 @@ from runner.model.base import Record
 from runner.model.case import Location, Tier
 from runner.model.comparison import Comparison, Verdict
 from runner.model.conversation import Message
+from runner.model.waiver import Waiving
 
 SCHEMA_VERSION = 1
 
@@ -259,5 +260,9 @@ class RunResult(Record):
     stopped: str | None = None
     """Why the run ended before its last case, in one sentence; None when it did not."""
     baseline_run_id: str | None = None
+    confirm: int = Field(0, ge=0, le=100)
+    """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
     comparison: Comparison | None = None
+    waiving: Waiving | None = None
+    """Failures that somebody accepted or set aside; None where nobody did."""
     verdict: Verdict | None = None

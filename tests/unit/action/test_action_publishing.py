@@ -22,8 +22,9 @@ from runner.config.settings import RunConfig
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy
+from runner.gate.limits import Policy
 from runner.github.artifacts import Wanted
 from runner.github.baseline import ArtifactStore
 from runner.github.checks import Conclusion

@@ -15,7 +15,7 @@ from runner.action.relay import find_pull_request, relayed_result, unjudged
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
 from runner.model.result import GitFacts, RunResult, Status
 from runner.reports.check import render_check
 from runner.reports.context import ReportContext

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy
+from runner.gate.limits import Policy
 from runner.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
 from runner.model.case import Location
 from runner.model.comparison import CaseClass, Outcome

@@ -8,8 +8,9 @@ from runner.action.publish import outputs_of
 from runner.action.running import read_config
 from runner.errors import ExitCode
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy
+from runner.gate.limits import Policy
 from runner.model.comparison import Outcome
 from runner.model.result import RunResult
 from tests.support.graded import make_graded_baseline, make_graded_run

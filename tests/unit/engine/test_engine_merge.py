@@ -12,7 +12,7 @@ from runner.engine.select import select
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
 from runner.model.case import Location
 from runner.model.comparison import Outcome
 from runner.model.result import GitFacts, Shard, TargetIdentity

@@ -1,11 +1,15 @@
 """Which cases are chosen, and that choosing none is a mistake."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runner.config.settings import Selection
-from runner.engine.select import select
+from runner.engine.select import missed_files, select
 from runner.errors import GateError
+from runner.model.agent import SuiteAgent
 from runner.model.case import Tier
+from runner.model.result import Shard
 from tests.support.cases import make_case, make_suite
 
 SUITES = (
@@ -45,3 +49,55 @@ def test_select__globs_tags_tiers__all_have_to_fit(selection, ids) -> None:
 def test_select__nothing_left__is_an_error(selection, said) -> None:
     with pytest.raises(GateError, match=said):
         select(SUITES, selection)
+
+
+AGENT = SuiteAgent(name="a", model="gpt-5-mini", instructions="", tools=("writeFile",))
+
+
+def sharing(name: str, size: int):
+    """A suite whose cases work in one folder."""
+    return make_suite(*[make_case(f"{name}-{number}", agent=AGENT) for number in range(size)], file=name)
+
+
+def part_of(suites, index: int, count: int) -> dict[str, int]:
+    """Cases by eval file of one shard; nothing where it has none."""
+    try:
+        chosen = select(suites, Selection(shard=Shard(index=index, count=count)))
+    except GateError:
+        return {}
+    return {suite.file: len(suite.cases) for suite in chosen}
+
+
+@pytest.mark.contract("agent_evals.run.whole_suites")
+def test_shard__suite_whose_cases_share_files__stays_whole_and_parts_stay_even() -> None:
+    suites = [sharing("a", 2), make_suite(*[make_case(f"c{number}") for number in range(5)], file="b"), sharing("c", 3)]
+    assert [part_of(suites, index, 2) for index in (1, 2)] == [{"b": 2, "c": 3}, {"a": 2, "b": 3}]
+    assert [part_of(suites, index, 4) for index in (1, 2, 3, 4)] == [{"c": 3}, {"a": 2, "b": 1}, {"b": 2}, {"b": 2}]
+
+
+@given(sizes=st.lists(st.tuples(st.integers(1, 6), st.booleans()), min_size=1, max_size=5), count=st.integers(1, 6))
+def test_shards__suites_of_both_kinds__are_every_case_once(sizes, count) -> None:
+    suites = [
+        sharing(f"s{number}", size)
+        if whole
+        else make_suite(*[make_case(f"{number}-{case}") for case in range(size)], file=f"s{number}")
+        for number, (size, whole) in enumerate(sizes)
+    ]
+    parts = [part_of(suites, index, count) for index in range(1, count + 1)]
+    for number, (size, whole) in enumerate(sizes):
+        dealt = [part.get(f"s{number}", 0) for part in parts]
+        assert sum(dealt) == size
+        assert not whole or max(dealt) == size
+    totals = [sum(part.values()) for part in parts]
+    largest = max((size for size, whole in sizes if whole), default=1)
+    assert max(totals) - min(totals) <= max(largest, 1)
+
+
+@pytest.mark.contract("agent_evals.run.whole_suites")
+def test_missed_files__some_cases_of_a_suite_that_shares_files__are_warned_about() -> None:
+    suites = [sharing("a.json", 3), make_suite(make_case("x"), make_case("y"), file="b.json"), sharing("c.json", 1)]
+    chosen = select(suites, Selection(cases=("a.json-1", "x")))
+    (warning,) = missed_files(suites, chosen)
+    assert warning.startswith("a.json: 1 of 3 cases are chosen, and they do not find files")
+    assert missed_files(suites, select(suites, Selection())) == ()
+    assert missed_files(suites, select(suites, Selection(cases=("c.json-0",)))) == ()

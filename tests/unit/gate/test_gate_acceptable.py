@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.gate.acceptable import acceptable, held_to, judged_as
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
 from runner.model.result import Status
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run

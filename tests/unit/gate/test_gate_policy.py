@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.fail_on import FailOn, parse_fail_on
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy, parse_fail_on
+from runner.gate.limits import Policy
 from runner.model.comparison import Outcome, Verdict
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 

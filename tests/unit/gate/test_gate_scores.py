@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.compare import compare
+from runner.gate.fail_on import FailOn, parse_fail_on
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy, parse_fail_on
+from runner.gate.limits import Policy
 from runner.gate.scores import exceeds, limit_words
 from runner.model.comparison import CaseChange, Comparison, Outcome, Verdict
 from runner.model.result import RunResult, TargetIdentity

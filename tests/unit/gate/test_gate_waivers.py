@@ -10,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.gate.waivers import standings, waive
-from runner.gate.waivers_data import (
+from runner.gate.waivers_names import name_problem
+from runner.gate.waivers_words import notices, warnings
+from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
+from runner.model.waiver import (
     CaseStanding,
     CommentOrigin,
     FileOrigin,
@@ -21,9 +24,6 @@ from runner.gate.waivers_data import (
     Waiver,
     Waiving,
 )
-from runner.gate.waivers_names import name_problem
-from runner.gate.waivers_words import notices, warnings
-from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)

@@ -1,0 +1,224 @@
+"""The rules of a policy applied to a run: what was measured, what is allowed, what to say where it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from runner.gate import budgets
+from runner.gate.conclude import must_pass
+from runner.gate.fail_on import FailOn
+from runner.gate.limits import Policy
+from runner.gate.scores import exceeds, limit_words
+from runner.model.comparison import CaseClass, Comparison, Rule
+from runner.model.grounds import SuiteFinding
+from runner.model.result import CaseResult, RunResult
+from runner.model.waiver import Standing, Waiving
+
+UNMEASURED: Final = "could-not-measure"
+"""The rule about execution errors, whose breach says nothing about the change."""
+COVERAGE: Final = "min-coverage"
+"""The rule about how much was judged at all, whose breach says nothing about the change either."""
+SCORE_DROP: Final = "Score drop"
+"""The name of the rule about scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What rules are applied to: a run held to the pass score, and what it is compared with."""
+
+    run: RunResult
+    comparison: Comparison | None = None
+    baseline: RunResult | None = None
+    waiving: Waiving = field(default_factory=Waiving)
+
+    def waives(self, suite: str, case_id: str) -> bool:
+        """Whether the failure of this case does not block."""
+        return (suite, case_id) in self.waiving.keys
+
+    def count(self, *classes: CaseClass) -> int:
+        """Cases of these classes that nobody waived."""
+        changes = self.comparison.of(*classes) if self.comparison else ()
+        return sum(not self.waives(change.suite, change.case_id) for change in changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that was applied; `reason` is the sentence for when it does not hold."""
+
+    rule: Rule
+    code: str
+    reason: str
+
+
+def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """Every rule of the policy that can be applied, in the order people care about them."""
+    if FailOn.NEVER not in policy.fail_on:
+        yield from _about_the_change(judged, policy)
+    if FailOn.FAILURES in policy.fail_on:
+        yield _failures(judged)
+    if judged.comparison is not None and policy.max_score_drop is not None:
+        yield _score_drop(judged, policy.max_score_drop)
+    if policy.min_pass_rate is not None:
+        yield _pass_rate(judged, policy.min_pass_rate)
+    yield from _budgets(judged, policy)
+    if FailOn.NEVER not in policy.fail_on:
+        yield _errors(judged.run, policy.max_errors)
+    if policy.min_coverage is not None:
+        yield _coverage(judged.run, policy.min_coverage)
+    if FailOn.FLAKY in policy.fail_on:
+        flaky = _flaky(judged)
+        yield _count("Flaky cases", "flaky", flaky, "is flaky", "are flaky")
+    if FailOn.STALE in policy.fail_on:
+        stale = sum(suite.stale for suite in judged.run.suites)
+        yield _count("Stale suites", "stale", stale, "suite is stale", "suites are stale", noun="")
+
+
+def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    if judged.comparison is not None:
+        yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
+        if judged.comparison.suite_finding is not None:
+            yield _suite(judged.comparison.suite_finding)
+    if policy.must_pass:
+        yield _must_pass(judged, policy.must_pass)
+
+
+def _regressions(judged: Judged, allowed: int) -> Finding:
+    count = judged.count(CaseClass.REGRESSION)
+    what = "case that passes in the baseline fails here" if count == 1 else "cases that pass in the baseline fail here"
+    rule = Rule(name="Regressions", value=str(count), limit=str(allowed), ok=count <= allowed)
+    return Finding(rule, "regressions", f"{count} {what} (allowed: {allowed})")
+
+
+def _suite(found: SuiteFinding) -> Finding:
+    """All cases together: many small drops that no single case can show."""
+    value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
+    rule = Rule(name="All cases together", value=value, limit=limit, ok=not found.dropped)
+    what = (
+        f"{found.failures} of {found.cases} cases fail, and their records let expect {found.expected:.1f}: "
+        f"by chance in {found.chance * 100:.1g} % of such runs"
+    )
+    return Finding(rule, "suite-drop", what)
+
+
+def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
+    """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
+    unsettled = {
+        (change.suite, change.case_id)
+        for change in (judged.comparison.of(CaseClass.UNSETTLED) if judged.comparison else ())
+    }
+    failing = [
+        case.id
+        for suite, case in _cases(judged.run)
+        if case.status.judged
+        and not case.passed
+        and must_pass(case, tuple(patterns))
+        and (suite, case.id) not in unsettled
+        and not judged.waives(suite, case.id)
+    ]
+    finding = _count("Must pass", "must-pass", len(failing), "that must pass fails", "that must pass fail")
+    return finding if not failing else Finding(finding.rule, finding.code, f"{finding.reason}: {_some(failing)}")
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _failures(judged: Judged) -> Finding:
+    waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
+    return _count("Failures", "failures", max(judged.run.summary.failed - waived, 0), "fails", "fail")
+
+
+def _flaky(judged: Judged) -> int:
+    """Cases with both results among their trials, and those whose evidence does not decide."""
+    unsettled = {
+        (change.suite, change.case_id)
+        for change in (judged.comparison.of(CaseClass.UNSETTLED, CaseClass.FLAKY) if judged.comparison else ())
+    }
+    return sum(
+        (case.flaky or (suite, case.id) in unsettled) and not judged.waives(suite, case.id)
+        for suite, case in _cases(judged.run)
+    )
+
+
+def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
+    counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
+    rule = Rule(name=name, value=str(count), limit="0", ok=count == 0)
+    return Finding(rule, code, f"{counted} {one if count == 1 else many} (allowed: 0)")
+
+
+def _score_drop(judged: Judged, most: float) -> Finding:
+    """Over all graded cases that can be compared, whatever became of them."""
+    assert judged.comparison is not None
+    drops = [
+        -change.score_change
+        for change in judged.comparison.changes
+        if change.score_change is not None and not judged.waives(change.suite, change.case_id)
+    ]
+    over = sum(exceeds(drop, most) for drop in drops)
+    largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
+    rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
+    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit} (the most: {largest})"
+    return Finding(rule, "max-score-drop", what)
+
+
+def _pass_rate(judged: Judged, least: float) -> Finding:
+    """Of the judged cases; those in quarantine are on neither side."""
+    counted = [
+        case.passed
+        for suite, case in _cases(judged.run)
+        if case.status.judged and (suite, case.id) not in judged.waiving.quarantined
+    ]
+    rate = sum(counted) / len(counted) if counted else 0.0
+    rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
+    return Finding(rule, "min-pass-rate", f"the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
+
+
+def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """Latency, cost and tokens of the typical case beside the baseline."""
+    kinds = (
+        ("Latency", "max-latency-increase", policy.max_latency_increase, budgets.latency),
+        ("Cost", "max-cost-increase", policy.max_cost_increase, budgets.cost),
+        ("Tokens", "max-token-increase", policy.max_token_increase, budgets.tokens),
+    )
+    if judged.comparison is None or judged.baseline is None:
+        return
+    for name, code, most, measure in kinds:
+        if most is not None:
+            pairs = budgets.pairs_of(judged.comparison, judged.run, judged.baseline, measure)
+            yield _increase(name, code, most, budgets.increase(pairs, most / 100))
+
+
+def _increase(name: str, code: str, most: float, found: budgets.Increase) -> Finding:
+    limit = f"+{most:g} %"
+    if found.ratio is None:
+        return Finding(Rule(name=name, value="unknown", limit=limit, ok=True), code, "")
+    change = f"{(found.ratio - 1) * 100:+.0f} %"
+    unsure = found.ratio > 1 + most / 100 and not found.over
+    shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
+    rule = Rule(name=name, value=shown, limit=limit, ok=not found.over)
+    return Finding(
+        rule, code, f"{name.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
+    )
+
+
+def _errors(run: RunResult, allowed: int) -> Finding:
+    count = run.summary.errored
+    rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
+    what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
+    return Finding(rule, UNMEASURED, what)
+
+
+def _coverage(run: RunResult, least: float) -> Finding:
+    """How many of the cases were judged at all; skipped ones were not."""
+    summary = run.summary
+    share = (summary.passed + summary.failed) / summary.total_cases if summary.total_cases else 0.0
+    rule = Rule(name="Coverage", value=f"{share * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=share >= least)
+    what = f"{share * 100:.1f} % of the cases were judged, less than {least * 100:.1f} %"
+    return Finding(rule, COVERAGE, what)
+
+
+def _cases(run: RunResult) -> Iterator[tuple[str, CaseResult]]:
+    return ((suite.eval_file, case) for suite in run.suites for case in suite.cases)

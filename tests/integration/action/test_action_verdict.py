@@ -1,0 +1,139 @@
+"""The action and agents that are not always right: re-runs with the branch's history, and what people accepted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.integration.action.test_action_pull_request import baseline_of_today, comments_of, the_check
+from tests.support.agents import Exchange, agent
+from tests.support.answers import fails_on
+from tests.support.github.state import iso
+
+FILE = ".eval-gate/accepted.yaml"
+
+
+def in_days(days: int) -> str:
+    return (datetime.now(UTC) + timedelta(days=days)).date().isoformat()
+
+
+def accepted(case: str, until: str) -> bytes:
+    return f'accepted:\n- case: {case}\n  reason: "the tool moves next week"\n  until: "{until}"\n'.encode()
+
+
+class FailsFirst:
+    """Answers `ok`, but `no` to one question the first time."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.asked: list[int] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        number = int(exchange.json["message"].split()[1])
+        fails = number == self._number and number not in self.asked
+        self.asked.append(number)
+        exchange.answer({"response": "no" if fails else "ok", "toolCalls": []})
+
+
+@pytest.fixture
+def branch(job, github):
+    """A default branch with three runs behind it."""
+    for _ in range(3):
+        with agent() as running:
+            assert job.push(running.url).code == 0
+    baseline_of_today(github)
+
+
+@pytest.mark.contract("verdict.reruns")
+def test_pull_request__case_that_fails_once__passes_after_reruns_with_the_branchs_history(job, github, branch) -> None:
+    pull, flaky = github.state.add_pull(7), FailsFirst(2)
+    with agent(flaky) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0, ended.log
+    assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("pass", "0")
+    assert flaky.asked[:4] == [0, 1, 2, 3]
+    assert set(flaky.asked[4:]) == {2}
+    assert "recent runs of the baseline branch" in ended.log
+
+
+def test_pull_request__nothing_fails__the_history_is_not_fetched(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert len(running.requests) == 4
+    assert "recent run" not in ended.log
+
+
+def test_pull_request__case_that_died__is_confirmed_and_fails(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1")
+    assert len(running.requests) > 4
+
+
+def test_pull_request__no_confirmation__takes_the_first_failure_for_a_regression(job, github, branch) -> None:
+    pull, flaky = github.state.add_pull(7), FailsFirst(2)
+    with agent(flaky) as running:
+        ended = job.pull_request(pull, running.url, {"confirm": "0"})
+    assert (ended.code, flaky.asked) == (1, [0, 1, 2, 3])
+
+
+@pytest.mark.contract("accepting.file")
+def test_pull_request__regression_accepted_in_its_own_file__passes_and_says_so(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    file = job.workspace / FILE
+    file.parent.mkdir()
+    file.write_bytes(accepted("gs-002", in_days(5)))
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0, ended.log
+    (comment,) = comments_of(github)
+    assert "the tool moves next week" in comment
+    assert the_check(github, pull.head_sha)["conclusion"] == "success"
+
+
+@pytest.mark.contract("accepting.fork-file")
+def test_pull_request__fork_that_accepts_its_own_regression__is_shown_and_does_not_count(job, github, branch) -> None:
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    file = job.workspace / FILE
+    file.parent.mkdir()
+    file.write_bytes(accepted("gs-002", in_days(5)))
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 1, ended.log
+    github.state.files[pull.base_sha, FILE] = accepted("gs-002", in_days(5))
+    github.state.files[github.state.branches["main"], FILE] = accepted("gs-002", in_days(5))
+    with agent(fails_on(2)) as running:
+        assert job.pull_request(pull, running.url).code == 0
+
+
+@pytest.mark.contract("accepting.comment-author")
+def test_pull_request__comment_by_somebody_who_may_write__accepts_on_the_next_run(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    pull.labels.append("eval-gate:accept")
+    github.state.roles |= {"ada": "write"}
+    github.state.add_comment(
+        7, "/eval-gate accept gs-002 -- moves next week", mine=False, author="ada", created_at=iso(datetime.now(UTC))
+    )
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0, ended.log
+    ours = [body for body in comments_of(github) if body.startswith("<!-- eval-gate")]
+    assert "moves next week" in ours[0]
+    github.state.roles.clear()
+    with agent(fails_on(2)) as running:
+        assert job.pull_request(pull, running.url).code == 1
+
+
+def test_file_that_is_wrong__is_refused_before_anybody_is_asked(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    file = job.workspace / FILE
+    file.parent.mkdir()
+    file.write_bytes(b"accepted:\n- case: gs-002\n  until: soon\n")
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, running.requests) == (2, [])
+    assert f"{FILE}:2" in ended.log

@@ -1,0 +1,120 @@
+"""The verdict on agents that are not always right: real processes, from a first run to the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_run import gate, record, write_suite
+from tests.support.agents import Exchange, agent
+
+
+class Moody:
+    """An agent that fails some cases: `dead` always, `flaky` the first time they are asked in a run."""
+
+    def __init__(self) -> None:
+        self.dead: set[int] = set()
+        self.flaky: set[int] = set()
+        self.asked: list[int] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        number = int(exchange.json["message"].split()[1])
+        first = number not in self.asked
+        self.asked.append(number)
+        fails = number in self.dead or (first and number in self.flaky)
+        exchange.answer({"response": "no" if fails else "ok", "toolCalls": []})
+
+
+def run(folder: Path, url: str, *arguments: str):
+    return gate(folder, "run", "--agent-endpoint", url, "--fail-on", "regressions", *arguments)
+
+
+@pytest.fixture
+def moody(tmp_path):
+    write_suite(tmp_path, 12)
+    behaviour = Moody()
+    with agent(behaviour) as running:
+        for _ in range(5):
+            assert run(tmp_path, running.url).returncode == 0
+        behaviour.asked.clear()
+        yield tmp_path, running.url, behaviour
+
+
+def changes(folder: Path) -> dict[str, str]:
+    return {change["caseId"]: change["change"] for change in record(folder)["comparison"]["changes"]}
+
+
+@pytest.mark.contract("verdict.reruns")
+def test_confirm__case_that_fails_once__is_run_again_and_does_not_block(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.flaky = {3}
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert changes(folder)["gs-003"] == "unsettled"
+    assert changes(folder)["gs-004"] == "still_passing"
+    again = behaviour.asked[12:]
+    assert again
+    assert set(again) == {3}
+    case = record(folder)["suites"][0]["cases"][3]
+    assert (case["reruns"], case["flaky"]) == (len(again), True)
+
+
+def test_confirm__plain_rule__takes_the_same_for_a_regression(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.flaky = {3}
+    done = run(folder, url, "--baseline", "evals/results")
+    assert done.returncode == 1
+    assert changes(folder)["gs-003"] == "regression"
+    assert len(behaviour.asked) == 12
+
+
+def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {5}
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert changes(folder)["gs-005"] == "regression"
+    assert 1 <= len(behaviour.asked) - 12 <= 6
+    change = next(change for change in record(folder)["comparison"]["changes"] if change["caseId"] == "gs-005")
+    assert change["grounds"]["record"] == {"passes": 5, "failures": 0}
+    assert change["grounds"]["here"]["passes"] == 0
+
+
+def test_confirm__green_run__asks_every_case_once(moody) -> None:
+    folder, url, behaviour = moody
+    assert run(folder, url, "--baseline", "evals/results", "--confirm", "6").returncode == 0
+    assert len(behaviour.asked) == 12
+
+
+def test_accepted__regression_in_the_file__passes_and_is_shown(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {5}
+    file = folder / ".eval-gate" / "accepted.yaml"
+    file.parent.mkdir()
+    file.write_text('accepted:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "2099-01-01"\n')
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "2")
+    assert (done.returncode, "at most 90" in done.stderr) == (2, True), done.stderr
+    from datetime import UTC, datetime, timedelta
+
+    until = (datetime.now(UTC) + timedelta(days=5)).date().isoformat()
+    file.write_text(f'accepted:\n- case: gs-005\n  reason: "the tool moves next week"\n  until: "{until}"\n')
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the tool moves next week" in done.stdout
+    waived = record(folder)["waiving"]["waived"]
+    assert [one["caseId"] for one in waived] == ["gs-005"]
+
+
+def test_must_pass__case_that_was_failing_all_along__blocks(tmp_path) -> None:
+    write_suite(tmp_path, 4)
+    behaviour = Moody()
+    behaviour.dead = {1}
+    with agent(behaviour) as running:
+        assert run(tmp_path, running.url).returncode == 0
+        assert run(tmp_path, running.url, "--baseline", "latest").returncode == 0
+        done = run(tmp_path, running.url, "--baseline", "latest", "--must-pass", "gs-001")
+    assert done.returncode == 1
+    assert "must pass" in done.stdout.lower()
+    assert json.loads(json.dumps(record(tmp_path)))["verdict"]["outcome"] == "fail"

@@ -1,0 +1,105 @@
+"""Re-runs of doubtful cases: how many, in which order, and what the record says of them."""
+
+import asyncio
+import json
+
+from runner.engine.plan import Limits
+from runner.engine.run import Run
+from runner.model.conversation import Response
+from runner.model.result import Status
+from runner.targets.base import TargetError, TargetFault
+from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
+
+
+class Again:
+    """Runs these cases again, so often each."""
+
+    def __init__(self, **times: int) -> None:
+        self._times = times
+        self.asked: list[tuple[str, int, int, int]] = []
+
+    def doubtful(self, result):
+        self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
+        return [(EVAL_FILE, name) for name in self._times]
+
+    def again(self, eval_file: str, case_id: str, passes: int, failures: int, broken: int) -> bool:
+        self.asked.append((case_id, passes, failures, broken))
+        return passes + failures + broken < self._times[case_id]
+
+
+def run(folder, confirming, target=None, **fields):
+    plan = make_plan(make_suite(*[make_case(f"c{n}") for n in range(3)]), target=target or ScriptedTarget(), **fields)
+    return asyncio.run(Run(plan.confirmed_by(confirming, 6), folder, Watching()).execute())
+
+
+def cases(result) -> dict:
+    return {case.id: case for suite in result.suites for case in suite.cases}
+
+
+def fails_then_passes(*names: str, failures: int = 1):
+    seen: dict[str, int] = {}
+
+    async def answer(request):
+        seen[request.case_id] = seen.get(request.case_id, 0) + 1
+        broken = request.case_id in names and seen[request.case_id] <= failures
+        return Response(text="no" if broken else "ok")
+
+    return ScriptedTarget(answer)
+
+
+def test_reruns__of_one_case__come_after_all_first_ones_and_are_told_apart(tmp_path) -> None:
+    target, confirming = fails_then_passes("c1"), Again(c1=2)
+    result = run(tmp_path, confirming, target)
+    assert confirming.seen == {"c0": Status.PASSED, "c1": Status.FAILED, "c2": Status.PASSED}
+    assert target.asked == ["c0", "c1", "c2", "c1", "c1"]
+    case = cases(result)["c1"]
+    assert (case.reruns, [trial.status for trial in case.trials]) == (2, ["failed", "passed", "passed"])
+    assert (case.flaky, case.passed, result.confirm) == (True, True, 6)
+    assert cases(result)["c0"].reruns == 0
+
+
+def test_reruns__stop_as_soon_as_nothing_is_to_be_learned(tmp_path) -> None:
+    confirming = Again(c0=0, c2=1)
+    target = ScriptedTarget()
+    run(tmp_path, confirming, target)
+    assert target.asked == ["c0", "c1", "c2", "c2"]
+    assert confirming.asked == [("c0", 0, 0, 0), ("c2", 0, 0, 0), ("c2", 1, 0, 0)]
+
+
+def test_reruns__that_break__are_counted_apart(tmp_path) -> None:
+    async def breaks_later(request):
+        if request.trial:
+            raise TargetError("overloaded", fault=TargetFault.REFUSED)
+        return Response(text="no")
+
+    confirming = Again(c0=2)
+    result = run(tmp_path, confirming, ScriptedTarget(breaks_later))
+    assert confirming.asked[-1] == ("c0", 0, 0, 2)
+    case = cases(result)["c0"]
+    assert (case.status, case.reruns) == (Status.FAILED, 2)
+
+
+def test_reruns__trials__are_counted_from_behind_them(tmp_path) -> None:
+    result = run(tmp_path, Again(c0=1), limits=Limits(trials=3))
+    assert (len(cases(result)["c0"].trials), cases(result)["c0"].reruns) == (4, 1)
+    assert (len(cases(result)["c1"].trials), cases(result)["c1"].reruns) == (3, 0)
+
+
+def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
+    async def dear(request):
+        return Response(text="ok", cost_usd=1.0)
+
+    target = ScriptedTarget(dear)
+    result = run(tmp_path, Again(c0=3), target, limits=Limits(max_cost_usd=3.0))
+    assert target.asked == ["c0", "c1", "c2"]
+    assert result.complete
+
+
+def test_reruns__resumed_run__goes_on_where_it_was(tmp_path) -> None:
+    run(tmp_path, Again(c0=1))
+    target = ScriptedTarget()
+    result = run(tmp_path, Again(c0=3), target)
+    assert target.asked == ["c0", "c0"]
+    assert cases(result)["c0"].reruns == 3
+    journal = next(tmp_path.rglob("cases.jsonl")).read_text().splitlines()
+    assert [json.loads(line)["trial"] for line in journal if json.loads(line)["caseId"] == "c0"] == [0, 1, 2, 3]

@@ -1,0 +1,245 @@
+"""The whole verdict: plain rule, records and re-runs, waivers, must-pass, budgets, coverage."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.confirming import Reruns
+from runner.gate.fail_on import FailOn
+from runner.gate.judge import judge, something_to_waive
+from runner.gate.limits import Policy
+from runner.gate.pardons import Pardons
+from runner.model.comparison import CaseClass, Outcome
+from runner.model.grounds import Why
+from runner.model.waiver import FileOrigin, Kind, State, Waiver
+from tests.support.results import BASELINE_ID, make_result, make_run, make_suite_result
+
+TODAY = date(2026, 11, 21)
+REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
+
+
+def earlier(day: int = 0, **cases: str):
+    """A run of so many days before the newest; a case is its status."""
+    run = make_run(make_suite_result(cases or {"a": "passed", "b": "passed"}))
+    stamp = f"2026-11-{20 - day:02}T10:00:00Z"
+    return run.model_copy(update={"run_id": f"{BASELINE_ID}-{day}", "timestamp": stamp})
+
+
+def main_branch(runs: int = 10, **cases: str) -> Baseline:
+    """A branch whose runs all ended so."""
+    history = tuple(earlier(day, **cases) for day in range(runs))
+    return Baseline(history[0], "main", history=history)
+
+
+def here(confirm: int = 6, **cases: str):
+    """A run of now: `FFF` is a failed first execution with two re-runs."""
+    made = []
+    for name, trials in cases.items():
+        failed = trials.count("F") * 2 >= len(trials)
+        made.append(make_result(name, "failed" if failed else "passed", trials=trials, reruns=len(trials) - 1))
+    return make_run(make_suite_result(made), confirm=confirm)
+
+
+def changes(run) -> dict[str, CaseClass]:
+    return {change.case_id: change.change for change in run.comparison.changes}
+
+
+def whys(run) -> dict[str, Why | None]:
+    return {change.case_id: change.grounds and change.grounds.why for change in run.comparison.changes}
+
+
+def rules(run) -> dict[str, tuple[str, str, bool]]:
+    return {rule.name: (rule.value, rule.limit, rule.ok) for rule in run.verdict.rules}
+
+
+@pytest.mark.contract("verdict.plain")
+def test_judge__no_confirmation__is_the_plain_rule_whatever_the_record() -> None:
+    flaky = Baseline(earlier(), "main", history=tuple(earlier(day, a="failed", b="passed") for day in range(1, 9)))
+    judged = judge(here(confirm=0, a="F", b="P"), flaky, REGRESSIONS)
+    assert changes(judged) == {"a": CaseClass.REGRESSION, "b": CaseClass.STILL_PASSING}
+    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.comparison.suite_finding is None
+
+
+def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
+    judged = judge(here(a="FFFF", b="P"), main_branch(), REGRESSIONS)
+    change = judged.comparison.changes[0]
+    assert (change.change, judged.verdict.exit_code) == (CaseClass.REGRESSION, 1)
+    assert (change.grounds.here.failures, change.grounds.reruns) == (4, 3)
+    assert (change.grounds.record.passes, change.case_record.counts.runs) == (10, 10)
+
+
+def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
+    run = here(a="FPP", b="P")
+    judged = judge(run, main_branch(), REGRESSIONS)
+    assert changes(judged)["a"] is CaseClass.UNSETTLED
+    assert judged.verdict.outcome is Outcome.PASS
+    strict = Policy(frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
+    assert judge(run, main_branch(), strict).verdict.outcome is Outcome.FAIL
+
+
+def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
+    judged = judge(here(a="F", b="P"), main_branch(), REGRESSIONS)
+    assert whys(judged)["a"] is Why.NOT_RERUN
+    assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.ERROR, 3)
+    assert judged.verdict.reasons[0].code == "not-confirmed"
+
+
+def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
+    history = (earlier(0), *(earlier(day, a="failed", b="passed") for day in range(1, 10)))
+    judged = judge(here(a="F", b="P"), Baseline(history[0], "main", history=history), REGRESSIONS)
+    assert changes(judged)["a"] is CaseClass.STILL_FAILING
+    assert judged.verdict.outcome is Outcome.PASS
+
+
+@pytest.mark.contract("verdict.suite")
+def test_judge__many_small_drops__are_found_together() -> None:
+    names = [f"c{number}" for number in range(40)]
+    branch = main_branch(**dict.fromkeys(names, "passed"))
+    run = here(**{name: "FPP" if number < 8 else "P" for number, name in enumerate(names)})
+    judged = judge(run, branch, REGRESSIONS)
+    assert judged.comparison.suite_finding.dropped
+    assert rules(judged)["All cases together"][2] is False
+    assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
+    assert set(whys(judged).values()) == {Why.SUITE, None}
+
+
+@pytest.mark.contract("verdict.must-pass")
+@pytest.mark.parametrize(
+    ("pattern", "trials", "ok"),
+    [
+        ("a", "FF", False),
+        ("a*", "FF", False),
+        ("tag:safety", "FF", False),
+        ("tag:other", "FF", True),
+        ("a", "FPP", True),
+        ("b", "FF", True),
+    ],
+    ids=["id", "glob", "tag", "another tag", "recovered", "another case"],
+)
+def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) -> None:
+    failing = main_branch(a="failed", b="passed")
+    run = here(a=trials, b="P")
+    suite = run.suites[0]
+    tagged = tuple(case.model_copy(update={"tags": ("safety",)}) if case.id == "a" else case for case in suite.cases)
+    run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": tagged}),)})
+    judged = judge(run, failing, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=(pattern,)))
+    assert rules(judged)["Must pass"][2] is ok
+    assert (judged.verdict.outcome is Outcome.PASS) is ok
+
+
+def test_judge__must_pass_without_baseline__needs_none() -> None:
+    judged = judge(
+        here(confirm=0, a="F", b="P"), NOT_ASKED_FOR, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("a",))
+    )
+    assert judged.verdict.outcome is Outcome.FAIL
+
+
+def test_judge__allowed_regressions__are_as_many_as_said() -> None:
+    run = here(confirm=0, a="F", b="F", c="P", d="P", e="P")
+    branch = main_branch(a="passed", b="passed", c="passed", d="passed", e="passed")
+    for allowed, outcome in ((1, Outcome.FAIL), (2, Outcome.PASS)):
+        policy = Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed)
+        assert judge(run, branch, policy).verdict.outcome is outcome
+
+
+def test_judge__coverage__is_of_all_cases() -> None:
+    run = make_run(make_suite_result({"a": "passed", "b": "skipped", "c": "skipped"}))
+    policy = Policy(min_coverage=0.5)
+    judged = judge(run, NOT_ASKED_FOR, policy)
+    assert rules(judged)["Coverage"] == ("33.3 %", "50.0 %", False)
+    assert judged.verdict.outcome is Outcome.FAIL
+
+
+def test_judge__latency_budget__looks_at_the_typical_case() -> None:
+    names = [f"c{number}" for number in range(9)]
+    branch = main_branch(**dict.fromkeys(names, "passed"))
+    slow = make_run(make_suite_result([make_result(name, duration_ms=300.0) for name in names]))
+    judged = judge(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_latency_increase=50))
+    assert rules(judged)["Latency"] == ("+150 %", "+50 %", False)
+    assert judged.verdict.outcome is Outcome.FAIL
+    judged = judge(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_cost_increase=50))
+    assert rules(judged)["Cost"] == ("unknown", "+50 %", True)
+
+
+def accepted(case: str, kind: Kind = Kind.ACCEPTED, until: date = date(2026, 12, 1)) -> Waiver:
+    return Waiver(kind=kind, case=case, reason="known", until=until, origin=FileOrigin(file="f.yaml", line=3))
+
+
+@pytest.mark.contract("accepting.only-failures")
+@pytest.mark.parametrize(
+    ("waiver", "outcome", "state"),
+    [
+        (accepted("a"), Outcome.PASS, State.IN_USE),
+        (accepted("a", Kind.QUARANTINE), Outcome.PASS, State.IN_USE),
+        (accepted("b"), Outcome.FAIL, State.SUPERFLUOUS),
+        (accepted("zzz"), Outcome.FAIL, State.UNMATCHED),
+        (accepted("a", until=date(2026, 11, 20)), Outcome.FAIL, State.EXPIRED),
+    ],
+    ids=["accepted", "quarantined", "another case", "no case", "expired"],
+)
+def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
+    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), Policy(), pardons=Pardons(TODAY, (waiver,)))
+    assert judged.verdict.outcome is outcome
+    assert [entry.state for entry in judged.waiving.entries] == [state]
+
+
+def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
+    pardons = Pardons(TODAY, (accepted("a"),), trusted=False)
+    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, pardons=pardons)
+    assert judged.verdict.outcome is Outcome.FAIL
+    assert judged.waiving.entries[0].state is State.PROPOSED
+
+
+def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
+    pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
+    policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
+    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), policy, pardons=pardons)
+    assert rules(judged)["Pass rate"] == ("100.0 %", "100.0 %", True)
+
+
+def test_something_to_waive__only_where_something_failed() -> None:
+    assert something_to_waive(judge(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS), REGRESSIONS)
+    assert not something_to_waive(judge(here(a="P", b="P"), main_branch(), REGRESSIONS), REGRESSIONS)
+
+
+# which cases are run again
+
+
+def test_reruns__green_run__asks_nobody_for_the_history() -> None:
+    def never() -> Baseline:
+        raise AssertionError("the history was asked for")
+
+    assert not Reruns(main_branch(), REGRESSIONS, 6, with_history=never).doubtful(here(a="P", b="P"))
+
+
+def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
+    reruns = Reruns(earlier_only := Baseline(earlier(), "main"), REGRESSIONS, 6, with_history=main_branch)
+    assert list(reruns.doubtful(here(a="F", b="P"))) == [("evals/weather.golden.json", "a")]
+    assert reruns.baseline is not earlier_only
+    file = "evals/weather.golden.json"
+    failures = 0
+    while reruns.again(file, "a", 0, failures, 0):
+        failures += 1
+    assert 1 <= failures <= 6
+    assert not reruns.again(file, "a", 2, 1, 0)
+    assert not reruns.again(file, "a", 0, 0, 6)
+    assert not reruns.again(file, "b", 0, 0, 0)
+
+
+def test_reruns__quarantined_case__is_never_run_again() -> None:
+    pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
+    assert not Reruns(main_branch(), REGRESSIONS, 6, pardons=pardons).doubtful(here(a="F", b="P"))
+
+
+@pytest.mark.contract("verdict.monotone")
+@pytest.mark.parametrize("trials", ["P", "FPP", "FPF", "FFF", "FFFFFFF"])
+def test_judge__more_failures__never_make_it_milder(trials) -> None:
+    severity = {Outcome.PASS: 0, Outcome.ERROR: 1, Outcome.FAIL: 2}
+    now = severity[judge(here(a=trials, b="P"), main_branch(), REGRESSIONS).verdict.outcome]
+    worse = trials.replace("P", "F", 1)
+    then = severity[judge(here(a=worse + "F" * (7 - len(worse)), b="P"), main_branch(), REGRESSIONS).verdict.outcome]
+    assert then >= now
