@@ -70,7 +70,7 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
 
 def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
     """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
-    if not (config.agent_endpoint or config.target or config.targets or config.provider or config.model):
+    if not _is_chosen(config):
         return []
     try:
         TargetBook(target_choice(config), Surroundings(environment, root)).target()
@@ -79,13 +79,21 @@ def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[
     return []
 
 
+def _is_chosen(config: RunConfig) -> bool:
+    return any((config.agent_endpoint, config.target, config.targets, config.provider, config.model))
+
+
 def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> list[Problem]:
-    """What is wrong with the targets and judges that these evals need. That none is chosen yet is no mistake here."""
+    """What is wrong with the targets and judges that these evals need.
+
+    That none is chosen yet is no mistake here, nor that the key of a model that only the evals name is elsewhere.
+    """
     book = TargetBook(target_choice(config), Surroundings(environment, root))
     try:
         assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
     except GateError as error:
-        return [] if error.code == "no-target" else list(error.problems) or [Problem(error.message)]
+        later = {"no-target"} if _is_chosen(config) else {"no-target", "no-api-key"}
+        return [] if error.code in later else list(error.problems) or [Problem(error.message)]
     return []
 
 

@@ -55,6 +55,15 @@ AgentEndpoint = Annotated[
 TargetName = Annotated[
     str | None, typer.Option(metavar="NAME", help="The target of this name, of --targets.", rich_help_panel=_TARGET)
 ]
+TargetNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="The target of this name, of --targets. Repeated: each of them, side by side.",
+        rich_help_panel=_TARGET,
+    ),
+]
 Targets = Annotated[
     str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_TARGET)
 ]
@@ -246,6 +255,7 @@ KEYS = {
     "system_prompt": "systemPromptPath",
     "report": "reports",
     "export": "exports",
+    "accepted": "acceptedPath",
 }
 """Parameters whose configuration key is not simply the same name in camelCase."""
 

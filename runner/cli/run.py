@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from runner.cli import options
+from runner.cli import options, options_gate
 
 
 def add_to(app: typer.Typer) -> None:
@@ -17,7 +17,7 @@ def run(
     paths: options.Paths = None,
     config: options.Config = None,
     agent_endpoint: options.AgentEndpoint = None,
-    target: options.TargetName = None,
+    target: options.TargetNames = None,
     targets: options.Targets = None,
     provider: options.Provider = None,
     model: options.Model = None,
@@ -45,6 +45,15 @@ def run(
     pass_score: options.PassScore = None,
     score_tolerance: options.ScoreTolerance = None,
     max_score_drop: options.MaxScoreDrop = None,
+    confirm: options_gate.Confirm = None,
+    error_rate: options_gate.ErrorRate = None,
+    must_pass: options_gate.MustPass = None,
+    allowed_regressions: options_gate.AllowedRegressions = None,
+    min_coverage: options_gate.MinCoverage = None,
+    max_latency_increase: options_gate.MaxLatencyIncrease = None,
+    max_cost_increase: options_gate.MaxCostIncrease = None,
+    max_token_increase: options_gate.MaxTokenIncrease = None,
+    accepted: options_gate.Accepted = None,
     output_dir: options.OutputDir = None,
     report: options.Report = None,
     export: options.Export = None,
@@ -62,6 +71,9 @@ def run(
     Every option is also a key of the configuration file and a variable: --timeout-ms, timeoutMs, EVAL_GATE_TIMEOUT_MS.
     A flag wins over a variable, a variable over the file.
 
+    With --target given several times the evals are run against each of these targets, one after the other, and shown
+    as a table of cases by targets; --report md, html, json and console write the table. Each run has its own record.
+
     Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the run could not
     be completed, 130 and 143 interrupted after writing what was done.
     """
@@ -71,11 +83,15 @@ def run(
     from runner.config.settings import Selection, parse_shard
 
     asked = Asked(
-        flags=options.given_flags(context),
+        flags=options.given_flags(context) | ({"target": target[0]} if target else {}),
         config_file=Path(config) if config else None,
         selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ()), parse_shard(shard)),
         resume=resume,
         as_json=json,
         verbosity=context.obj,
     )
+    if target and len(target) > 1:
+        from runner.cli.matrix import run_against_each
+
+        raise typer.Exit(run_against_each(asked, target))
     raise typer.Exit(run_and_judge(asked))

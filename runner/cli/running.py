@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -21,8 +22,10 @@ from runner.engine.prepare import prepare
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.confirming import Reruns
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
+from runner.gate.pardons import Pardons, pardons_of
 from runner.gate.stored import find_baseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
@@ -54,19 +57,33 @@ class Judging:
     baseline: Baseline | NoBaseline
     reports: tuple[ReportRequest, ...]
     output_dir: Path
+    pardons: Pardons
+
+    def reruns(self, config: RunConfig, asked: Asked) -> Reruns | None:
+        """Who says which cases are run again; None where there is nothing to compare with, or nobody asked for it."""
+        if not config.confirm or isinstance(self.baseline, NoBaseline):
+            return None
+        return Reruns(
+            self.baseline,
+            self.policy,
+            config.confirm,
+            everything_selected=asked.selection.everything,
+            pardons=self.pardons,
+        )
 
 
 def run_and_judge(asked: Asked) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
-    config = _configuration(asked)
+    config = configuration(asked)
     output_dir = Path(config.output_dir)
     judging = Judging(
         policy=Policy.of(config),
         baseline=find_baseline(config.baseline_reference, output_dir),
         reports=asked_for(config),
         output_dir=output_dir,
+        pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
     )
-    result, interrupted = asyncio.run(_run(asked, config, output_dir))
+    result, interrupted = asyncio.run(ask(asked, config, judging.reruns(config, asked)))
     try:
         judged = _publish(result, judging, asked)
     except GateError as error:
@@ -79,7 +96,8 @@ def run_and_judge(asked: Asked) -> ExitCode:
     return judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE
 
 
-def _configuration(asked: Asked) -> RunConfig:
+def configuration(asked: Asked) -> RunConfig:
+    """Flags, variables and file as one. Raises GateError with every problem of all of them."""
     if not asked.own_configuration:
         return load_config(asked.flags, {}, None)
     file = asked.config_file or find_config(asked.root)
@@ -89,7 +107,7 @@ def _configuration(asked: Asked) -> RunConfig:
     return config
 
 
-async def _run(asked: Asked, config: RunConfig, output_dir: Path) -> tuple[RunResult, ExitCode | None]:
+async def ask(asked: Asked, config: RunConfig, reruns: Reruns | None = None) -> tuple[RunResult, ExitCode | None]:
     """The result, and the exit code of the signal that ended the run early, if one did."""
     plan = await prepare(
         config,
@@ -99,16 +117,24 @@ async def _run(asked: Asked, config: RunConfig, output_dir: Path) -> tuple[RunRe
         resume=asked.resume,
         git=git_facts(os.environ, asked.root),
     )
+    if reruns is not None:
+        plan = plan.confirmed_by(reruns, config.confirm)
     progress = progress_for(asked.verbosity)
     try:
-        return await execute(plan, output_dir, progress)
+        return await execute(plan, Path(config.output_dir), progress)
     finally:
         progress.close()
 
 
 def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
     """Judge, write, and show: the record first, the summary next, so that a report that fails takes neither away."""
-    judged = judge(result, judging.baseline, judging.policy, everything_selected=asked.selection.everything)
+    judged = judge(
+        result,
+        judging.baseline,
+        judging.policy,
+        everything_selected=asked.selection.everything,
+        pardons=judging.pardons,
+    )
     record = write_result(judging.output_dir, judged)
     context = ReportContext(
         result_path=str(record),

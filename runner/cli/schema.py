@@ -21,6 +21,7 @@ class Kind(StrEnum):
     SUITE_RESULT = "suite-result"
     TOOL_FORGE = "tool-forge"
     AGENTV = "agentv"
+    AGENT_EVALS = "agent-evals"
     TARGETS = "targets"
 
 
@@ -34,13 +35,14 @@ def schema(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, targets."""
+    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, agent-evals, targets."""
     typer.echo(json.dumps(schema_of(kind), indent=2, ensure_ascii=False))
 
 
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own."""
     from runner.config.settings import RunConfig
+    from runner.formats.agent_evals import json_schema as agent_evals_schema
     from runner.formats.agentv import json_schema as agentv_schema
     from runner.formats.tool_forge import json_schema as tool_forge_schema
     from runner.model.result import RunResult, SuiteResult
@@ -57,6 +59,8 @@ def schema_of(kind: Kind) -> dict[str, object]:
             body = tool_forge_schema()
         case Kind.AGENTV:
             body = agentv_schema()
+        case Kind.AGENT_EVALS:
+            body = agent_evals_schema()
         case Kind.TARGETS:
             body = targets_schema()
     return {"$schema": DIALECT, **body}

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from runner.engine.journal import TrialRecord
 from runner.engine.judging import Judges
@@ -166,13 +167,24 @@ def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _unquoted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """The results without what an assertion saw (`actual`), which is the beginning of the answer."""
+    """The results without the answer: what an assertion saw of it, and the prompt that showed it to a judge."""
     return tuple(
-        result.model_copy(update={"evaluator_provider_request": {**facts, "actual": None}})
-        if "actual" in (facts := result.evaluator_provider_request or {})
-        else result
+        result.model_copy(
+            update={
+                "evaluator_provider_request": _without_answer(result.evaluator_provider_request),
+                "evaluator_results": _unquoted(result.evaluator_results),
+            }
+        )
         for result in results
     )
+
+
+def _without_answer(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    return facts and {name: None if name in _QUOTING else value for name, value in facts.items()}
+
+
+_QUOTING = frozenset({"actual", "userPrompt"})
+"""Facts about a judgement that hold the answer."""
 
 
 def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
@@ -206,6 +218,7 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
         conversation_id=case.conversation_id,
         target=target,
         graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        dependent=case.dependent,
         location=case.location,
         fingerprint=case.fingerprint,
         warnings=case.warnings,

@@ -39,13 +39,14 @@ def facts_of(
 ) -> list[CaseFacts]:
     """What is known of every case of this run, in its order; cases that are set aside are in no test.
 
+    Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
     `run` is held to the pass score, as the runs were that `known` was made of.
     """
     cases = {(suite.eval_file, case.id): case for suite in run.suites for case in suite.cases}
     facts = []
     for change in comparison.changes:
         case = cases.get((change.suite, change.case_id))
-        if case is None or (change.suite, change.case_id) in set_aside:
+        if case is None or case.dependent or (change.suite, change.case_id) in set_aside:
             continue
         key = Key(change.suite, change.case_id)
         first, again = executions(case)

@@ -73,6 +73,12 @@ class EvalCase(Frozen):
     warnings: tuple[str, ...] = ()
 
 
+    @property
+    def dependent(self) -> bool:
+        """Whether it works on files that earlier cases of its suite have left."""
+        return self.agent is not None and bool(self.agent.tools)
+
+
 class SuiteMetadata(Frozen):
     """What the eval file says it was generated for. A missing fact is None and its check is not done."""
 

@@ -116,6 +116,8 @@ class CaseResult(Record):
     trace_summary: TraceSummary | None = None
     conversation_id: str | None = None
     trials: tuple[Trial, ...] = ()
+    dependent: bool = False
+    """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
     attempts: int = 0

@@ -3,9 +3,13 @@
 import asyncio
 import json
 
+from runner.engine.judging import Judges
 from runner.engine.plan import Limits
 from runner.engine.run import Run
+from runner.evaluators.base import JudgeReply
+from runner.model.case import Aggregation
 from runner.model.conversation import Response
+from runner.model.evaluator import LlmJudge
 from runner.model.result import Status
 from runner.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
@@ -103,3 +107,29 @@ def test_reruns__resumed_run__goes_on_where_it_was(tmp_path) -> None:
     assert cases(result)["c0"].reruns == 3
     journal = next(tmp_path.rglob("cases.jsonl")).read_text().splitlines()
     assert [json.loads(line)["trial"] for line in journal if json.loads(line)["caseId"] == "c0"] == [0, 1, 2, 3]
+
+
+def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path) -> None:
+    class Grades:
+        notices = ()
+
+        async def ask(self, system: str, user: str) -> JudgeReply:
+            return JudgeReply('{"score": 1}')
+
+        async def aclose(self) -> None:
+            """Nothing to give back."""
+
+    async def secret(request):
+        return Response(text="the vault is open")
+
+    case = make_case("c", expect=(LlmJudge(),), aggregation=Aggregation.WEIGHTED_MEAN)
+    plan = make_plan(
+        make_suite(case),
+        target=ScriptedTarget(secret),
+        limits=Limits(store_responses=False),
+        judges=Judges({(EVAL_FILE, None): Grades()}),
+    )
+    result = asyncio.run(Run(plan, tmp_path, Watching()).execute())
+    assert result.summary.passed == 1
+    assert "the vault is open" not in result.model_dump_json()
+    assert "the vault is open" not in next(tmp_path.rglob("cases.jsonl")).read_text()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -99,6 +101,19 @@ def test_load__example_of_the_text__is_read_as_it_stands() -> None:
         name="MyTestAgent", model="gpt-5-mini", instructions="Agent system prompt here", tools=(), max_turns=3
     )
     assert (only.timeout_ms, only.max_turns, only.tags) == (15_000, 3, ())
+    assert only.target == "openai:gpt-5-mini"
+
+
+def test_load__reading_suites__costs_nothing_where_there_are_none(tmp_path) -> None:
+    case = '{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": true}}'
+    (tmp_path / "a.golden.json").write_text(f"[{case}]")
+    code = (
+        "import sys; from pathlib import Path; from runner.formats.base import Reading; "
+        "from runner.formats.discovery import discover, load_suites; "
+        "root = Path(sys.argv[1]); load_suites(discover(['.'], root), root, Reading()); "
+        "sys.exit(any('agent_evals_' in name or 'sandbox' in name for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False).returncode == 0
 
 
 @pytest.mark.contract("agent_evals.case.all_assertions")

@@ -235,6 +235,15 @@ def test_reruns__quarantined_case__is_never_run_again() -> None:
     assert not Reruns(main_branch(), REGRESSIONS, 6, pardons=pardons).doubtful(here(a="F", b="P"))
 
 
+def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> None:
+    run = here(a="F", b="P")
+    suite = run.suites[0]
+    cases = tuple(case.model_copy(update={"dependent": True}) for case in suite.cases)
+    run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})
+    assert not Reruns(main_branch(), REGRESSIONS, 6).doubtful(run)
+    assert judge(run, main_branch(), REGRESSIONS).verdict.exit_code == 1
+
+
 @pytest.mark.contract("verdict.monotone")
 @pytest.mark.parametrize("trials", ["P", "FPP", "FPF", "FFF", "FFFFFFF"])
 def test_judge__more_failures__never_make_it_milder(trials) -> None:
