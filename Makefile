@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# what `eval-gate init` writes
+STARTER := $(wildcard runner/cli/starter/files/*.yml)
 
 .PHONY: help demo test lint format types check lock schemas action conformance interop bench clean
 
@@ -19,10 +21,10 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
-	@$(BIN)/actionlint .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
-	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows/*.yml)
+	@$(BIN)/actionlint .github/workflows/*.yml $(wildcard examples/workflows/*.yml) $(STARTER)
+	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows/*.yml) $(STARTER)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows \
-	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml)
+	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml) $(STARTER)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	@$(BIN)/hadolint Dockerfile
 

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from runner import __version__
-from runner.cli import action, agent_evals, compare, demo, merge, options, report, run, schema, validate
+from runner.cli import action, agent_evals, compare, demo, init, merge, options, report, run, schema, validate
 from runner.cli.console import Verbosity, prepare_streams, print_crash, print_error
 from runner.errors import ExitCode, GateError
 
@@ -48,6 +48,7 @@ report.add_to(app)
 merge.add_to(app)
 validate.add_to(app)
 schema.add_to(app)
+init.add_to(app)
 demo.add_to(app)
 agent_evals.add_to(app)
 action.add_to(app)

@@ -150,11 +150,11 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
             f"one run cannot be the baseline of several targets: {reference[:200]}",
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
-    earlier = (run for run in runs_in(folder) if run.complete and not run.partial and run.target.name == name)
-    run = next(earlier, None)
+    own = tuple(run for run in runs_in(folder) if run.target.name == name)
+    run = next((run for run in own if run.complete and not run.partial), None)
     if run is None:
         return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
-    return Baseline(run, reference)
+    return Baseline(run, reference, history=own)
 
 
 async def check_each(configs: Iterable[RunConfig], selection: Selection, root: Path) -> None:

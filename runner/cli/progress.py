@@ -60,7 +60,7 @@ class LiveProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         say(opening_line(plan, total, done))
-        self._counts = Counts(total, done)
+        self._counts = Counts(total, done, plan.limits.trials)
         plain = ascii_only(sys.stderr)
         self._bar = Progress(
             TextColumn("running"),
@@ -75,12 +75,12 @@ class LiveProgress:
 
     def finished(self, record: TrialRecord) -> None:
         """Move the bar; what did not pass is named above it."""
-        self._counts.add(record)
+        first = self._counts.add(record)
         if self._bar is not None:
             if record.status is not Status.PASSED:
                 line = console_line(f"{record.case_id}: {record.error or record.status.value}", 300)
                 self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            self._bar.update(self._bar.task_ids[0], advance=1, counts=str(self._counts))
+            self._bar.update(self._bar.task_ids[0], advance=int(first), counts=str(self._counts))
 
     def close(self) -> None:
         """Take the bar away; the summary follows."""
