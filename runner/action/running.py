@@ -76,7 +76,11 @@ async def _run(
     )
     if reruns is not None:
         plan = plan.confirmed_by(reruns, config.confirm)
-    return await execute(plan, Path(config.output_dir), CalmProgress(log.commands.say))
+    progress = CalmProgress(log.commands.say)
+    try:
+        return await execute(plan, Path(config.output_dir), progress)
+    finally:
+        progress.close()
 
 
 def _evaluated(step: Step) -> str | None:

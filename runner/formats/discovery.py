@@ -83,8 +83,15 @@ def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to."""
-    entries = sorted(folder.iterdir())
+    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to.
+
+    Raises GateError `unreadable` for a folder that cannot be looked into: there may be evals in it.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        problem = Problem(f"cannot be read: {error.strerror}", file=folder.as_posix())
+        raise GateError("unreadable", f"{folder} cannot be read", problems=[problem]) from error
     if any(entry.name in RESULT_MARKS for entry in entries):
         return
     for entry in entries:

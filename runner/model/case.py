@@ -72,7 +72,6 @@ class EvalCase(Frozen):
     fingerprint: str
     warnings: tuple[str, ...] = ()
 
-
     @property
     def dependent(self) -> bool:
         """Whether it works on files that earlier cases of its suite have left."""

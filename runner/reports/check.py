@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from runner.gate.policy import SCORE_DROP
+from runner.gate.rules import SCORE_DROP
 from runner.model.comparison import Outcome
 from runner.reports.markdown import render_summary
 from runner.reports.phrases import provenance
 from runner.reports.view import View
+from runner.reports.waived import waived_counts
 from runner.reports.wording import count, percent
 from runner.text.escape import cut, one_line, plain
 
@@ -36,14 +37,14 @@ def render_check(view: View) -> CheckText:
 
 def check_title(view: View) -> str:
     """The verdict in at most eighty characters: `3 regressions, 1 new pass — 111/120 pass (baseline 113)`."""
-    summary, verdict = view.summary, view.verdict
+    verdict = view.verdict
     if verdict.outcome is Outcome.ERROR:
-        why = verdict.reasons[0].message if verdict.reasons else "the run was not finished"
+        why = view.reasons[0] if view.reasons else "the run was not finished"
         return cut(one_line(f"Could not decide: {why}"), MAX_TITLE)
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
     if first == "min-pass-rate":
         limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), "the limit")
-        return cut(f"Pass rate {percent(summary.pass_rate)} below {limit}", MAX_TITLE)
+        return cut(f"Pass rate {percent(view.rates.now)} below {limit}", MAX_TITLE)
     return cut(f"{_what(view)} — {_passes(view)}", MAX_TITLE)
 
 
@@ -59,12 +60,21 @@ def problem_title(message: str, *, usage: bool) -> str:
 
 
 def _what(view: View) -> str:
+    heading = f"{view.heading[:1].upper()}{view.heading[1:]}"
+    failed, waived = view.verdict.outcome is Outcome.FAIL, waived_counts(view.run)
     if view.comparison is None or view.nothing_comparable:
         absent = "No baseline" if view.comparison is None else "Baseline not comparable"
-        return f"{view.heading[:1].upper()}{view.heading[1:]}" if view.verdict.outcome is Outcome.FAIL else absent
-    parts = [count(len(view.regressions), "regression") if view.regressions else "No regressions"]
-    if view.verdict.outcome is Outcome.FAIL and not view.regressions:
-        parts = [f"{view.heading[:1].upper()}{view.heading[1:]}"]
+        return heading if failed else ", ".join([absent, *waived])
+    if view.regressions:
+        parts = [count(len(view.regressions), "regression"), *waived]
+    elif failed or view.suite_drop:
+        parts = [heading]
+    else:
+        parts = [*([] if any("regression" in words for words in waived) else ["No regressions"]), *waived]
+        if view.unsettled:
+            parts.append(f"not sure about {count(len(view.unsettled), 'case')}")
+        if view.not_decided:
+            parts.append(f"{count(len(view.not_decided), 'case')} not decided")
     if view.new_passes:
         parts.append(count(len(view.new_passes), "new pass", "new passes"))
     if view.score_drops and not parts[0].startswith(SCORE_DROP):
@@ -88,5 +98,6 @@ def _counts(view: View) -> str:
         parts.append(f"{len(view.still_failing)} still failing")
         if view.score_drops:
             parts.append(count(len(view.score_drops), "score drop"))
+    parts += view.more_counts
     parts += [f"{summary.not_run} not run", f"{summary.skipped} skipped"]
     return f"{count(summary.total_cases, 'case')}: {', '.join(parts)}."

@@ -6,18 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from runner.model.comparison import CaseClass, Outcome
+from runner.model.comparison import Outcome
 from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
 from runner.registry.staleness import console_line as console_words
+from runner.reports.console_changes import MAX_ID, changes
 from runner.reports.sentences import undecided
 from runner.reports.view import CaseRow, SuiteRow, View
+from runner.reports.waived import waived_counts
 from runner.reports.wording import age, count, percent, points
 from runner.text.escape import console_line, cut
 
+__all__ = ["FOLD_ABOVE", "MAX_DESCRIPTION", "MAX_ID", "ConsoleStyle", "pad", "render_console", "width"]
+
 WIDTH: Final = 67
-MAX_ID: Final = 40
 MAX_DESCRIPTION: Final = 60
-MAX_ROWS: Final = 30
 FOLD_ABOVE: Final = 200
 """Cases of a suite above which passing ones are only counted, unless everything is asked for."""
 MAX_WARNINGS: Final = 10
@@ -61,7 +63,7 @@ class _Console:
         for suite, row in zip(self._view.run.suites, self._view.suites, strict=True):
             yield from self._suite(suite, row)
             yield ""
-        yield from self._changes()
+        yield from changes(self._view, self._paint, verbose=self._style.verbose)
         yield from self._warnings()
         yield from self._verdict()
 
@@ -104,33 +106,8 @@ class _Console:
                 lines = row.failures if case.graded and case.status.judged else (case.error,)
                 yield from (f"    → {word}{console_line(said, 500)}" for said in lines)
 
-    def _changes(self) -> Iterator[str]:
-        view = self._view
-        if view.regressions:
-            yield self._paint("red", _named("REGRESSIONS", view.regressions))
-            yield from _table(view.regressions)
-            yield ""
-        if view.score_drops:
-            yield self._paint("yellow", _named(f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops))
-            yield from _table(view.score_drops)
-            yield ""
-        if view.new_passes:
-            yield self._paint("green", _named("NEW PASSES", view.new_passes, scores=True))
-            yield ""
-        others = (
-            ("UNSETTLED", view.unsettled),
-            ("FLAKY", view.flaky),
-            ("INCOMPARABLE", view.incomparable),
-            ("ADDED", view.added if self._style.verbose else ()),
-            ("REMOVED", view.removed),
-        )
-        for name, rows in others:
-            if rows:
-                yield _named(name, rows, scores=True)
-                yield ""
-
     def _warnings(self) -> Iterator[str]:
-        warnings = (*self._view.warnings, *self._view.notes)
+        warnings = (*self._view.waivers.warnings, *self._view.warnings, *self._view.notes)
         shown = warnings if self._style.verbose else warnings[:MAX_WARNINGS]
         for warning in shown:
             yield self._paint("yellow", f"⚠ {console_line(warning, 500)}")
@@ -143,6 +120,8 @@ class _Console:
         view = self._view
         yield _counts(view)
         yield _rate(view)
+        if view.reruns:
+            yield view.reruns
         if view.comparison is not None:
             yield console_line(_baseline(view))
         yield ""
@@ -151,30 +130,13 @@ class _Console:
             Outcome.FAIL: ("GATE FAILED", "red"),
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
-        reasons = "; ".join(reason.message for reason in view.verdict.reasons)
+        reasons = "; ".join([*view.reasons, *waived_counts(view.run)])
         why = console_line(undecided(view.run, view.verdict) if view.undecided else reasons, 1_000)
         yield self._paint(colour, f"{words}: {why}   exit {int(view.verdict.exit_code)}")
         if view.context.result_path:
             yield f"report: {view.context.result_path}"
         if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:
             yield f"rerun:  {view.context.rerun_command}"
-
-
-def _table(rows: tuple[CaseRow, ...]) -> Iterator[str]:
-    from tabulate import tabulate
-
-    cells = [
-        [cut(console_line(row.label), MAX_ID), row.then or "", row.here or "", console_line(row.what or "", 100)]
-        for row in rows[:MAX_ROWS]
-    ]
-    yield from tabulate(cells, headers=["case", "baseline", "here", "what changed"], disable_numparse=True).splitlines()
-
-
-def _named(name: str, rows: tuple[CaseRow, ...], *, scores: bool = False) -> str:
-    """`REGRESSIONS (2): a, b`; where no table follows, graded cases with their scores."""
-    more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
-    shown = [f"{console_line(row.label)} {(scores and row.scores) or ''}".rstrip() for row in rows[:MAX_ROWS]]
-    return f"{name} ({len(rows)}): {', '.join(shown)}{more}"
 
 
 def _result(case: CaseResult, row: CaseRow) -> str:
@@ -211,22 +173,21 @@ def _counts(view: View) -> str:
     summary = view.summary
     known = ""
     if view.comparison is not None:
-        still = len(view.comparison.of(CaseClass.STILL_FAILING))
-        known = f" ({count(len(view.regressions), 'regression')}, {still} still failing)"
+        known = f" ({count(len(view.regressions), 'regression')}, {len(view.still_failing)} still failing)"
     parts = [f"pass {summary.passed}", f"fail {summary.failed}{known}", f"errors {summary.errored}"]
     parts.append(f"not run {summary.not_run}")
+    parts += view.more_counts
     if view.score_drops:
         parts.append(f"score drops {len(view.score_drops)}")
     if summary.skipped:
         parts.append(f"skipped {summary.skipped}")
-    if summary.flaky:
+    if summary.flaky and not view.refined:
         parts.append(f"flaky {summary.flaky}")
     return "   ".join(parts)
 
 
 def _rate(view: View) -> str:
-    now = view.summary.pass_rate
-    before = view.comparison.baseline.pass_rate if view.comparison else None
+    now, before = view.rates.now, view.rates.before
     if now is None or before is None:
         return f"pass rate {percent(now)}"
     return f"pass rate {percent(now)}  baseline {percent(before)}  {points(before, now)}"

@@ -30,6 +30,12 @@ class ReportContext:
     """The same in the few words of a heading."""
     previous_red_sha: str | None = None
     """The commit of this pull request whose result was red, when this one is green."""
+    accept_hint: bool = False
+    """It is a pull request, where somebody may accept regressions by a comment."""
+    accept_label: str = "eval-gate:accept"
+    """The label that such a comment needs."""
+    accept_by_commit: bool = False
+    """Such a comment has to name the commit: the pull request is a fork's."""
     rerun_command: str | None = None
     result_path: str | None = None
     losses: tuple[str, ...] = ()

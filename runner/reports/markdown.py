@@ -85,6 +85,11 @@ def _environment() -> Environment:
         "seconds": wording.seconds,
         "case_link": phrases.case_link,
         "names": phrases.names,
+        "names_seen": phrases.names_seen,
+        "prose": phrases.prose,
+        "why_cell": phrases.why_cell,
+        "terms_cell": phrases.terms_cell,
+        "entry_line": phrases.entry_line,
         "names_by_reason": phrases.names_by_reason,
         "staleness": phrases.staleness,
     }

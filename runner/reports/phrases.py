@@ -5,18 +5,23 @@ Foreign text in them is escaped here; the templates place them as they are.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from runner.model.result import StaleFact, StaleKind
 from runner.reports import sentences, wording
 from runner.reports.view import CaseRow, View
-from runner.text.escape import code_cell, code_span, plain
+from runner.reports.waived import WaiverWords
+from runner.text.escape import code_cell, code_span, cut, plain
 
 MAX_SENTENCE: Final = 400
 MAX_REASONS: Final = 5
 """Reasons that a list of cases names."""
+MAX_WHY: Final = 200
+"""Characters of what was seen of a case, and of each remark on it."""
+MAX_BY: Final = 60
 
 
 def case_link(row: CaseRow) -> str:
@@ -26,9 +31,46 @@ def case_link(row: CaseRow) -> str:
     return f"[{shown}]({row.url}){stale}" if row.url else f"{shown}{stale}"
 
 
+def why_cell(row: CaseRow) -> str:
+    """What was seen of the case, a line for each."""
+    said = [plain(words, MAX_WHY) for words in row.seen_lines]
+    said += [code_cell(row.what)] if row.what and row.waived else []  # whose table has no room for more
+    return "<br>".join(said)
+
+
+def terms_cell(waiver: WaiverWords) -> str:
+    """`accepted until 2026-12-05, 14 days left`, who said so, and where."""
+    new = "<br>**new in this pull request**" if waiver.new else ""
+    return f"{waiver.done} until {waiver.until}<br>{_source(waiver)}{new}"
+
+
+def entry_line(waiver: WaiverWords) -> str:
+    """The same for an entry as a whole, with its reason."""
+    cases = f", about {', '.join(map(code_span, waiver.cases))}" if waiver.cases else ""
+    terms = f"{waiver.done} until {waiver.until}, {_source(waiver)}"
+    return f"{code_span(waiver.named)}: {terms}{cases}: {plain(waiver.reason, MAX_WHY)}"
+
+
+def _source(waiver: WaiverWords) -> str:
+    """Who said so, and where: a link where that is on this server."""
+    by = f"by {plain(waiver.by, MAX_BY)}, " if waiver.by else ""
+    if waiver.url is None:
+        return f"{by}{code_cell(waiver.where)}"
+    return f"{by}[{'comment' if waiver.url == waiver.where else code_cell(waiver.where)}]({waiver.url})"
+
+
 def names(rows: Sequence[CaseRow], limit: int) -> str:
     """`a`, `b` and 3 more; graded cases with their scores: `a` 0.60 → 0.55 (−0.05)."""
-    shown = ", ".join(f"{code_span(row.label)} {row.scores or ''}".rstrip() for row in rows[:limit])
+    return _names(rows, limit, lambda row: row.scores or "")
+
+
+def names_seen(rows: Sequence[CaseRow], limit: int) -> str:
+    """The same with what was seen: `a` (passed 6 of 6 here, 2 of 20 on main)."""
+    return _names(rows, limit, lambda row: f"({plain(row.why_words, MAX_WHY)})" if row.evidence else row.scores or "")
+
+
+def _names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRow], str]) -> str:
+    shown = ", ".join(f"{code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
     rest = len(rows) - limit
     if rest <= 0:
         return shown
@@ -43,6 +85,18 @@ def names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
     shown = [f"{names(members, limit)} ({plain(reason)})" for reason, members in list(groups.items())[:MAX_REASONS]]
     left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
     return "; ".join([*shown, *([f"{wording.count(left_out, 'case')} for other reasons"] if left_out else [])])
+
+
+def prose(words: str) -> str:
+    """Half a sentence that has names in backticks; whatever stands between two of them is code."""
+    pieces = re.split(r"`([^`]*)`", cut(words, MAX_SENTENCE))
+    return "".join(code_span(piece) if place % 2 else _between(piece) for place, piece in enumerate(pieces))
+
+
+def _between(text: str) -> str:
+    """Escaped, with the blanks at its ends."""
+    before, after = (" " if text[:1].isspace() else ""), (" " if text[1:][-1:].isspace() else "")
+    return f"{before}{plain(text, MAX_SENTENCE)}{after}"
 
 
 def sentence(words: str) -> str:

@@ -29,17 +29,22 @@ def opening_line(plan: RunPlan, total: int, done: int) -> str:
 
 
 class Counts:
-    """Finished trials by status."""
+    """Finished trials by status, and re-runs beside them; of `trials` each case has so many."""
 
-    def __init__(self, total: int = 0, done: int = 0) -> None:
+    def __init__(self, total: int = 0, done: int = 0, trials: int = 1) -> None:
         self.total, self.done = total, done
-        self.failed = self.errored = 0
+        self.failed = self.errored = self.reruns = 0
+        self._trials = trials
 
-    def add(self, record: TrialRecord) -> None:
-        """Count one more."""
+    def add(self, record: TrialRecord) -> bool:
+        """Count one more; whether it was one of the total, and no re-run."""
+        if record.trial >= self._trials:
+            self.reruns += 1
+            return False
         self.done += 1
         self.failed += record.status is Status.FAILED
         self.errored += record.status is Status.ERROR
+        return True
 
     def __str__(self) -> str:
         parts = [f"{self.done}/{self.total}"]
@@ -47,6 +52,8 @@ class Counts:
             parts.append(f"{self.failed} failed")
         if self.errored:
             parts.append(f"{self.errored} error{'s' if self.errored != 1 else ''}")
+        if self.reruns:
+            parts.append(f"{self.reruns} re-run{'s' if self.reruns != 1 else ''}")
         return " · ".join(parts)
 
 
@@ -61,19 +68,21 @@ class CalmProgress:
 
     def started(self, plan: RunPlan, total: int, done: int) -> None:
         """Say what is about to happen."""
-        self._counts = Counts(total, done)
+        self._counts = Counts(total, done, plan.limits.trials)
         self._next = done + total * CALM_SHARE
         self._say(opening_line(plan, total, done))
 
     def finished(self, record: TrialRecord) -> None:
         """Say how far it is, now and then."""
         counts = self._counts
-        counts.add(record)
+        first = counts.add(record)
         now = time.monotonic()
-        if counts.done >= self._next or now - self._said_at >= CALM_SECONDS:
+        if (first and counts.done >= self._next) or now - self._said_at >= CALM_SECONDS:
             self._say(f"  {counts}")
             self._said_at = now
             self._next = counts.done + counts.total * CALM_SHARE
 
     def close(self) -> None:
-        """Nothing to put away."""
+        """Say how many re-runs there were: they come after the last line."""
+        if self._counts.reruns:
+            self._say(f"  {self._counts}")

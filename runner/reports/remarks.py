@@ -35,17 +35,21 @@ def remarks_of(view: View) -> tuple[Remark, ...]:
 def _remarks(view: View) -> Iterator[Remark]:
     failed = view.verdict.outcome is Outcome.FAIL
     yield from _rows(view.regressions, "Regression", blocking=failed)
+    yield from _rows(view.must_pass, "Must pass", blocking=failed)
     yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == "max-score-drop" for reason in view.verdict.reasons)
     yield from _rows(view.score_drops, "Score drop", blocking=failed and by_score)
     yield from _rows(view.errors, "Could not be judged", blocking=False)
-    yield from _rows(view.unsettled, "Unsettled case", blocking=False)
+    yield from _rows(view.not_decided, "Not decided", blocking=False)
+    yield from _rows(view.unsettled, "Not sure", blocking=failed and view.flaky_blocks)
 
 
 def _rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[Remark]:
     for row in rows:
         if row.location is not None and row.location.line > 0:
             change = f"{row.then} → {row.here}. " if row.then and row.here else ""
+            if row.evidence:
+                change = f"{row.why_words}. "
             reason = one_line(row.what or "", MAX_WORDS) or "no reason was given"
             message = one_line(f"{change}{reason}", MAX_WORDS)
             yield Remark(row.location.file, row.location.line, one_line(f"{word}: {row.label}", 200), message, blocking)

@@ -30,7 +30,7 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
         case "junit":
             from runner.reports.junit import render_junit
 
-            return render_junit(run)
+            return render_junit(view_of(run, context))
         case "console":
             return render_console(view_of(run, context), style or ConsoleStyle())
         case "json":

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from runner.gate.acceptable import judged_as
 from runner.model.comparison import CaseClass
+from runner.model.grounds import Why
 from runner.model.result import RunResult, Status
 
 MAX_RERUN_CASES = 20
@@ -22,13 +23,23 @@ def rerun_command(arguments: Sequence[str], result: RunResult) -> str | None:
 
 
 def _worth_a_look(result: RunResult) -> list[str]:
-    """Regressions and score drops if there are any, else everything that does not count as a pass."""
+    """Regressions, score drops and what could not be decided if there are any, else everything that is no pass.
+
+    What somebody accepted or set aside is not among them.
+    """
+    waived = result.waiving.keys if result.waiving else frozenset()
     if result.comparison is not None:
-        worse = (*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops())
-        if worse:
-            return [change.case_id for change in worse]
+        worse = [*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops()]
+        worse += [one for one in result.comparison.changes if one.grounds and one.grounds.why is Why.NOT_RERUN]
+        if ids := [change.case_id for change in worse if (change.suite, change.case_id) not in waived]:
+            return list(dict.fromkeys(ids))
     bad = {Status.FAILED, Status.ERROR}
-    return [case.id for suite in judged_as(result).suites for case in suite.cases if case.status in bad]
+    return [
+        case.id
+        for suite in judged_as(result).suites
+        for case in suite.cases
+        if case.status in bad and (suite.eval_file, case.id) not in waived
+    ]
 
 
 def _without_option(arguments: Sequence[str], *names: str) -> list[str]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
-from urllib.parse import quote
+from dataclasses import dataclass, replace
 
 from runner.gate.compare import tally
 from runner.model.case import Location
-from runner.model.comparison import CaseChange, CaseClass, Comparison, Tally
+from runner.model.comparison import CaseChange, CaseClass, Tally
+from runner.model.grounds import Steadiness, Why
 from runner.model.result import CaseResult, RunResult, Status, SuiteResult
+from runner.model.waiver import Kind
+from runner.reports import grounds_words
 from runner.reports.context import ReportContext
+from runner.reports.links import line_url
 from runner.reports.scores import lowest, shortfalls
+from runner.reports.waived import Waivers, WaiverWords
 from runner.reports.wording import score, score_change, tally_words
 
 
@@ -45,6 +49,8 @@ class CaseRow:
     duration_ms: float = 0.0
     cost_usd: float | None = None
     graded: bool = False
+    score: str | None = None
+    """`0.67 (−0.23)` of a graded case that was judged."""
     score_drop: bool = False
     """The score fell by more than the tolerance, and that is not said by calling it a regression."""
     failures: tuple[str, ...] = ()
@@ -52,6 +58,19 @@ class CaseRow:
     cause: str | None = None
     """What it may have in common with other failures."""
     target: str | None = None
+    why: Why | None = None
+    """What decided about it, where more than the two runs was looked at."""
+    evidence: str | None = None
+    """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at."""
+    odds: str | None = None
+    """`by chance 1 in 50,000`."""
+    remarks: tuple[str, ...] = ()
+    """What the counts alone do not say, in half sentences."""
+    record: str | None = None
+    """What recent runs of the default branch say about it, where that was looked at."""
+    flaky_on_record: bool = False
+    waived: WaiverWords | None = None
+    """Why its failure does not block, where it would otherwise."""
 
     @property
     def scores(self) -> str | None:
@@ -68,28 +87,73 @@ class CaseRow:
         return self.here or ""
 
     @property
+    def seen(self) -> str:
+        """The evidence where there is some; else both sides: `pass → fail`, `fail`."""
+        return self.evidence or " → ".join(words for words in (self.then, self.here) if words) or "–"
+
+    @property
+    def seen_lines(self) -> tuple[str, ...]:
+        """What was seen, how likely that is by chance, and what the counts alone do not say."""
+        score = f"score {self.score}" if self.score and self.evidence else None
+        return (self.seen, *filter(None, [self.odds, *self.remarks, score]))
+
+    @property
+    def why_words(self) -> str:
+        """The same in one line; empty where only the two runs were looked at."""
+        if not self.evidence:
+            return ""
+        first, others = (2, self.seen_lines[2:]) if self.odds else (1, self.seen_lines[1:])
+        return "; ".join([", ".join(self.seen_lines[:first]), *others])
+
+    @property
     def change_words(self) -> str:
-        """`regression`, `new pass`; empty without a baseline."""
-        return self.change.value.replace("_", " ") if self.change else ""
+        """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
+        if self.why is Why.NOT_RERUN:
+            return "not decided"
+        if self.waived and self.waived.kind is Kind.QUARANTINE:
+            return self.waived.done
+        became = self.change.value.replace("_", " ") if self.change else ""
+        became = "not sure" if self.change is CaseClass.UNSETTLED else became
+        return ", ".join(filter(None, [became, self.waived.done if self.waived else ""]))
 
 
-def rows_of(run: RunResult, context: ReportContext) -> tuple[CaseRow, ...]:
+def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> tuple[CaseRow, ...]:
     """One row per case in the order of the run, then those that are only in the baseline."""
-    return tuple(_rows(run, run.comparison, context))
+    place = grounds_words.place_of(context)
+    return tuple(_judged_on(row, change, place, waivers) for row, change in _rows(run, context))
 
 
-def _rows(run: RunResult, comparison: Comparison | None, context: ReportContext) -> Iterator[CaseRow]:
-    changes = comparison.changes if comparison else ()
+def _judged_on(row: CaseRow, change: CaseChange | None, place: str, waivers: Waivers) -> CaseRow:
+    """The row with what was concluded about it, and by whom it is waived."""
+    waived = waivers.by_case.get((row.suite, row.id)) if row.status is not None else None
+    record = change.case_record if change else None
+    if change is None or (record is None and change.grounds is None):
+        return replace(row, waived=waived) if waived else row
+    return replace(
+        row,
+        waived=waived,
+        why=change.grounds.why if change.grounds else None,
+        evidence=grounds_words.evidence(change, place),
+        odds=grounds_words.odds(change),
+        remarks=grounds_words.remarks(change, place),
+        record=grounds_words.record_words(record, place) if record else None,
+        flaky_on_record=record is not None and record.steadiness is Steadiness.FLAKY,
+    )
+
+
+def _rows(run: RunResult, context: ReportContext) -> Iterator[tuple[CaseRow, CaseChange | None]]:
+    changes = run.comparison.changes if run.comparison else ()
     by_case = {(change.suite, change.case_id): change for change in changes if change.change is not CaseClass.REMOVED}
     least = run.verdict.pass_score if run.verdict else 1.0
     seen = Counter(case.id for suite in run.suites for case in suite.cases)
     for suite in run.suites:
         for case in suite.cases:
             label = case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})"
-            yield _row(suite, case, by_case.get((suite.eval_file, case.id)), label, context, least)
+            change = by_case.get((suite.eval_file, case.id))
+            yield _row(suite, case, change, label, context, least), change
     for change in changes:
         if change.change is CaseClass.REMOVED:
-            yield _removed(change, least)
+            yield _removed(change, least), change
 
 
 def _row(
@@ -107,7 +171,7 @@ def _row(
         here=_here(case, here, change, least),
         what=" · ".join(failures) or None,
         reason=change.reason if change and case.status.judged else None,
-        url=_url(case.location, context),
+        url=line_url(case.location, context),
         location=case.location,
         stale=suite.stale,
         flaky=case.flaky,
@@ -116,6 +180,7 @@ def _row(
         duration_ms=case.duration_ms,
         cost_usd=case.cost_usd,
         graded=case.graded,
+        score=_score(case, change, least),
         score_drop=change is not None and change.score_drop and change.change is not CaseClass.REGRESSION,
         failures=failures,
         cause=f"low score: {name}" if (name := lowest(case)) else _first_line(case.error),
@@ -124,9 +189,13 @@ def _row(
 
 
 def _failures(case: CaseResult, change: CaseChange | None) -> tuple[str, ...]:
-    """The evaluators that took something from a grade; else the first line of the error."""
+    """The evaluators that took something from a grade; else the first line of the error, or of the first failed trial.
+
+    A case that failed and recovered has no error of its own.
+    """
     low = shortfalls(case, change.evaluators_then if change else None)
-    first = _first_line(case.error)
+    failed = (trial.error for trial in case.trials if trial.status is Status.FAILED)
+    first = _first_line(case.error or next(failed, None))
     return low or ((first,) if first else ())
 
 
@@ -138,6 +207,12 @@ def _here(case: CaseResult, here: Tally | None, change: CaseChange | None, least
     return f"{_score_words(here, least)}{score_change(change.score_change if change else None)}"
 
 
+def _score(case: CaseResult, change: CaseChange | None, least: float) -> str | None:
+    if not case.graded or not case.status.judged:
+        return None
+    return f"{score(case.score, least)}{score_change(change.score_change if change else None)}"
+
+
 def _score_words(tally: Tally, least: float) -> str:
     """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
     words = score(tally.score, least)
@@ -145,8 +220,12 @@ def _score_words(tally: Tally, least: float) -> str:
 
 
 def _drop(then: Tally | None, here: Tally | None, change: CaseChange | None) -> float:
+    """By how much it got worse: of a score, else of the share of passes, on the branch's record where there is one."""
     if change is not None and change.score_change is not None:
         return -change.score_change
+    if change is not None and change.grounds is not None:
+        record, runs = change.grounds.record, change.grounds.here
+        return record.passes / max(record.runs, 1) - runs.passes / max(runs.runs, 1)
     return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
 
 
@@ -172,25 +251,17 @@ def _then(change: CaseChange | None, least: float) -> str | None:
 
     Of a graded case `0.90`, and its mean over recent runs: `0.90, 0.86 over 10 runs`.
     """
-    baseline, record = (change.baseline, change.record) if change else (None, None)
-    if baseline is None:
+    if change is None or change.baseline is None:
         return None
-    graded = change is not None and change.graded
-    words = _score_words(baseline, least) if graded else tally_words(baseline)
-    if record is None or record.n <= 1:
-        return words
-    return f"{words}, {score(record.score)} over {record.n} runs" if graded else f"{words}, {record.k} of {record.n}"
+    baseline, record = change.baseline, change.record
+    if change.graded:
+        words = _score_words(baseline, least)
+        return words if record is None or record.n <= 1 else f"{words}, {score(record.score)} over {record.n} runs"
+    passes, runs = (record.k, record.n) if record else (0, 0)
+    if change.case_record is not None:  # the runs that count, which may be fewer
+        passes, runs = change.case_record.counts.passes, change.case_record.counts.runs
+    return f"{tally_words(baseline)}, {passes} of {runs}" if runs > 1 else tally_words(baseline)
 
 
 def _first_line(text: str | None) -> str | None:
     return text.strip().splitlines()[0] if text and text.strip() else None
-
-
-def _url(location: Location | None, context: ReportContext) -> str | None:
-    """The case's place at the commit that was evaluated; none where that is not known."""
-    if location is None or context.repository is None or context.head_sha is None:
-        return None
-    if location.file.startswith("/") or ".." in location.file.split("/"):
-        return None  # not in the repository: a link built of it would lead somewhere else
-    base = f"{context.server_url}/{context.repository}/blob/{context.head_sha}"
-    return f"{base}/{quote(location.file, errors='replace')}#L{location.line}"

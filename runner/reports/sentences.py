@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from runner.gate.policy import SCORE_DROP
+from collections.abc import Iterable
+
+from runner.gate.rules import SCORE_DROP
 from runner.gate.scores import limit_words
-from runner.model.comparison import CaseClass, Outcome, Verdict
+from runner.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, Verdict
+from runner.model.grounds import Why
 from runner.model.result import RunResult, Summary
+from runner.reports.grounds_words import suite_words
+from runner.reports.rates import rates_of
+from runner.reports.waived import FLAKY_RULE, waived_counts
 from runner.reports.wording import count, percent, points
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
@@ -15,6 +21,9 @@ _COMPARED = (
 )
 
 
+_DROPPED = "all cases together fail more than before"
+
+
 def nothing_comparable(run: RunResult) -> bool:
     """Whether there is a baseline, but not one case that could be held against it."""
     return run.comparison is not None and not run.comparison.of(*_COMPARED)
@@ -22,15 +31,30 @@ def nothing_comparable(run: RunResult) -> bool:
 
 def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
     """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
-    regressions = len(run.comparison.of(CaseClass.REGRESSION)) if run.comparison else 0
+    regressions = standing(run, CaseClass.REGRESSION)
     match verdict.outcome:
         case Outcome.ERROR:
             return BROKEN, _undecided_words(run.summary)
         case Outcome.FAIL:
-            return FAIL, _failed_words(run, verdict, regressions)
-    if regressions:
-        return WARN, f"{count(regressions, 'regression')}, reported only"
+            return FAIL, ", ".join([_failed_words(run, verdict, regressions), *waived_counts(run)])
+    if worse := count(regressions, "regression") if regressions else _DROPPED if _dropped(run) else None:
+        allowed = any(rule.name == "Regressions" for rule in verdict.rules)
+        return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     return PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
+
+
+def standing(run: RunResult, *classes: CaseClass) -> int:
+    """How many cases are of these classes, those apart that somebody accepted or set aside."""
+    return len(_standing(run, *classes))
+
+
+def _standing(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
+    return _not_waived(run, run.comparison.of(*classes) if run.comparison else ())
+
+
+def _not_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
+    waived = run.waiving.keys if run.waiving else frozenset()
+    return [one for one in changes if (one.suite, one.case_id) not in waived]
 
 
 def _undecided_words(summary: Summary) -> str:
@@ -41,40 +65,75 @@ def _undecided_words(summary: Summary) -> str:
 
 
 def _failed_words(run: RunResult, verdict: Verdict, regressions: int) -> str:
-    summary = run.summary
-    match verdict.reasons[0].code if verdict.reasons else "":
-        case "regressions":
-            return count(regressions, "regression")
-        case "could-not-measure":
-            return f"{count(summary.errored, 'case')} could not be measured"
-        case "min-pass-rate":
-            return f"pass rate {percent(summary.pass_rate)} is too low"
-        case "max-score-drop":
-            rule = next((rule for rule in verdict.rules if rule.name == SCORE_DROP), None)
-            return f"score drop of {rule.value} (allowed: {rule.limit})" if rule else "score drop"
-        case "stale":
-            return count(sum(suite.stale for suite in run.suites), "stale suite")
-        case "flaky":
-            return count(summary.flaky, "flaky case")
-        case _:
-            return count(summary.failed, "failing case")
+    summary, rules = run.summary, {rule.name: rule for rule in verdict.rules}
+    code = verdict.reasons[0].code if verdict.reasons else ""
+    said = {
+        "regressions": count(regressions, "regression"),
+        "suite-drop": _DROPPED,
+        "must-pass": _counted(rules.get("Must pass"), "case that must pass fails", "cases that must pass fail"),
+        "could-not-measure": f"{count(summary.errored, 'case')} could not be measured",
+        "min-pass-rate": f"pass rate {percent(rates_of(run).now)} is too low",
+        "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
+        "flaky": _counted(rules.get(FLAKY_RULE), "flaky case") or count(summary.flaky, "flaky case"),
+        "failures": _counted(rules.get("Failures"), "failing case"),
+    }
+    return said.get(code) or _limit_words(code, rules) or count(summary.failed, "failing case")
+
+
+def _counted(rule: Rule | None, one: str, many: str | None = None) -> str | None:
+    """What a rule counted, which waived cases are not in."""
+    return count(int(rule.value), one, many) if rule and rule.value.isdecimal() and len(rule.value) < 10 else None
+
+
+_LIMITS = {
+    "max-score-drop": (SCORE_DROP, "score drop of {value} (allowed: {limit})"),
+    "max-latency-increase": ("Latency", "latency {value} (allowed: {limit})"),
+    "max-cost-increase": ("Cost", "cost {value} (allowed: {limit})"),
+    "max-token-increase": ("Tokens", "tokens {value} (allowed: {limit})"),
+    "min-coverage": ("Coverage", "only {value} of the cases were judged"),
+}
+"""By code: the rule, and its headline."""
+
+
+def _limit_words(code: str, rules: dict[str, Rule]) -> str | None:
+    name, words = _LIMITS.get(code, ("", ""))
+    return words.format(value=rules[name].value, limit=rules[name].limit) if name in rules else None
 
 
 def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
     by_threshold = any(rule.name == "Pass rate" for rule in verdict.rules)
     passed = "passed on threshold" if by_threshold else "passed"
+    waived = waived_counts(run)
     if run.comparison is None:
-        return f"{passed}, {absent}"
+        return ", ".join([passed, absent, *waived])
     if nothing_comparable(run):
-        return f"{passed}, baseline not comparable"
-    parts = ["no regressions"]
-    if drops := len(run.comparison.score_drops()):
+        return ", ".join([passed, "baseline not comparable", *waived])
+    parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
+    if unsettled := standing(run, CaseClass.UNSETTLED):
+        parts.append(f"not sure about {count(unsettled, 'case')}")
+    if drops := _score_drops(run):
         parts.append(count(drops, "score drop"))
     if run.summary.errored:
         parts.append(f"{count(run.summary.errored, 'case')} could not be measured")
+    if undecided := _not_decided(run):
+        parts.append(f"{count(undecided, 'case')} not decided")
     if baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
+
+
+def _dropped(run: RunResult) -> bool:
+    found = run.comparison.suite_finding if run.comparison else None
+    return found is not None and found.dropped
+
+
+def _score_drops(run: RunResult) -> int:
+    return len(_not_waived(run, run.comparison.score_drops() if run.comparison else ()))
+
+
+def _not_decided(run: RunResult) -> int:
+    changes = _not_waived(run, run.comparison.changes if run.comparison else ())
+    return sum(one.grounds is not None and one.grounds.why is Why.NOT_RERUN for one in changes)
 
 
 def lead(outcome: Outcome) -> str | None:
@@ -86,29 +145,63 @@ def opening(run: RunResult, verdict: Verdict) -> str:
     """Why, in a few plain sentences."""
     match verdict.outcome:
         case Outcome.FAIL:
-            return " ".join([*_sentences(verdict), *_rate_sentence(run, verdict), *_pass_score(run, verdict)])
+            said = [*_sentences(run, verdict), *_rate_sentence(run, verdict), *_waived(run)]
+            return " ".join([*said, *_pass_score(run, verdict)])
         case Outcome.ERROR:
             return sentence(undecided(run, verdict))
     return _passing_sentences(run, verdict)
 
 
+def message(run: RunResult, reason: Reason) -> str:
+    """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
+    if run.comparison is None or run.comparison.error_rate is None:
+        return reason.message
+    if reason.code == "suite-drop" and run.comparison.suite_finding is not None:
+        return suite_drop(run)
+    rule = next((rule for rule in run.verdict.rules if rule.name == "Regressions"), None) if run.verdict else None
+    if reason.code == "regressions" and rule is not None:
+        return f"{_regressions(run)} (allowed: {rule.limit})"
+    return reason.message
+
+
+def _regressions(run: RunResult) -> str:
+    """How many cases fail for themselves, and how many are only called regressions because the suite dropped."""
+    found = _standing(run, CaseClass.REGRESSION)
+    dropped = sum(one.grounds is not None and one.grounds.why is Why.SUITE for one in found)
+    alone = len(found) - dropped
+    fail = count(alone, "case that usually passes fails", "cases that usually pass fail")
+    if not dropped:
+        return f"{fail} here"
+    if not alone:
+        return f"{count(dropped, 'case that usually passes', 'cases that usually pass')} failed here at first"
+    return f"{fail} here, and {dropped} more failed at first"
+
+
+def suite_drop(run: RunResult) -> str:
+    """How all cases together compare with their records."""
+    assert run.comparison is not None
+    assert run.comparison.suite_finding is not None
+    grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
+    alone = any(one is not None and one.why is not Why.SUITE for one in grounds)
+    return suite_words(run.comparison.suite_finding, others=alone)
+
+
 def undecided(run: RunResult, verdict: Verdict) -> str:
     """Why there is no verdict, and how far the run came; to be read after a colon."""
-    why = run.stopped or next((reason.message for reason in verdict.reasons), "the run was not finished")
+    why = run.stopped or next((message(run, reason) for reason in verdict.reasons), "the run was not finished")
     return f"{why.rstrip('.')}. {_progress(run.summary)}"
 
 
 def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
-    summary = run.summary
-    judged = summary.passed + summary.failed
+    rates = rates_of(run)
     limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), None)
     rate = ", ".join([_rate_words(run), *([f"threshold {limit}"] if limit else [])])
-    words = [f"{summary.passed} of {judged} cases pass ({rate})."]
-    still = len(run.comparison.of(CaseClass.STILL_FAILING)) if run.comparison else 0
-    if still:
+    words = [f"{rates.passed} of {rates.judged} cases pass ({rate})."]
+    if still := standing(run, CaseClass.STILL_FAILING):
         words.append(f"{still} still failing.")
+    words += _waived(run)
     known = {"passed", "no-baseline"}
-    words += [sentence(reason.message) for reason in verdict.reasons if reason.code not in known]
+    words += [sentence(message(run, reason)) for reason in verdict.reasons if reason.code not in known]
     return " ".join([*words, *_pass_score(run, verdict)])
 
 
@@ -120,9 +213,18 @@ def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:
     return [f"Graded cases pass from {limit_words(verdict.pass_score)} on."]
 
 
-def _sentences(verdict: Verdict) -> list[str]:
+def _waived(run: RunResult) -> list[str]:
+    """What was left out of the numbers, and by whose word."""
+    words = [f"Not counted: {', '.join(found)}."] if (found := waived_counts(run)) else []
+    aside = rates_of(run).set_aside
+    if aside:
+        words.append(f"{count(aside, 'case')} in quarantine {'is' if aside == 1 else 'are'} in no pass rate.")
+    return words
+
+
+def _sentences(run: RunResult, verdict: Verdict) -> list[str]:
     """The reasons; the first one goes on after the words before it."""
-    first, *others = [reason.message for reason in verdict.reasons] or ["the rules do not hold"]
+    first, *others = [message(run, reason) for reason in verdict.reasons] or ["the rules do not hold"]
     return [f"{first.rstrip('.')}.", *map(sentence, others)]
 
 
@@ -144,8 +246,8 @@ def _progress(summary: Summary) -> str:
 
 
 def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
-    now = run.summary.pass_rate
-    before = run.comparison.baseline.pass_rate if run.comparison else None
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
     if any(reason.code == "min-pass-rate" for reason in verdict.reasons):
         return [] if now is None or before is None else [f"Baseline {percent(before)} ({points(before, now)})."]
     if now is None or before is None:
@@ -154,8 +256,8 @@ def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
 
 
 def _rate_words(run: RunResult) -> str:
-    now = run.summary.pass_rate
-    before = run.comparison.baseline.pass_rate if run.comparison else None
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
     if now is None or before is None or nothing_comparable(run):
         return percent(now)
     return f"{percent(now)}, baseline {percent(before)}, {points(before, now)}"

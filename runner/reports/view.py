@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from runner.gate.acceptable import judged_as
 from runner.gate.scores import limit_words
-from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison, Outcome, Verdict
-from runner.model.result import RunResult, Status, SuiteResult, Summary
+from runner.model.comparison import CaseClass, Comparison, Outcome, Verdict
+from runner.model.result import RunResult, Status, Summary
+from runner.model.waiver import Kind
+from runner.reports.accepting import accept_command
 from runner.reports.causes import Cause, group_causes
 from runner.reports.context import ReportContext
 from runner.reports.grades import Grade, grades_of
+from runner.reports.lists import Lists
+from runner.reports.rates import Rates, certainty, rates_of
+from runner.reports.reruns import rerun_words
 from runner.reports.rows import CaseRow, rows_of
-from runner.reports.scores import MeanScore, mean_score
-from runner.reports.sentences import headline, lead, nothing_comparable, opening
+from runner.reports.sentences import headline, lead, message, nothing_comparable, opening, suite_drop
 from runner.reports.staleness import StaleSuites, stale_suites
+from runner.reports.tables import RuleRow, SuiteRow, is_stale, rule_rows, suite_rows
+from runner.reports.waived import FLAKY_RULE, Waivers, waivers_of
 from runner.reports.wording import spending
 
 __all__ = ["CaseRow", "ReportContext", "RuleRow", "SuiteRow", "View", "view_of"]
 
 MAX_TARGETS: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class SuiteRow:
-    """One suite in numbers. `change` is against the baseline's passes; None without one."""
-
-    name: str
-    file: str
-    passed: int
-    failed: int
-    other: int
-    baseline_passed: int | None
-    stale: bool
-    score: MeanScore | None = None
-    """The mean of graded cases; None where there are none."""
-
-    @property
-    def change(self) -> int | None:
-        """How many more pass than in the baseline."""
-        return None if self.baseline_passed is None else self.passed - self.baseline_passed
-
-
-@dataclass(frozen=True, slots=True)
-class RuleRow:
-    """One rule: `result` is `ok`, `fail`, `warning` for what is only pointed out, `–` for what others rest on."""
-
-    name: str
-    value: str
-    limit: str
-    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +44,13 @@ class View:
     cases: tuple[CaseRow, ...]
     """All cases of the run, in its order; the other rows are among them."""
     regressions: tuple[CaseRow, ...]
+    must_pass: tuple[CaseRow, ...]
+    """Cases that must pass and do not, regressions apart."""
+    not_decided: tuple[CaseRow, ...]
+    """Cases that may be regressions, and whose re-runs are missing."""
+    waived: tuple[CaseRow, ...]
+    """Cases whose failure does not block because somebody accepted it, or set them aside. In no list of failures."""
+    waivers: Waivers
     new_passes: tuple[CaseRow, ...]
     still_failing: tuple[CaseRow, ...]
     known_failing: tuple[CaseRow, ...]
@@ -80,7 +61,10 @@ class View:
     """All failing cases that no comparison explains: without a baseline, added, or incomparable."""
     errors: tuple[CaseRow, ...]
     unsettled: tuple[CaseRow, ...]
+    """Failures that may be chance."""
     flaky: tuple[CaseRow, ...]
+    flaky_on_record: tuple[CaseRow, ...]
+    """Cases that pass here, and that fail now and then on the default branch."""
     skipped: tuple[CaseRow, ...]
     incomparable: tuple[CaseRow, ...]
     added: tuple[CaseRow, ...]
@@ -93,6 +77,15 @@ class View:
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     rules: tuple[RuleRow, ...]
+    rates: Rates
+    certainty: tuple[str, ...]
+    """How sure the pass rate and its change are, in half sentences."""
+    suite_drop: str | None
+    """How all cases together compare with their records, where they dropped and no reason of the verdict says so."""
+    reruns: str | None
+    """What re-runs of doubtful cases took."""
+    accept_command: str | None
+    """What somebody with write access may comment to accept the regressions."""
     spending: str
     baseline_is_stale: bool
     nothing_comparable: bool
@@ -103,6 +96,43 @@ class View:
         targets = self.run.targets or (self.run.target,)
         shown = tuple(target.identity for target in targets[:MAX_TARGETS])
         return shown if len(targets) <= MAX_TARGETS else (*shown, f"{len(targets) - MAX_TARGETS} more")
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What decided, in half sentences."""
+        return tuple(message(self.run, reason) for reason in self.verdict.reasons)
+
+    @property
+    def refined(self) -> bool:
+        """Whether records and re-runs decided, and not the two runs alone."""
+        return self.comparison is not None and self.comparison.error_rate is not None
+
+    @property
+    def doubtful(self) -> tuple[CaseRow, ...]:
+        """Failures that may be chance, and flaky cases that are in no other list."""
+        failing = {(row.suite, row.id) for row in self.failing}
+        return (*self.unsettled, *(row for row in self.flaky if (row.suite, row.id) not in failing))
+
+    @property
+    def flaky_blocks(self) -> bool:
+        """Whether a rule counts flaky and unsettled cases."""
+        return any(rule.name == FLAKY_RULE for rule in self.rules)
+
+    @property
+    def more_counts(self) -> tuple[str, ...]:
+        """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
+        kinds = [row.waived.kind for row in self.waived if row.waived]
+        again = sum(row.status is Status.PASSED for row in self.regressions)
+        numbers = {
+            "of the regressions passed when tried again": again,
+            "must pass": len(self.must_pass),
+            "not decided": len(self.not_decided),
+            "not sure": len(self.unsettled),
+            "flaky": len(self.doubtful) - len(self.unsettled) if self.refined else 0,
+            "accepted": kinds.count(Kind.ACCEPTED),
+            "quarantined": kinds.count(Kind.QUARANTINE),
+        }
+        return tuple(f"{number} {word}" for word, number in numbers.items() if number)
 
     @property
     def score_tolerance(self) -> str:
@@ -129,12 +159,12 @@ def view_of(run: RunResult, context: ReportContext) -> View:
     """The view of a judged run. A run without a verdict was interrupted before it could be judged."""
     verdict = run.verdict or Verdict(outcome=Outcome.ERROR, exit_code=3)
     run = judged_as(run)
-    rows = _Rows(run, context)
-    regressions = tuple(sorted(rows.of(CaseClass.REGRESSION), key=lambda row: -row.drop))
-    failing = rows.unexplained_failures()
-    baseline = run.comparison.baseline if run.comparison else None
-    is_stale = baseline is not None and _is_stale(baseline, context)
-    symbol, heading = headline(run, verdict, context.no_baseline_words, baseline_is_stale=is_stale)
+    waivers = waivers_of(run, context)
+    rows = Lists(rows_of(run, context, waivers))
+    regressions, failing, still_failing = rows.regressions(), rows.unexplained_failures(), rows.still_failing()
+    baseline, reruns = run.comparison.baseline if run.comparison else None, rerun_words(run)
+    stale = baseline is not None and is_stale(baseline, context)
+    symbol, heading = headline(run, verdict, context.no_baseline_words, baseline_is_stale=stale)
     return View(
         context=context,
         run=run,
@@ -146,107 +176,45 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         comparison=run.comparison,
         cases=rows.here,
         regressions=regressions,
+        must_pass=rows.must_pass(),
+        not_decided=rows.not_decided(),
+        waived=rows.waived,
+        waivers=waivers,
         new_passes=rows.of(CaseClass.NEW_PASS),
-        still_failing=rows.of(CaseClass.STILL_FAILING),
-        known_failing=tuple(row for row in rows.of(CaseClass.STILL_FAILING) if not row.score_drop),
-        score_drops=tuple(sorted((row for row in rows.here if row.score_drop), key=lambda row: -row.drop)),
+        still_failing=still_failing,
+        known_failing=tuple(row for row in still_failing if not row.score_drop),
+        score_drops=rows.score_drops(),
         failing=failing,
         errors=rows.with_status(Status.ERROR),
-        unsettled=rows.of(CaseClass.UNSETTLED),
+        unsettled=rows.unsettled(),
         flaky=rows.flaky(),
+        flaky_on_record=rows.flaky_on_record(),
         skipped=rows.with_status(Status.SKIPPED),
         incomparable=rows.of(CaseClass.INCOMPARABLE),
         added=rows.of(CaseClass.ADDED),
         removed=rows.of(CaseClass.REMOVED),
         grades=grades_of(run.suites),
         causes=group_causes((row.label, row.cause) for row in (regressions or failing)),
-        suites=_suite_rows(run, baseline),
+        suites=suite_rows(run, baseline),
         stale=stale_suites(run.suites),
         warnings=_warnings(run),
         notes=run.comparison.notes if run.comparison else (),
-        rules=(*_rules(verdict, baseline, context, is_stale=is_stale), *_pass_score(run, verdict)),
-        spending=spending(run.summary, baseline),
-        baseline_is_stale=is_stale,
+        rules=rule_rows(run, verdict, context, stale=stale),
+        rates=rates_of(run),
+        certainty=certainty(run),
+        suite_drop=_unsaid_drop(run, verdict),
+        reruns=reruns,
+        accept_command=accept_command(regressions, context) if verdict.outcome is Outcome.FAIL else None,
+        spending=spending(run.summary, baseline if reruns is None else None),  # re-runs would look like an increase
+        baseline_is_stale=stale,
         nothing_comparable=nothing_comparable(run),
     )
 
 
-class _Rows:
-    """Rows by what became of the case. A failing case is in exactly one of the lists of failures."""
-
-    _EXPLAINED = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED})
-
-    def __init__(self, run: RunResult, context: ReportContext) -> None:
-        self._all = rows_of(run, context)
-        self.here = tuple(row for row in self._all if row.status is not None)
-
-    def of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
-        """Rows of one class."""
-        return tuple(row for row in self._all if row.change is wanted)
-
-    def with_status(self, status: Status) -> tuple[CaseRow, ...]:
-        """Rows of one status."""
-        return tuple(row for row in self.here if row.status is status)
-
-    def flaky(self) -> tuple[CaseRow, ...]:
-        """Rows with both passes and failures among their trials, where that is the most to say about them."""
-        return tuple(row for row in self.here if row.flaky and row.change not in self._EXPLAINED)
-
-    def unexplained_failures(self) -> tuple[CaseRow, ...]:
-        """Failing cases that the comparison calls neither regression nor still failing."""
-        return tuple(row for row in self.with_status(Status.FAILED) if row.change not in self._EXPLAINED)
-
-
-def _suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
-    changes: dict[str, list[CaseChange]] = defaultdict(list)
-    for change in run.comparison.changes if run.comparison else ():
-        changes[change.suite].append(change)
-    return tuple(_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
-
-
-def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
-    summary = suite.summary
-    return SuiteRow(
-        name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
-        file=suite.eval_file,
-        passed=summary.passed,
-        failed=summary.failed,
-        other=summary.total_cases - summary.passed - summary.failed,
-        baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
-        stale=suite.stale,
-        score=mean_score(suite.cases, changes),
-    )
-
-
-def _is_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
-    too_old = (baseline.age_days or 0) > context.max_baseline_age_days
-    return too_old or (baseline.commits_behind or 0) > context.max_baseline_commits
-
-
-def _rules(
-    verdict: Verdict, baseline: BaselineFacts | None, context: ReportContext, *, is_stale: bool
-) -> tuple[RuleRow, ...]:
-    """The policy's rules, and the age of the baseline where it is known, which only warns."""
-    rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
-    value, limit = [], []
-    if baseline is not None and baseline.age_days is not None:
-        value.append(f"{baseline.age_days:.0f} d")
-        limit.append(f"{context.max_baseline_age_days:g} d")
-    if baseline is not None and baseline.commits_behind is not None:
-        value.append(f"{baseline.commits_behind} commits")
-        limit.append(f"{context.max_baseline_commits} commits")
-    if value:
-        rows.append(RuleRow("Baseline age", " / ".join(value), " / ".join(limit), "warning" if is_stale else "ok"))
-    return tuple(rows)
-
-
-def _pass_score(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
-    """What the other rules take for a pass, where it is not the specification's 1."""
-    graded = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
-    if verdict.pass_score >= 1.0 or not graded:
-        return ()
-    value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"
-    return (RuleRow("Pass score", value, limit_words(verdict.pass_score), "–"),)
+def _unsaid_drop(run: RunResult, verdict: Verdict) -> str | None:
+    found = run.comparison.suite_finding if run.comparison else None
+    said = any(reason.code == "suite-drop" for reason in verdict.reasons)
+    return suite_drop(run) if found is not None and found.dropped and not said else None
 
 
 def _warnings(run: RunResult) -> tuple[str, ...]:

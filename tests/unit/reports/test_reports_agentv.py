@@ -12,7 +12,7 @@ from runner.config.load import load_config
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
 from runner.model.result import CaseDetails, RunResult, TokenUsage, TraceSummary
 from runner.reports.context import ReportContext
 from runner.reports.files import asked_for, parse_exports, parse_reports, write_reports

@@ -8,10 +8,10 @@ import pytest
 
 from runner.errors import ExitCode, GateError, Problem
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy
+from runner.gate.limits import Policy
 from runner.model.case import Tier
-from runner.model.comparison import CaseClass, Outcome, Verdict
 from runner.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from runner.reports.check import render_check
 from runner.reports.console import ConsoleStyle
@@ -105,18 +105,6 @@ def not_comparable() -> RunResult:
     return judged(make_run({"a": "passed", "b": "failed"}), then)
 
 
-def unsettled() -> RunResult:
-    """The gate of today decides every case; the reports show what a gate with more trials may leave open."""
-    run = judged(make_run({"a": "failed", "b": "passed"}), make_baseline_run({"a": "passed", "b": "passed"}))
-    changes = tuple(
-        change.model_copy(update={"change": CaseClass.UNSETTLED}) if change.case_id == "a" else change
-        for change in run.comparison.changes
-    )
-    verdict = Verdict(outcome=Outcome.PASS, exit_code=ExitCode.PASSED)
-    comparison = run.comparison.model_copy(update={"changes": changes})
-    return run.model_copy(update={"comparison": comparison, "verdict": verdict})
-
-
 def stale_evals() -> RunResult:
     facts = (StaleFact(kind=StaleKind.DESCRIPTION, recorded="3fa9c1d2e4b5", current="77aa01bc9e10"),)
     grown = (StaleFact(kind=StaleKind.REGISTRY_SIZE, recorded="4", current="9"),)
@@ -168,7 +156,6 @@ STATES = {
         Policy(frozenset({FailOn.REGRESSIONS}), max_errors=1),
     ),
     "not-comparable": not_comparable(),
-    "unsettled": unsettled(),
     "flaky": judged(
         make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")])),
         make_baseline_run({"a": "passed", "b": "passed"}),

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, nodes
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.judge import judge
-from runner.gate.policy import Policy
+from runner.gate.limits import Policy
 from runner.model.comparison import CaseChange, CaseClass
 from runner.reports.console import ConsoleStyle, pad, width
 from runner.reports.fit import LADDER, fit
@@ -167,7 +167,7 @@ def test_comment__refused_once__gets_shorter_step_by_step() -> None:
 
 SAFE_FILTERS = {
     *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
-    "sentence",
+    *("sentence", "names_seen", "why_cell", "terms_cell", "entry_line", "prose"),
     *("percent", "signed", "seconds", "length", "min", "urlencode"),
 }
 OURS = {
@@ -177,12 +177,13 @@ OURS = {
     *("context.report_url", "context.errors_doc_url"),
     *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
-    *("group.tiers", "view.score_tolerance"),
+    *("group.tiers", "view.score_tolerance", "view.reruns", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
     *("title", "why", "case_table", "score_table", "folding_table", "cause_table", "suite_table", "grade_table"),
-    *("counts", "stale_line", "warning_list", "section", "list", "count"),
+    *("counts", "stale_line", "warning_list", "section", "list", "count", "rows_table", "evidence_table"),
+    *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure"),
 }
 
 
@@ -223,7 +224,7 @@ def _path(node) -> str:
     return node.name if isinstance(node, nodes.Name) else f"{_path(node.node)}.{node.attr}"
 
 
-@pytest.mark.parametrize("template", ["comment.md.j2", "summary.md.j2", "parts.md.j2"])
+@pytest.mark.parametrize("template", ["comment.md.j2", "summary.md.j2", "parts.md.j2", "verdict.md.j2"])
 def test_templates__foreign_text__only_through_a_filter(template) -> None:
     source = PackageLoader("runner.reports").get_source(Environment(), template)[0]
     for name in set(re.findall(r"\| (\w+)", source)) & {"safe", "e", "escape"}:

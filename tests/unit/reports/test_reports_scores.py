@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
-from runner.gate.policy import FailOn, Policy
+from runner.gate.limits import Policy
 from runner.model.result import RunResult, TargetIdentity
 from runner.reports.check import render_check
 from runner.reports.context import ReportContext

@@ -1,0 +1,108 @@
+"""Factories for judged runs with records, re-runs and waivers: a case is its letters, `P` and `F`, the rest is made.
+
+A record reads from the newest run to the oldest; what happened here begins with the first execution, and every further
+letter is a re-run. `E` is an execution that could not be judged, `.` a run that does not have the case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
+
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.fail_on import FailOn
+from runner.gate.judge import judge
+from runner.gate.limits import Policy
+from runner.gate.pardons import Pardons
+from runner.model.case import Location
+from runner.model.result import CaseResult, RunResult, Status, Trial
+from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+TODAY = date(2026, 11, 21)
+ACCEPTED = ".eval-gate/accepted.yaml"
+REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
+STEADY = "P" * 20
+_STATUS = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR}
+_FAILED = "toolsCalled: expected [issue_refund], called [escalate]"
+
+
+def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> CaseResult:
+    """A case with these executions, of which all but the first are re-runs."""
+    error = fields.pop("error", _FAILED)
+    judged = [letter for letter in letters if letter in "PF"]
+    passes = judged.count("P")
+    status = "error" if not judged else "passed" if passes * 2 > len(judged) else "failed"
+    trials = tuple(
+        Trial(
+            status=_STATUS[letter],
+            score=float(letter == "P"),
+            duration_ms=120,
+            error={"F": error, "E": "agent error: HTTP 500"}.get(letter),
+        )
+        for letter in letters
+    )
+    values = {
+        "trials": None,
+        "reruns": len(letters) - 1,
+        "flaky": 0 < passes < len(judged),
+        "duration_ms": 120.0 * len(letters),
+        "location": Location(file="evals/refund.json", line=line),
+        "error": {"failed": error, "error": "agent error: HTTP 500"}.get(status),
+    }
+    made = make_result(case_id, status, **(values | fields))
+    return made.model_copy(update={"trials": trials})
+
+
+def make_history(records: Mapping[str, str]) -> tuple[RunResult, ...]:
+    """The runs of the default branch, newest first, of cases with these records."""
+    length = max(map(len, records.values()))
+    return tuple(
+        make_baseline_run(
+            {
+                case_id: _STATUS[record[number]].value
+                for case_id, record in records.items()
+                if number < len(record) and record[number] != "."
+            },
+            run_id=f"{number:02}b7a5e1-0000-4000-8000-000000000000",
+            timestamp=f"2026-10-{30 - number:02}T10:00:00Z",
+        )
+        for number in range(length)
+    )
+
+
+def make_judged(
+    here: Mapping[str, str] | Sequence[CaseResult],
+    records: Mapping[str, str] | None = None,
+    *,
+    policy: Policy = REGRESSIONS,
+    confirm: int = 6,
+    pardons: Pardons | None = None,
+    **fields,
+) -> RunResult:
+    """A run with these executions, judged against a branch with these records; without them there is no baseline."""
+    cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
+    run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
+    if records is None:
+        return judge(run, NOT_ASKED_FOR, policy, pardons=pardons)
+    runs = make_history(records)
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=runs)
+    return judge(run, baseline, policy, pardons=pardons)
+
+
+def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int = 3, **fields) -> Waiver:
+    """From the file, unless `url` makes it a comment's. It lasts so many days more."""
+    url, new, by = fields.pop("url", None), fields.pop("new", None), fields.pop("by", None)
+    origin = (
+        CommentOrigin(author=by or "ada", url=url, written="2026-11-20T10:00:00Z")
+        if url
+        else FileOrigin(file=ACCEPTED, line=line, new=new)
+    )
+    by = (by or "ada") if url else by
+    values = {"reason": "the new tool answers later, #481", "until": TODAY + timedelta(days=days), "by": by}
+    return Waiver(kind=Kind(kind), case=case, origin=origin, **(values | fields))
+
+
+def make_pardons(*waivers: Waiver, **fields) -> Pardons:
+    """What these say today."""
+    return Pardons(TODAY, waivers, **fields)

@@ -1,0 +1,263 @@
+"""The words for what was seen of a case, and the numbers beside them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.model.comparison import CaseChange, CaseClass
+from runner.model.grounds import CaseRecord, Counts, Grounds, Steadiness, SuiteFinding, Why
+from runner.reports.context import ReportContext
+from runner.reports.grounds_words import evidence, odds, place_of, record_words, remarks, suite_words
+from runner.reports.phrases import prose
+from runner.reports.rates import certainty, paired, rates_of, wilson
+from runner.reports.reruns import rerun_words
+from tests.support.results import make_result, make_run, make_suite_result
+from tests.support.verdicts import STEADY, make_executed, make_judged, make_pardons, make_waiver
+
+MAIN = "on main"
+
+
+def counts(text: str) -> Counts:
+    """`3/20`: that many passes of so many runs."""
+    passes, runs = map(int, text.split("/"))
+    return Counts(passes=passes, failures=runs - passes)
+
+
+def change(what: str, why: str, here: str, record: str, chance: float | None = None, **fields) -> CaseChange:
+    newest_failed, known = fields.pop("newest_failed", False), fields.pop("known", None)
+    grounds = Grounds(
+        why=Why(why), here=counts(here), record=counts(record), chance=chance, newest_failed=newest_failed, **fields
+    )
+    return CaseChange(suite="s", case_id="c", change=CaseClass(what), grounds=grounds, case_record=known)
+
+
+FLAKY = CaseRecord(counts=counts("17/20"), steadiness=Steadiness.FLAKY, shown_by=("run-a", "run-b", "run-c"))
+BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
+
+
+@pytest.mark.parametrize(
+    ("one", "seen", "by_chance", "more"),
+    [
+        (
+            change("regression", "evidence", "0/4", "19/20", 1 / 54_321),
+            "failed 4 of 4 here, 1 of 20 on main",
+            "50,000",
+            (),
+        ),
+        (change("regression", "evidence", "0/4", "20/20", 0.0), "failed 4 of 4 here, 0 of 20 on main", "1,000,000", ()),
+        (
+            change("regression", "every-run", "0/2", "1/1", 0.02),
+            "failed 2 of 2 here, 0 of 1 on main",
+            "50",
+            ("failed every time, which is all that so few re-runs can show",),
+        ),
+        (
+            change("regression", "suite", "2/3", "20/20", 0.5),
+            "failed 1 of 3 here, 0 of 20 on main",
+            "2",
+            ("part of a drop of the suite as a whole",),
+        ),
+        (
+            change("regression", "must-pass", "0/2", "9/20", newest_failed=True),
+            "failed 2 of 2 here, 11 of 20 on main",
+            None,
+            ("must pass, whatever its record", "the newest run on main failed it too"),
+        ),
+        (
+            change("added", "must-pass", "0/2", "0/0"),
+            "failed 2 of 2 here, never judged on main",
+            None,
+            ("must pass, whatever its record",),
+        ),
+        (
+            change("unsettled", "recovered", "2/3", "17/20", 0.3, known=FLAKY),
+            "passed 2 of 3 here, failed 3 of 20 on main",
+            "3",
+            (BY_RECORD,),
+        ),
+        (
+            change("unsettled", "recovered", "0/2", "11/20", 0.9),
+            "failed 2 of 2 here, 9 of 20 on main",
+            None,
+            ("its record may explain that",),
+        ),
+        (
+            change("errored", "not-rerun", "0/1", "20/20", 0.05),
+            "failed 1 of 1 here, 0 of 20 on main",
+            None,
+            ("re-runs that would decide are missing",),
+        ),
+        (
+            change("flaky", "mixed", "3/4", "17/20", known=FLAKY),
+            "passed 3 of 4 here, failed 3 of 20 on main",
+            None,
+            (BY_RECORD,),
+        ),
+        (
+            change("flaky", "known", "1/1", "6/20"),
+            "passed 1 of 1 here, failed 14 of 20 on main",
+            None,
+            ("passes now and then on main too",),
+        ),
+        (
+            change("new_pass", "evidence", "7/7", "2/20", 9.9e-6, known=FLAKY),
+            "passed 7 of 7 here, 2 of 20 on main",
+            "100,000",
+            (),
+        ),
+        (
+            change("new_pass", "every-run", "2/2", "1/20", 0.1),
+            "passed 2 of 2 here, 1 of 20 on main",
+            "10",
+            ("passed every time, which is all that so few re-runs can show",),
+        ),
+        (
+            change("still_failing", "known", "0/1", "3/20", 0.2),
+            "failed 1 of 1 here, 17 of 20 on main",
+            None,
+            ("the newest run on main was an exception",),
+        ),
+        (
+            change("still_passing", "known", "1/1", "19/20", newest_failed=True),
+            "passed 1 of 1 here, 19 of 20 on main",
+            None,
+            ("the newest run on main was an exception",),
+        ),
+    ],
+)
+def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
+    assert evidence(one, MAIN) == seen
+    assert odds(one) == (by_chance and f"by chance 1 in {by_chance}")
+    assert remarks(one, MAIN) == more
+
+
+def test_words__two_runs_alone__have_none() -> None:
+    plain = CaseChange(suite="s", case_id="c", change=CaseClass.REGRESSION)
+    assert (evidence(plain, MAIN), odds(plain), remarks(plain, MAIN)) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("context", "place"),
+    [
+        (ReportContext(), "on record"),
+        (ReportContext(base_branch="main"), "on main"),
+        (ReportContext(base_branch="main", baseline_branch="release/1"), "on release/1"),
+        (ReportContext(base_branch="a\nb" + "c" * 100), f"on a ⏎ b{'c' * 54}…"),
+    ],
+)
+def test_place__is_the_branch_whose_runs_the_record_is_made_of(context, place) -> None:
+    assert place_of(context) == place
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (CaseRecord(counts=counts("20/20"), steadiness=Steadiness.PASSING), "passed 20 of 20 on main"),
+        (FLAKY, "passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (run-a, run-b, run-c)"),
+        (
+            CaseRecord(counts=counts("3/9"), steadiness=Steadiness.FLAKY, shown_by=tuple(map(str, range(7)))),
+            "passed 3 of 9 on main; flaky: fails 67 % of the time, 7 runs show it (0, 1, 2, 3, 4 and 2 more)",
+        ),
+        (
+            CaseRecord(counts=counts("0/3"), steadiness=Steadiness.FAILING, since="r"),
+            "passed 0 of 3 on main; older runs are left out, because it broke or was mended after them",
+        ),
+    ],
+)
+def test_record__in_words__has_rate_and_runs(record, said) -> None:
+    assert record_words(record, MAIN) == said
+
+
+def test_suite__in_words__has_what_the_records_let_expect() -> None:
+    found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
+    assert (
+        suite_words(found) == "6 of 60 cases fail at first, and their records let expect 0.3, by chance 1 in 1,000,000"
+    )
+    assert suite_words(found, others=True).startswith("6 of 60 other cases fail")
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("passed", "judged", "low", "high"),
+    [
+        # Newcombe 1998, Statistics in Medicine 17, 857-872, table I, method 3
+        (81, 263, 0.2553, 0.3662),
+        (15, 148, 0.0624, 0.1605),
+        (0, 20, 0.0, 0.1611),
+        (1, 29, 0.0061, 0.1718),
+        (0, 0, 0.0, 1.0),
+        (20, 20, 0.8389, 1.0),
+    ],
+)
+def test_wilson__known_examples__are_met(passed, judged, low, high) -> None:
+    assert wilson(passed, judged) == pytest.approx((low, high), abs=5e-5)
+
+
+def test_paired__large_table__is_nearly_the_classical_interval() -> None:
+    change, half = (86 - 150) / 1600, 1.96 * ((150 + 86) - (86 - 150) ** 2 / 1600) ** 0.5 / 1600
+    assert paired(150, 86, 1600) == pytest.approx((change - half, change + half), abs=2e-4)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+def test_paired__any_table__holds_the_change_and_turns_with_it(worse, better, same) -> None:
+    cases = worse + better + same
+    low, high = paired(worse, better, cases)
+    assert -1 <= low < high <= 1
+    assert cases == 0 or low <= (better - worse) / cases <= high
+    assert paired(better, worse, cases) == pytest.approx((-high, -low))
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_wilson__any_counts__hold_the_share(passed, failed) -> None:
+    low, high = wilson(passed, passed + failed)
+    assert 0 <= low < high <= 1
+    assert not passed + failed or low <= passed / (passed + failed) <= high
+
+
+def test_certainty__plain_rule__says_nothing() -> None:
+    assert certainty(make_judged({"a": "F"}, {"a": "P"}, confirm=0)) == ()
+    assert certainty(make_judged({"a": "F"})) == ()
+
+
+def test_rates__quarantine__is_on_neither_side() -> None:
+    pardons = make_pardons(make_waiver("abc", "quarantine", new=False), make_waiver("xyz", "quarantine", new=False))
+    run = make_judged(
+        {"abc": "F", "xyz": "P", "c": "FFFF", "d": "P"},
+        {"abc": "P", "xyz": "F", "c": STEADY, "d": STEADY},
+        pardons=pardons,
+    )
+    rates = rates_of(run)
+    assert (rates.passed, rates.judged, rates.now, rates.before, rates.set_aside) == (1, 2, 0.5, 1.0, 2)
+    assert "of 2 cases in both runs 1 got worse and 0 better" in certainty(run)[1]
+
+
+def test_reruns__cost__is_the_share_of_the_executions_and_only_said_when_all_is_known() -> None:
+    two = [make_executed("a", "FFP", cost_usd=0.3, judge_cost_usd=0.3), make_executed("b", "P", cost_usd=0.1)]
+    assert rerun_words(make_run(make_suite_result(two))) == "2 re-runs of 1 case, 240 ms, about $0.40"
+    unknown = [*two, make_executed("c", "FP")]
+    assert rerun_words(make_run(make_suite_result(unknown))) == "3 re-runs of 2 cases, 360 ms"
+    assert rerun_words(make_run({"a": "passed"})) is None
+
+
+def test_reruns__more_than_there_are_trials__are_none() -> None:
+    """A record may be anybody's."""
+    assert rerun_words(make_run(make_suite_result([make_result("a", trials="PF", reruns=9)]))) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("x.yaml:3: `a` passes", "x&#46;yaml&#58;3: `a` passes"),
+        ("`a*b`, `c` and 3 more", "`a*b`, `c` and 3 more"),
+        ("one ` alone and *bold*", "one &#96; alone and &#42;bold&#42;"),
+        ("`a` then ` alone", "`a` then &#96; alone"),
+        ("``", "` `"),
+        ("@team `@team`", "&#64;&#8203;team `@team`"),
+    ],
+)
+def test_prose__names_in_backticks__are_code_and_all_else_is_escaped(words, shown) -> None:
+    assert prose(words) == shown

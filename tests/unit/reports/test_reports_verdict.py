@@ -1,0 +1,336 @@
+"""What people see of the verdict by records and re-runs, and of what somebody accepted: read tests/golden/verdict/."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from runner.gate.fail_on import FailOn
+from runner.gate.limits import Policy
+from runner.model.comparison import CaseClass, Outcome
+from runner.model.result import RunResult
+from runner.model.waiver import Refusal
+from runner.reports.check import render_check
+from runner.reports.console import ConsoleStyle
+from runner.reports.context import ReportContext
+from runner.reports.markdown import render_comment, render_summary
+from runner.reports.remarks import remarks_of
+from runner.reports.render import render
+from runner.reports.rerun import rerun_command
+from runner.reports.view import View, view_of
+from tests.support.graded import make_graded
+from tests.support.results import make_result
+from tests.support.verdicts import (
+    REGRESSIONS,
+    STEADY,
+    make_executed,
+    make_judged,
+    make_pardons,
+    make_waiver,
+)
+from tests.unit.reports.test_reports_golden import ON_GITHUB
+
+PULL_REQUEST = replace(ON_GITHUB, accept_hint=True)
+FORK = replace(PULL_REQUEST, accept_by_commit=True, head_sha="9e8d7c6b5a4f" + "0" * 28)
+COMMENT = "https://github.com/acme/bot/pull/7#issuecomment-12"
+FLAKY = "PPPFPPPPPFPPPPPPPFPP"
+
+
+def confirmed() -> RunResult:
+    """One of everything: regressions by evidence, one that must pass, doubtful cases, a confirmed new pass."""
+    records = {
+        "refund/partial-order": "PPPPPPPPPPPPPFPPPPPP",
+        "refund/expired": "FPPPPPPPPPPPPPPPPPPP",
+        "pay/card": STEADY,
+        "faq/hours": FLAKY,
+        "faq/fax": "FFPFFPFFFFPFFFFFFFFF",
+        "order/split": "FPFFFFFFPFFFFFFFFFFF",
+        "order/bulk": "F" * 20,
+        "order/late": FLAKY,
+    }
+    here = {
+        "refund/partial-order": "FFFF",
+        "refund/expired": "FFFF",
+        "pay/card": "FF",
+        "faq/hours": "FPP",
+        "faq/fax": "PF",
+        "order/split": "PPPPPPP",
+        "order/bulk": "F",
+        "order/late": "P",
+        "order/new": "P",
+    }
+    cases = [
+        make_executed(name, letters, line=10 + number, cost_usd=0.002 * len(letters))
+        for number, (name, letters) in enumerate(here.items())
+    ]
+    return make_judged(cases, records, policy=replace(REGRESSIONS, must_pass=("pay/*",)))
+
+
+def suite_drop(policy: Policy = REGRESSIONS) -> RunResult:
+    """A tenth of the cases fails once and recovers: no single one shows it, all of them together do."""
+    names = [f"order/status-{number:02}" for number in range(60)]
+    here = {name: "FPP" if number % 10 == 0 else "P" for number, name in enumerate(names)}
+    return make_judged(here, dict.fromkeys(names, STEADY), policy=policy)
+
+
+def few_reruns() -> RunResult:
+    """One re-run is too few for a suite of this size: that it failed every time has to do."""
+    names = [f"faq/{number:02}" for number in range(60)]
+    return make_judged(dict.fromkeys(names, "P") | {"faq/07": "FF"}, dict.fromkeys(names, "PPP"), confirm=1)
+
+
+def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
+    """Two regressions are accepted, a flaky case is set aside; some entries are late, wrong or not needed."""
+    records = {
+        "refund/partial-order": STEADY,
+        "refund/expired": STEADY,
+        "faq/hours": FLAKY,
+        "faq/fax": "F" * 20,
+        "pay/card": STEADY,
+        "pay/iban": STEADY,
+        "pay/cash": STEADY,
+    }
+    here = {
+        "refund/partial-order": "FFFF",
+        "refund/expired": "FFFF",
+        "faq/hours": "F",
+        "faq/fax": "P",
+        "pay/card": "P",
+        "pay/iban": "P",
+        "pay/cash": "P",
+    }
+    pardons = make_pardons(
+        make_waiver("refund/partial-order", url=COMMENT),
+        make_waiver("refund/exp*", line=3, new=True, by="Kim", days=0, reason="the terms | changed, see @ops"),
+        make_waiver("faq/hours", "quarantine", line=9, days=1, reason="the judge disagrees with itself", new=False),
+        make_waiver("faq/fax", "quarantine", line=14, new=False),
+        make_waiver("pay/card", line=20, days=-3, new=False),
+        make_waiver("pay/crd", line=23, new=False),
+        make_waiver("pay/iban", line=26, new=True),
+        refusals=(
+            Refusal(author="eve", url=f"{COMMENT}3", sentence="does not have write access, so nothing is accepted"),
+        ),
+        troubles=("the label eval-gate:accept is set, and no comment accepts anything",),
+    )
+    return make_judged(
+        here | dict.fromkeys(extra, "FFFF"), records | dict.fromkeys(extra, STEADY), policy=policy, pardons=pardons
+    )
+
+
+def proposed() -> RunResult:
+    """A fork's pull request accepts its own regression in the file: it does not count."""
+    pardons = make_pardons(
+        make_waiver("refund/expired", line=3, new=True, by="the author", reason="it is fine, really"), trusted=False
+    )
+    return make_judged({"refund/expired": "FFFF"}, {"refund/expired": STEADY}, pardons=pardons)
+
+
+def broken_reruns(policy: Policy = REGRESSIONS) -> RunResult:
+    """A case fails, and its re-runs break: nobody knows."""
+    return make_judged({"a": "FEE", "b": "P"}, {"a": STEADY, "b": STEADY}, policy=policy)
+
+
+def must_pass() -> RunResult:
+    """Cases that must pass and do not: one that never did, and a new one."""
+    policy = replace(REGRESSIONS, must_pass=("pay/*",))
+    return make_judged(
+        {"pay/card": "FF", "pay/new": "FFF", "b": "P"}, {"pay/card": "F" * 20, "b": STEADY}, policy=policy
+    )
+
+
+def unsure(**fields) -> RunResult:
+    """A flaky case that failed and recovered."""
+    return make_judged({"a": "FPP", "b": "P"}, {"a": FLAKY, "b": STEADY}, **fields)
+
+
+def graded() -> RunResult:
+    """A graded case that got worse, by its trials."""
+    then = {"tone": STEADY}
+    case = make_graded("tone", trials=(0.5, 0.4, 0.6, 0.4))
+    case = case.model_copy(update={"reruns": 3, "location": None})
+    return make_judged([case, make_executed("b", "P")], then | {"b": STEADY})
+
+
+FLAKY_FAILS = replace(REGRESSIONS, fail_on=frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
+STATES = {
+    "confirmed": confirmed(),
+    "few-reruns": few_reruns(),
+    "suite-drop": suite_drop(),
+    "suite-drop-reported": suite_drop(Policy(frozenset({FailOn.NEVER}))),
+    "not-decided": broken_reruns(),
+    "not-decided-reported": broken_reruns(Policy(frozenset({FailOn.NEVER}))),
+    "not-sure": unsure(),
+    "not-sure-blocks": unsure(policy=FLAKY_FAILS),
+    "must-pass": must_pass(),
+    "allowed": make_judged(
+        {"a": "FFFF", "b": "P"}, {"a": STEADY, "b": STEADY}, policy=replace(REGRESSIONS, allowed_regressions=1)
+    ),
+    "coverage": make_judged(
+        [make_result("a"), make_result("b", "skipped", error="no question")],
+        {"a": STEADY, "b": STEADY},
+        policy=replace(REGRESSIONS, min_coverage=0.9),
+    ),
+    "latency": make_judged(
+        [make_result(f"c{number}", duration_ms=300.0) for number in range(8)],
+        {f"c{number}": STEADY for number in range(8)},
+        policy=replace(REGRESSIONS, max_latency_increase=20),
+    ),
+    "graded": graded(),
+    "accepted": accepted(),
+    "accepted-partly": accepted("order/bulk"),
+    "accepted-no-baseline": make_judged(
+        {"a": "F", "b": "P"}, policy=Policy(), confirm=0, pardons=make_pardons(make_waiver("a", new=False))
+    ),
+    "accepted-unsure": unsure(policy=FLAKY_FAILS, pardons=make_pardons(make_waiver("a", new=False))),
+    "quarantine-rate": accepted(policy=replace(REGRESSIONS, min_pass_rate=0.5)),
+    "proposed": proposed(),
+}
+
+
+def context_for(state: str) -> ReportContext:
+    return FORK if state == "proposed" else PULL_REQUEST
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_comment__verdict__looks_like_this(golden, state) -> None:
+    golden(f"verdict/comment/{state}.md", render("md", STATES[state], context_for(state)))
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_check__verdict__has_this_title_and_summary(golden, state) -> None:
+    text = render_check(view_of(STATES[state], context_for(state)))
+    golden(f"verdict/check/{state}.md", f"{text.title}\n\n{text.summary}")
+    assert len(text.title) <= 80
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_console__verdict__looks_like_this(golden, state) -> None:
+    text = render("console", STATES[state], ReportContext(base_branch="main"))
+    golden(f"verdict/console/{state}.txt", text)
+    assert render("console", STATES[state], ReportContext(), style=ConsoleStyle(ascii=True)).isascii()
+
+
+@pytest.mark.parametrize("state", ["confirmed", "accepted", "not-decided", "suite-drop-reported", "proposed"])
+def test_summary__verdict__looks_like_this(golden, state) -> None:
+    golden(f"verdict/summary/{state}.md", render_summary(view_of(STATES[state], context_for(state))))
+
+
+@pytest.mark.parametrize("state", ["confirmed", "accepted"])
+def test_html__verdict__looks_like_this(golden, state) -> None:
+    golden(f"verdict/html/{state}.html", render("html", STATES[state], PULL_REQUEST))
+
+
+@pytest.mark.parametrize("state", ["confirmed", "accepted"])
+def test_junit__verdict__looks_like_this(golden, state) -> None:
+    text = render("junit", STATES[state], PULL_REQUEST)
+    golden(f"verdict/junit/{state}.xml", text)
+
+
+# --- what the pages never say -----------------------------------------------------------------------------------------
+
+
+def page(run: RunResult, **context) -> str:
+    return render("md", run, ReportContext(**context))
+
+
+def test_comment__accepted_after_red__is_not_called_fixed() -> None:
+    assert "are fixed" not in page(accepted(), previous_red_sha="1c2d3e4f5a6b")
+    assert "are fixed" in page(unsure(), previous_red_sha="1c2d3e4f5a6b")
+
+
+def test_comment__no_branch_is_known__the_record_has_no_name() -> None:
+    assert "failed 4 of 4 here, 1 of 20 on record" in page(confirmed())
+    assert "on main" not in page(confirmed())
+
+
+def test_comment__no_pull_request__offers_no_command() -> None:
+    assert "/eval-gate accept" not in page(confirmed())
+    assert "/eval-gate accept" in page(confirmed(), accept_hint=True)
+    assert "/eval-gate accept" not in page(
+        confirmed(), accept_hint=True, accept_by_commit=True
+    )  # of which nobody knows
+    assert "/eval-gate accept" not in page(STATES["allowed"], accept_hint=True)
+
+
+def test_comment__many_regressions__offers_the_first_ten() -> None:
+    names = [f"c{number:02}" for number in range(12)]
+    run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
+    assert view_of(run, PULL_REQUEST).accept_command == f"/eval-gate accept {' '.join(names[:10])} -- <reason>"
+
+
+def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
+    both = 'say `this` "now"'
+    run = make_judged({both: "FFFF", "b": "FFFF"}, {both: STEADY, "b": STEADY})
+    assert view_of(run, PULL_REQUEST).accept_command == "/eval-gate accept b -- <reason>"
+
+
+@pytest.mark.parametrize(
+    ("url", "linked"),
+    [
+        (COMMENT, True),
+        ("https://github.com.evil.test/a", False),
+        ("http://github.com/a", False),
+        ("https://github.com/a) [x](https://evil.test", False),
+        ("javascript:alert(1)", False),
+    ],
+)
+def test_accepted__comment__is_a_link_only_on_this_server(url, linked) -> None:
+    run = make_judged({"a": "FFFF"}, {"a": STEADY}, pardons=make_pardons(make_waiver("a", url=url)))
+    assert (f"[comment]({url})" in page(run)) is linked
+    assert (f'href="{url}"' in render("html", run, ReportContext())) is linked
+
+
+def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> None:
+    run = accepted()
+    broken = tuple(
+        one.model_copy(update={"entry": place}) for one, place in zip(run.waiving.waived, (99, -99, 0), strict=True)
+    )
+    odd = run.model_copy(update={"waiving": run.waiving.model_copy(update={"waived": broken})})
+    assert [row.id for row in view_of(odd, ReportContext()).waived] == ["faq/hours"]
+
+
+def test_rerun__regressions_and_undecided__but_not_what_is_accepted() -> None:
+    assert rerun_command(["run"], accepted("order/bulk")) == "eval-gate run --case order/bulk"
+    assert rerun_command(["run"], accepted()) is None
+    assert rerun_command(["run"], broken_reruns()) == "eval-gate run --case a"
+
+
+def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
+    def titles(run: RunResult) -> list[tuple[str, bool]]:
+        return [(remark.title, remark.blocking) for remark in remarks_of(view_of(run, PULL_REQUEST))]
+
+    assert titles(accepted("order/bulk")) == [("Regression: order/bulk", True)]
+    assert titles(unsure()) == [("Not sure: a", False)]
+    assert titles(unsure(policy=FLAKY_FAILS)) == [("Not sure: a", True)]
+    assert titles(broken_reruns()) == [("Not decided: a", False)]
+    assert titles(must_pass()) == [("Must pass: pay/card", True), ("Must pass: pay/new", True)]
+
+
+def test_remarks__regression__says_what_was_seen() -> None:
+    (remark,) = remarks_of(view_of(accepted("order/bulk"), PULL_REQUEST))
+    assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main, by chance 1 in ")
+    assert remark.message.endswith("called [escalate]")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_html__trials__say_k_of_n_where_there_are_reruns(state) -> None:
+    run = STATES[state]
+    text = render("html", run, PULL_REQUEST)
+    for case in (case for suite in run.suites for case in suite.cases if case.reruns):
+        passes = sum(trial.status == "passed" for trial in case.trials)
+        assert f"Trials: {passes} of {len(case.trials)} pass, {case.reruns} re-run" in text
+
+
+def test_view__accepted__is_no_regression_and_no_failure_of_another_kind() -> None:
+    view: View = view_of(accepted("order/bulk"), PULL_REQUEST)
+    assert [row.id for row in view.regressions] == ["order/bulk"]
+    assert [row.id for row in view.waived] == ["refund/partial-order", "refund/expired", "faq/hours"]
+    assert view.verdict.outcome is Outcome.FAIL
+    assert all(row.change is CaseClass.REGRESSION for row in view.waived)
+    assert ET.fromstring(render("junit", accepted(), PULL_REQUEST)).get("failures") == "0"
+
+
+def test_render_comment__is_what_render_says() -> None:
+    assert render_comment(view_of(confirmed(), PULL_REQUEST)) == render("md", confirmed(), PULL_REQUEST)

@@ -1,0 +1,291 @@
+"""What holds for every verdict that people see, whatever cases, branches, reasons and comments are called."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runner.gate.fail_on import FailOn
+from runner.gate.waivers_command import Command, commands_in
+from runner.model.comparison import Outcome
+from runner.model.result import RunResult, Status
+from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
+from runner.reports.check import check_title, render_check
+from runner.reports.console import ConsoleStyle
+from runner.reports.context import ReportContext
+from runner.reports.fit import LADDER
+from runner.reports.markdown import render_comment, render_summary
+from runner.reports.render import FORMATS, render
+from runner.reports.view import View, view_of
+from tests.support.verdicts import (
+    REGRESSIONS,
+    STEADY,
+    TODAY,
+    make_executed,
+    make_judged,
+    make_pardons,
+    make_waiver,
+)
+
+HOSTILE = st.sampled_from(
+    [
+        "\n::error::pwned\n",
+        "##[error]x",
+        "\x1b[31m",
+        "\u202e",
+        "</details>",
+        "<script>alert(1)</script>",
+        "-->",
+        "`",
+        "```",
+        "~~~~",
+        "|",
+        "@team",
+        "#12",
+        "[x](http://evil.test)",
+        "![i](http://evil.test)",
+        "\r\n\r\n# h",
+        "\x00",
+        "界" * 50,
+        "x" * 300,
+    ]
+)
+TEXT = st.lists(HOSTILE | st.text(max_size=12), min_size=1, max_size=3).map("".join)
+NAME = TEXT.filter(str.strip)
+URL = st.sampled_from(
+    [
+        "https://github.com/acme/bot/pull/7#issuecomment-1",
+        "https://github.com/a) [x](http://evil.test",
+        "javascript:alert(1)",
+        "http://evil.test/",
+        "https://github.com.evil.test/",
+        "https://github.com/\n\n# h",
+        'https://github.com/"onmouseover="x',
+    ]
+)
+LETTERS = st.text("PF", min_size=1, max_size=5) | st.text("PFE", min_size=1, max_size=4)
+RECORD = st.text("PF", min_size=1, max_size=8)
+POLICY = st.sampled_from(
+    [
+        REGRESSIONS,
+        replace(REGRESSIONS, must_pass=("*",)),
+        replace(REGRESSIONS, allowed_regressions=2, min_pass_rate=0.5),
+        replace(REGRESSIONS, fail_on=frozenset({FailOn.REGRESSIONS, FailOn.FLAKY, FailOn.FAILURES})),
+        replace(REGRESSIONS, fail_on=frozenset({FailOn.NEVER})),
+    ]
+)
+
+
+@st.composite
+def waivers(draw, ids: list[str]) -> Waiver:
+    by_file = draw(st.booleans())
+    origin = (
+        FileOrigin(file=draw(TEXT), line=draw(st.integers(1, 9)), new=draw(st.none() | st.booleans()))
+        if by_file
+        else CommentOrigin(author=draw(TEXT), url=draw(URL), written="2026-11-20T10:00:00Z")
+    )
+    return Waiver(
+        kind=draw(st.sampled_from(Kind)),
+        case=draw(st.sampled_from(ids) | NAME),
+        reason=draw(TEXT),
+        until=TODAY + timedelta(days=draw(st.integers(-2, 20))),
+        by=draw(st.none() | TEXT),
+        origin=origin,
+    )
+
+
+@st.composite
+def runs(draw) -> RunResult:
+    ids = draw(st.lists(NAME, min_size=1, max_size=5, unique=True))
+    cases = [
+        make_executed(one, draw(LETTERS), error=draw(TEXT), cost_usd=draw(st.none() | st.just(0.01))) for one in ids
+    ]
+    records = {one: draw(RECORD) for one in ids if draw(st.integers(0, 5))} if draw(st.integers(0, 6)) else None
+    pardons = make_pardons(
+        *draw(st.lists(waivers(ids), max_size=4)),
+        trusted=draw(st.booleans()),
+        refusals=tuple(draw(st.lists(st.builds(Refusal, author=TEXT, url=URL, sentence=TEXT), max_size=2))),
+        troubles=tuple(draw(st.lists(TEXT, max_size=2))),
+    )
+    confirm = draw(st.sampled_from([0, 1, 6]))
+    return make_judged(cases, records or None, policy=draw(POLICY), pardons=pardons, confirm=confirm)
+
+
+CONTEXTS = st.builds(
+    ReportContext,
+    name=TEXT,
+    comment_key=st.just("k"),
+    repository=st.sampled_from([None, "acme/bot"]),
+    head_sha=st.just("a" * 40),
+    base_branch=st.none() | NAME,
+    accept_hint=st.booleans(),
+    accept_by_commit=st.booleans(),
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(runs(), CONTEXTS)
+def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> None:
+    for report_format in FORMATS:
+        assert render(report_format, run, context).endswith("\n") or report_format == "html"
+    root = ET.fromstring(render("junit", run, context))
+    for name, tag in (("failures", "failure"), ("skipped", "skipped")):
+        assert len(root.findall(f"./testsuite/testcase/{tag}")) == int(root.get(name))
+    for line in render("console", run, context, style=ConsoleStyle(verbose=True)).splitlines():
+        assert not line.lstrip().startswith("::")
+        assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u202e]", line)
+
+
+LINK = re.compile(r"\]\(([^)]*)\)")
+
+
+@settings(max_examples=120, deadline=None)
+@given(runs(), CONTEXTS)
+def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -> None:
+    view = view_of(run, context)
+    for text in (render_comment(view), render_summary(view), render_check(view).summary):
+        fenced = re.sub(r"(?ms)^(~{3,})text\n.*?^\1$", "", text)
+        outside = re.sub(r"<summary>.*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", fenced)
+        assert "<script" not in outside
+        assert "@team" not in outside
+        assert all(url.startswith("https://github.com/") for url in LINK.findall(outside))
+        assert outside.count("</details>") == outside.count("<details>")
+        assert text.count("<!--") <= 1
+    page = render("html", run, context)
+    assert "<script" not in page
+    assert all(url.startswith(("#case-", "https://github.com/")) for url in re.findall(r'href="([^"]*)"', page))
+
+
+@settings(max_examples=120, deadline=None)
+@given(runs(), st.integers(min_value=700, max_value=8_000))
+def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> None:
+    view = view_of(run, ReportContext(comment_key="k", name="n" * 200, accept_hint=True))
+    comment, summary = render_comment(view, limit=limit), render_summary(view, limit=limit)
+    assert len(comment) <= limit
+    assert len(summary.encode()) <= limit
+    assert comment.startswith("<!-- eval-gate:v1 key=k -->\n## ")
+    assert re.search(r"\d+ cases?: \d+ pass, \d+ fail", comment)
+
+
+@settings(max_examples=120, deadline=None)
+@given(runs())
+def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
+    view = view_of(run, ReportContext())
+    lists = (
+        *(view.regressions, view.must_pass, view.not_decided, view.waived, view.still_failing),
+        *(view.failing, view.doubtful),
+    )
+    seen = [(row.suite, row.id) for rows in lists for row in rows]
+    assert len(seen) == len(set(seen))
+    assert {(row.suite, row.id) for row in view.cases if row.status is Status.FAILED} <= set(seen)
+
+
+@settings(max_examples=120, deadline=None)
+@given(runs())
+def test_view__rules_and_lists__count_the_same(run) -> None:
+    view = view_of(run, ReportContext())
+    values = {rule.name: rule.value for rule in view.rules}
+    if "Regressions" in values:
+        assert values["Regressions"] == str(len(view.regressions))
+    if "Pass rate" in values and view.rates.judged:
+        assert values["Pass rate"] == f"{view.rates.now * 100:.1f} %"
+    if "Flaky cases" in values and view.refined:
+        assert int(values["Flaky cases"]) >= len(view.unsettled)
+
+
+@settings(max_examples=100, deadline=None)
+@given(runs())
+def test_reports__counts__are_the_same_everywhere(run) -> None:
+    context = ReportContext()
+    view = view_of(run, context)
+    said = view.more_counts
+    comment, summary = render_comment(view), render_summary(view)
+    console, check = render("console", run, context), render_check(view).summary
+    for text in (comment, summary, console, check):
+        assert all(words in text for words in said)
+    if view.comparison is not None:
+        counted = f"({len(view.regressions)} regression"
+        assert all(counted in text for text in (comment, summary, console))
+        assert f", {len(view.regressions)} regression" in check
+    if view.reruns:
+        assert all(view.reruns in text for text in (comment, summary, console, render("html", run, context)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs())
+def test_heading__never_says_better_than_what_was_found(run) -> None:
+    view = view_of(run, ReportContext())
+    heading, title = view.heading, check_title(view)
+    assert len(title) <= 80
+    waived = any(row.change == "regression" and row.waived.kind is Kind.ACCEPTED for row in view.waived if row.waived)
+    if view.verdict.outcome is Outcome.PASS:
+        assert not (waived or view.regressions) or "no regressions" not in heading.lower()
+        assert not waived or "accepted" in heading
+        assert not (waived or view.regressions) or not title.startswith("No regressions")
+        assert not view.unsettled or view.regressions or view.suite_drop or "not sure" in heading
+    if view.verdict.outcome is Outcome.FAIL:
+        assert not title.startswith(("No regressions", "No baseline"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs(), CONTEXTS)
+def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, context) -> None:
+    view = view_of(run, context)
+    if view.accept_command is None:
+        return
+    assert view.verdict.outcome is Outcome.FAIL
+    (found,) = commands_in(view.accept_command)
+    assert isinstance(found, Command)
+    assert set(found.cases) <= {row.id for row in view.regressions}
+    assert found.commit == (context.head_sha if context.accept_by_commit else None)
+    assert view.accept_command in render_comment(view)
+
+
+def crowded() -> View:
+    """As many as there may be of everything, each as long as it may be."""
+    names = [f"{number:03}{'|' * 297}" for number in range(400)]
+    entries = [
+        make_waiver(name, line=number + 1, new=True, by="<b>" * 100, reason="@team " * 83)
+        for number, name in enumerate(names[:300])
+    ]
+    ghosts = [make_waiver(f"ghost{number}{'`' * 200}", new=True, reason="#1 " * 160) for number in range(200)]
+    refusals = tuple(Refusal(author="e" * 100, url="u" * 400, sentence="s" * 4_000) for _ in range(30))
+    pardons = make_pardons(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
+    here = dict.fromkeys(names, "FFFF") | {f"fine/{number}": "P" for number in range(600)}
+    run = make_judged(here, dict.fromkeys(here, "PPPPP"), pardons=pardons)
+    return view_of(run, ReportContext(accept_hint=True, base_branch="`" * 300))
+
+
+def test_markdown__as_much_as_there_may_be__fits_and_counts_what_is_left_out() -> None:
+    view = crowded()
+    comment, summary, check = render_comment(view), render_summary(view), render_check(view)
+    assert len(comment) <= 60_000
+    assert len(summary.encode()) <= 900_000
+    assert len(check.page) <= 60_000
+    assert len(check.summary) <= 60_000
+    assert "100 regressions, 300 regressions accepted" in comment
+    assert "300 accepted" in comment
+    assert "200 entries that accept" not in comment  # of 500 new ones, in whatever state
+    assert "500 entries that accept or quarantine failures are new in this pull request" in comment
+    assert "<b>" not in comment
+
+
+@pytest.mark.parametrize("start", range(len(LADDER)))
+def test_comment__any_step_of_the_ladder__names_the_verdict_and_counts(start) -> None:
+    text = render_comment(crowded(), start=start)
+    assert "100 regressions" in text
+    assert "300 accepted" in text
+
+
+def test_junit__steady_and_waived__only_what_counts_is_a_failure() -> None:
+    pardons = make_pardons(make_waiver("a", new=False))
+    run = make_judged({"a": "FFFF", "b": "FFFF", "c": "P"}, dict.fromkeys("abc", STEADY), pardons=pardons)
+    root = ET.fromstring(render("junit", run, ReportContext()))
+    assert (root.get("failures"), root.get("skipped")) == ("1", "1")
+    assert root.find("./testsuite/testcase[@name='a']/skipped").get("type") == "accepted"
