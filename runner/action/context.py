@@ -55,6 +55,9 @@ def context_of(
         rerun_command=rerun_command(_arguments(step.settings), judged) if judged else None,
         max_baseline_age_days=step.settings.max_baseline_age_days,
         max_baseline_commits=step.settings.max_baseline_commits,
+        accept_hint=plan.pull_number is not None,
+        accept_label=step.settings.accept_label,
+        accept_by_commit=plan.from_fork,
     )
 
 

@@ -22,8 +22,9 @@ from runner.github.checks import Conclusion
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment
 from runner.github.files import append_summary, write_outputs
-from runner.model.comparison import CaseClass, Outcome
+from runner.model.comparison import CaseClass, Comparison, Outcome
 from runner.model.result import RunResult
+from runner.model.waiver import Waiving
 from runner.reports.check import cancelled_title, render_check
 from runner.reports.context import ReportContext
 from runner.reports.markdown import render_summary
@@ -125,6 +126,12 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
         commands.warning(f"No outputs: {error.strerror}")
 
 
+def _regressions(comparison: Comparison, waiving: Waiving | None) -> int:
+    """Regressions that count: not those that somebody accepted or set aside."""
+    waived = waiving.keys if waiving else frozenset()
+    return sum((change.suite, change.case_id) not in waived for change in comparison.of(CaseClass.REGRESSION))
+
+
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
     """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
     summary = judged_as(result).summary if result else None
@@ -138,7 +145,7 @@ def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) 
         "passed": str(summary.passed) if summary else "",
         "failed": str(summary.failed) if summary else "",
         "errored": str(summary.errored) if summary else "",
-        "regressions": str(len(comparison.of(CaseClass.REGRESSION))) if comparison else "",
+        "regressions": str(_regressions(comparison, result.waiving)) if comparison and result else "",
         "new-passes": str(len(comparison.of(CaseClass.NEW_PASS))) if comparison else "",
         "stale": str(sum(suite.stale for suite in result.suites)) if result else "",
         "flaky": str(summary.flaky) if summary else "",

@@ -110,8 +110,7 @@ class View:
     @property
     def doubtful(self) -> tuple[CaseRow, ...]:
         """Failures that may be chance, and flaky cases that are in no other list."""
-        failing = {(row.suite, row.id) for row in self.failing}
-        return (*self.unsettled, *(row for row in self.flaky if (row.suite, row.id) not in failing))
+        return (*self.unsettled, *self.flaky)
 
     @property
     def flaky_blocks(self) -> bool:
@@ -128,7 +127,7 @@ class View:
             "must pass": len(self.must_pass),
             "not decided": len(self.not_decided),
             "not sure": len(self.unsettled),
-            "flaky": len(self.doubtful) - len(self.unsettled) if self.refined else 0,
+            "flaky": len(self.flaky) if self.refined else 0,
             "accepted": kinds.count(Kind.ACCEPTED),
             "quarantined": kinds.count(Kind.QUARANTINE),
         }
@@ -187,7 +186,7 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         failing=failing,
         errors=rows.with_status(Status.ERROR),
         unsettled=rows.unsettled(),
-        flaky=rows.flaky(),
+        flaky=_flaky(rows, run),
         flaky_on_record=rows.flaky_on_record(),
         skipped=rows.with_status(Status.SKIPPED),
         incomparable=rows.of(CaseClass.INCOMPARABLE),
@@ -209,6 +208,13 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         baseline_is_stale=stale,
         nothing_comparable=nothing_comparable(run),
     )
+
+
+def _flaky(rows: Lists, run: RunResult) -> tuple[CaseRow, ...]:
+    """Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing."""
+    refined = run.comparison is not None and run.comparison.error_rate is not None
+    failing = {(row.suite, row.id) for row in rows.unexplained_failures()} if refined else set()
+    return tuple(row for row in rows.flaky() if (row.suite, row.id) not in failing)
 
 
 def _unsaid_drop(run: RunResult, verdict: Verdict) -> str | None:

@@ -260,6 +260,15 @@ def test_comment__many_regressions__offers_the_first_ten() -> None:
     assert view_of(run, PULL_REQUEST).accept_command == f"/eval-gate accept {' '.join(names[:10])} -- <reason>"
 
 
+def test_comment__long_names__are_offered_as_far_as_a_line_goes() -> None:
+    names = [f"c{number}{'x' * 280}" for number in range(10)]
+    run = make_judged(dict.fromkeys(names, "FFFF"), dict.fromkeys(names, STEADY))
+    command = view_of(run, PULL_REQUEST).accept_command
+    assert len(command) <= 1_500
+    assert command == f"/eval-gate accept {' '.join(names[:5])} -- <reason>"
+    assert command in page(run, accept_hint=True)
+
+
 def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
     both = 'say `this` "now"'
     run = make_judged({both: "FFFF", "b": "FFFF"}, {both: STEADY, "b": STEADY})
