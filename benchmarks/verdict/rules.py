@@ -16,7 +16,8 @@ from worlds import Drawn
 from runner.gate.evidence import Step
 from runner.gate.flakiness import Seen, record_of
 from runner.gate.level import runs_of_this_level
-from runner.gate.settle import CaseFacts, Key, confirmation_for, next_step, settle
+from runner.gate.settle import CaseFacts, confirmation_for, next_step, settle
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
 from runner.model.grounds import CaseRecord, Counts
 
@@ -89,8 +90,8 @@ def _cases(drawn: Drawn) -> list[CaseFacts]:
 
 
 @cache
-def _key(at: int) -> Key:
-    return Key("suite", str(at))
+def _key(at: int) -> CaseKey:
+    return CaseKey("suite", str(at))
 
 
 @lru_cache(maxsize=100_000)

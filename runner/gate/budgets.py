@@ -15,17 +15,11 @@ from fractions import Fraction
 from statistics import median
 from typing import Final
 
-from runner.model.comparison import CaseClass, Comparison
+from runner.model.comparison import Comparison
 from runner.model.result import CaseResult, RunResult
 
 LIMIT: Final = 0.01
 """The accepted chance of calling an increase too much where none is."""
-_COMPARED: Final = frozenset(
-    {
-        *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
-        *(CaseClass.FLAKY, CaseClass.UNSETTLED),
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,7 @@ def _pairs(
 ) -> Iterator[tuple[float, float]]:
     for change in comparison.changes:
         key = change.suite, change.case_id
-        if change.change not in _COMPARED or key not in here or key not in then:
+        if not change.change.compared or key not in here or key not in then:
             continue
         before, after = measure(then[key]), measure(here[key])
         if before is not None and after is not None:

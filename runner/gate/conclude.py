@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from runner.gate.baseline import Baseline
 from runner.gate.flakiness import Seen, record_of
 from runner.gate.history import executions, records
-from runner.gate.settle import COMPARED, CaseFacts, Key, confirmation_for, settle
+from runner.gate.settle import CaseFacts, confirmation_for, settle
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseChange, Comparison
 from runner.model.grounds import NO_RECORD, CaseRecord, Counts
 from runner.model.result import CaseResult, RunResult
@@ -32,7 +33,7 @@ def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
 def facts_of(
     comparison: Comparison,
     run: RunResult,
-    known: Mapping[Key, CaseRecord],
+    known: Mapping[CaseKey, CaseRecord],
     *,
     patterns: Sequence[str] = (),
     set_aside: Collection[tuple[str, str]] = (),
@@ -42,13 +43,13 @@ def facts_of(
     Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
     `run` is held to the pass score, as the runs were that `known` was made of.
     """
-    cases = {(suite.eval_file, case.id): case for suite in run.suites for case in suite.cases}
+    cases = run.by_key()
     facts = []
     for change in comparison.changes:
-        case = cases.get((change.suite, change.case_id))
-        if case is None or case.dependent or (change.suite, change.case_id) in set_aside:
+        key = change.key
+        case = cases.get(key)
+        if case is None or case.dependent or key in set_aside:
             continue
-        key = Key(change.suite, change.case_id)
         first, again = executions(case)
         facts.append(
             CaseFacts(
@@ -66,7 +67,7 @@ def facts_of(
 def _record_of_baseline(change: CaseChange) -> CaseRecord:
     """The baseline alone, where the history knows the case by another name, as after its file was moved."""
     then = change.baseline
-    if change.change not in COMPARED or then is None:
+    if not change.change.compared or then is None:
         return NO_RECORD
     return record_of([Seen("", Counts(passes=then.k, failures=max(then.n - then.k, 0)))])
 
@@ -86,10 +87,10 @@ def conclude(
     known = records(baseline, run)
     facts = facts_of(comparison, run, known, patterns=patterns, set_aside=set_aside)
     settlement = settle(facts, confirmation_for(facts, error_rate=error_rate, confirm=run.confirm))
-    settled = {(one.key.suite, one.key.case_id): one for one in settlement.cases}
+    settled = {one.key: one for one in settlement.cases}
 
     def refined(change: CaseChange) -> CaseChange:
-        one = settled.get((change.suite, change.case_id))
+        one = settled.get(change.key)
         if one is None:
             return change
         record = known.get(one.key)

@@ -16,6 +16,7 @@ from runner.gate.judge import set_aside
 from runner.gate.limits import Policy
 from runner.gate.pardons import Pardons
 from runner.gate.settle import CaseFacts, confirmation_for, next_step
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
 from runner.model.grounds import NO_RUNS, Counts
 from runner.model.result import RunResult
@@ -47,7 +48,7 @@ class Reruns:
         self._confirm = confirm
         self._everything = everything_selected
         self._pardons = pardons
-        self._facts: dict[tuple[str, str], CaseFacts] = {}
+        self._facts: dict[CaseKey, CaseFacts] = {}
         self._confirmation = Confirmation(0)
 
     def doubtful(self, result: RunResult) -> Collection[tuple[str, str]]:
@@ -68,12 +69,12 @@ class Reruns:
             set_aside=set_aside(held, self._pardons),
         )
         self._confirmation = confirmation_for(facts, error_rate=self._policy.error_rate, confirm=self._confirm)
-        self._facts = {(one.key.suite, one.key.case_id): replace(one, again=NO_RUNS) for one in facts}
+        self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts}
         return [key for key in self._facts if self.again(*key, 0, 0, 0)]
 
     def again(self, eval_file: str, case_id: str, passes: int, failures: int, broken: int) -> bool:
         """Whether one more execution could decide; what could not be judged uses up a re-run and says nothing."""
-        facts = self._facts.get((eval_file, case_id))
+        facts = self._facts.get(CaseKey(eval_file, case_id))
         if facts is None:
             return False
         left = max(self._confirm - broken, 0)

@@ -9,12 +9,12 @@ from runner.gate.acceptable import held_to
 from runner.gate.baseline import Baseline
 from runner.gate.flakiness import Seen, record_of
 from runner.gate.level import runs_of_this_level
-from runner.gate.settle import Key
+from runner.model.case import CaseKey
 from runner.model.grounds import NO_RUNS, CaseRecord, Counts
 from runner.model.result import CaseResult, RunResult, Status
 
 
-def records(baseline: Baseline, current: RunResult) -> Mapping[Key, CaseRecord]:
+def records(baseline: Baseline, current: RunResult) -> Mapping[CaseKey, CaseRecord]:
     """The record of every case of this run that the history knows, by eval file and id.
 
     The history is the baseline and the newest complete runs before it, red ones too: only the green ones would make
@@ -22,7 +22,7 @@ def records(baseline: Baseline, current: RunResult) -> Mapping[Key, CaseRecord]:
     runs of another target, which is another agent; runs of chosen cases, which were chosen for a reason; and cases
     that were asked with another fingerprint.
     """
-    questions = {Key(suite.eval_file, case.id): case.fingerprint for suite in current.suites for case in suite.cases}
+    questions = {key: case.fingerprint for key, case in current.cases()}
     runs = [(run.run_id, _seen_in(run, questions)) for run in _history(baseline)]
     level = runs_of_this_level([{key: seen.first for key, seen in found.items()} for _, found in runs])
     return {key: record for key in questions if (record := record_of(_seen(key, runs[:level]))).counts.runs}
@@ -48,12 +48,12 @@ def _target(run: RunResult) -> tuple[str, str, str | None]:
     return run.target.name, run.target.provider, run.target.model
 
 
-def _seen_in(run: RunResult, questions: Mapping[Key, str | None]) -> dict[Key, Seen]:
+def _seen_in(run: RunResult, questions: Mapping[CaseKey, str | None]) -> dict[CaseKey, Seen]:
     """What this run says about the cases with the same question."""
     found = {}
     for suite in run.suites:
         for case in suite.cases:
-            key = Key(suite.eval_file, case.id)
+            key = CaseKey(suite.eval_file, case.id)
             if key in questions and _same(case.fingerprint, questions[key]):
                 first, again = executions(case)
                 if first.runs:
@@ -80,5 +80,5 @@ def _same(then: str | None, now: str | None) -> bool:
     return not then or not now or then == now
 
 
-def _seen(key: Key, runs: Iterable[tuple[str, Mapping[Key, Seen]]]) -> list[Seen]:
+def _seen(key: CaseKey, runs: Iterable[tuple[str, Mapping[CaseKey, Seen]]]) -> list[Seen]:
     return [found[key] for _, found in runs if key in found]

@@ -9,13 +9,6 @@ from typing import Any, Final
 from runner.model.comparison import CaseClass
 from runner.model.result import CaseResult, EvaluatorResult
 
-_COMPARED: Final = frozenset(
-    {
-        *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
-        *(CaseClass.FLAKY, CaseClass.UNSETTLED),
-    }
-)
-"""Classes of cases that both sides judged by the same question."""
 _DIGITS: Final = 6
 """Decimals that a difference of scores has: 0.8 - 0.7 is not more than 0.1."""
 
@@ -24,7 +17,7 @@ def scores_of(change: CaseClass, then: CaseResult | None, now: CaseResult, toler
     """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no."""
     if not now.graded:
         return {}
-    if then is None or change not in _COMPARED:
+    if then is None or not change.compared:
         return {"graded": True}
     difference = round(_grade(now.score) - _grade(then.score), _DIGITS) + 0.0  # never -0.0
     return {

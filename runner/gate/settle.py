@@ -23,37 +23,19 @@ from dataclasses import dataclass
 from runner.gate.evidence import Confirmation, Doubt, Step, doubt
 from runner.gate.prior import LEAST_FAILURE_RATE, learned
 from runner.gate.suite_test import Stratum, suite_test
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
 from runner.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
 
 SUITE_SHARE = 0.2
 """The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05."""
-COMPARED = frozenset(
-    {
-        CaseClass.REGRESSION,
-        CaseClass.NEW_PASS,
-        CaseClass.STILL_FAILING,
-        CaseClass.STILL_PASSING,
-        CaseClass.FLAKY,
-        CaseClass.UNSETTLED,
-    }
-)
-"""Classes of cases that were judged on both sides by the same question. No other case is ever a regression."""
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Which case: its eval file and its id."""
-
-    suite: str
-    case_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class CaseFacts:
     """All that is known of one case. `plain` is its class by the two runs alone, `first` its execution or trials."""
 
-    key: Key
+    key: CaseKey
     plain: CaseClass
     record: CaseRecord = NO_RECORD
     first: Counts = NO_RUNS
@@ -69,7 +51,7 @@ class CaseFacts:
     @property
     def compared(self) -> bool:
         """Whether its record is about the same question, and it was judged here."""
-        return self.plain in COMPARED and self.first.runs > 0
+        return self.plain.compared and self.first.runs > 0
 
     @property
     def doubt(self) -> Doubt | None:
@@ -83,7 +65,7 @@ class CaseFacts:
 class Settled:
     """What became of one case. Grounds are None where there is nothing to say beside the class."""
 
-    key: Key
+    key: CaseKey
     change: CaseClass
     grounds: Grounds | None = None
 

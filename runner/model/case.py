@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import SerializeAsAny
 
@@ -33,6 +33,13 @@ class Aggregation(StrEnum):
     """All of them, weighted; passes at 1 only (AgentV, "Per-evaluator weights in top-level aggregation")."""
     ALL = "all"
     """All of them, none left out; passes when every one does, also when there is none; score: the share that passes."""
+
+
+class CaseKey(NamedTuple):
+    """Which case of a run: its eval file and its id. Both are as the author wrote them."""
+
+    suite: str
+    case_id: str
 
 
 class Location(Frozen):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runner.errors import ExitCode
 from runner.model.base import Record
-from runner.model.case import Location
+from runner.model.case import CaseKey, Location
 from runner.model.grounds import CaseRecord, Grounds, SuiteFinding
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
@@ -31,9 +31,24 @@ class CaseClass(StrEnum):
     """The evidence does not decide."""
     ERRORED = "errored"
     """Could not be judged here."""
+    STILL_ERRORED = "still_errored"
+    """Could not be judged here, and not in the newest run of the baseline's branch either."""
     NOT_RUN = "not_run"
     INCOMPARABLE = "incomparable"
-    """The question or the expectation is another one, or the baseline never judged it."""
+    """The question or the expectation is another one, or no earlier run ever judged it."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether both sides judged it by the same question. No other case is ever a regression by its answer."""
+        return self in _COMPARED
+
+
+_COMPARED: Final = frozenset(
+    {
+        *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
+        *(CaseClass.FLAKY, CaseClass.UNSETTLED),
+    }
+)
 
 
 class Tally(Record):
@@ -71,6 +86,11 @@ class CaseChange(Record):
     """What the branch's recent runs say about it, where it was asked for."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
+
+    @property
+    def key(self) -> CaseKey:
+        """Which case of this run."""
+        return CaseKey(self.suite, self.case_id)
 
 
 class BaselineFacts(Record):

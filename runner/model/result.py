@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field
 
 from runner.model.base import Record
-from runner.model.case import Location, Tier
+from runner.model.case import CaseKey, Location, Tier
 from runner.model.comparison import Comparison, Verdict
 from runner.model.conversation import Message
 from runner.model.waiver import Waiving
@@ -32,6 +33,17 @@ class Status(StrEnum):
     def judged(self) -> bool:
         """Whether this says anything about the agent."""
         return self in {Status.PASSED, Status.FAILED}
+
+
+class Blame(StrEnum):
+    """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
+
+    CRASHED = "crashed"
+    """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
+    UNREACHABLE = "unreachable"
+    """No connection, or a provider that refuses: rate limit, quota, authentication."""
+    OURS = "ours"
+    """A judge without a verdict, a grader that broke, or a defect of this program."""
 
 
 class EvaluatorResult(Record):
@@ -58,6 +70,12 @@ class Trial(Record):
     score: float
     duration_ms: float
     error: str | None = None
+    blame: Blame | None = None
+    """Of an execution error; None for everything else, and where an older version did not say."""
+    timed_out: bool = False
+    """The target gave no answer in time; then it is to blame, as one that has crashed."""
+    vetoed: bool = False
+    """Something that is required is missing, so that no score is good enough."""
 
 
 class CaseDetails(Record):
@@ -89,6 +107,24 @@ class TraceSummary(Record):
     tool_names: tuple[str, ...]
     tool_calls_by_name: dict[str, int]
     error_count: int
+
+
+class Yardstick(Record):
+    """What one case was measured with, part by part. Equal parts are equal yardsticks; None is "does not apply".
+
+    All but `judge` are the first 16 hex digits of a SHA-256.
+    """
+
+    question: str | None = None
+    """What was asked: messages, attachments, stubs."""
+    expectation: str | None = None
+    """What the answer is held against, as the eval file has it."""
+    grader: str | None = None
+    """Scripts and prompts that grade, by content."""
+    seeds: str | None = None
+    """The values that the case's seed and snapshot tokens stood for."""
+    judge: str | None = None
+    """Who graded, in plain text: name, model and address, without credentials."""
 
 
 class CaseResult(Record):
@@ -127,6 +163,10 @@ class CaseResult(Record):
     judge_cost_usd: float | None = None
     location: Location | None = None
     fingerprint: str | None = None
+    yardstick: Yardstick | None = None
+    """What it was measured with; None where an older version did not say."""
+    blame: Blame | None = None
+    """Of a case that could not be judged: of the execution that `error` is about."""
     warnings: tuple[str, ...] = ()
 
 
@@ -268,3 +308,11 @@ class RunResult(Record):
     waiving: Waiving | None = None
     """Failures that somebody accepted or set aside; None where nobody did."""
     verdict: Verdict | None = None
+
+    def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
+        """Every case with its key, in file order."""
+        return ((CaseKey(suite.eval_file, case.id), case) for suite in self.suites for case in suite.cases)
+
+    def by_key(self) -> dict[CaseKey, CaseResult]:
+        """The cases by eval file and id. Made anew at every call."""
+        return dict(self.cases())

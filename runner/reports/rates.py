@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from runner.gate.settle import COMPARED
 from runner.model.comparison import BaselineFacts, Tally
 from runner.model.result import RunResult
 from runner.reports.wording import count, percent, points
@@ -110,7 +109,7 @@ def _pairs(run: RunResult) -> Iterator[tuple[bool, bool]]:
     quarantined = run.waiving.quarantined if run.waiving else frozenset()
     for change in run.comparison.changes if run.comparison else ():
         key = change.suite, change.case_id
-        if change.change in COMPARED and key in passed and key not in quarantined and change.baseline is not None:
+        if change.change.compared and key in passed and key not in quarantined and change.baseline is not None:
             yield _passes(change.baseline), passed[key]
 
 

@@ -15,18 +15,12 @@ from runner.reports.waived import FLAKY_RULE, waived_counts
 from runner.reports.wording import count, percent, points
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
-_COMPARED = (
-    *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
-    *(CaseClass.FLAKY, CaseClass.UNSETTLED),
-)
-
-
 _DROPPED = "all cases together fail more than before"
 
 
 def nothing_comparable(run: RunResult) -> bool:
     """Whether there is a baseline, but not one case that could be held against it."""
-    return run.comparison is not None and not run.comparison.of(*_COMPARED)
+    return run.comparison is not None and not any(one.change.compared for one in run.comparison.changes)
 
 
 def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:

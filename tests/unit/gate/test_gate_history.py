@@ -4,7 +4,7 @@ import pytest
 
 from runner.gate.baseline import Baseline
 from runner.gate.history import executions, records
-from runner.gate.settle import Key
+from runner.model.case import CaseKey
 from runner.model.grounds import Counts
 from runner.model.result import TargetIdentity
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
@@ -31,7 +31,7 @@ def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() 
 def test_records__baseline_alone__is_a_record_of_one_run() -> None:
     baseline = Baseline(earlier(0, {"a": "passed", "b": "skipped"}), "b")
     assert counted(baseline) == {"a": (1, 1)}
-    assert records(baseline, make_run({"a": "failed"}))[Key(FILE, "a")].shown_by == ()
+    assert records(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].shown_by == ()
 
 
 @pytest.mark.contract("verdict.record", "verdict.record.changed")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from runner.gate.evidence import Confirmation, Doubt, Step
 from runner.gate.flakiness import Seen, record_of
 from runner.gate.prior import UNKNOWN
-from runner.gate.settle import COMPARED, CaseFacts, Key, Settlement, confirmation_for, next_step, settle
+from runner.gate.settle import CaseFacts, Settlement, confirmation_for, next_step, settle
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
 from runner.model.grounds import Counts, Grounds, Why
 
@@ -38,7 +39,7 @@ def facts(record: str, first: str, again: str = "", **fields) -> CaseFacts:
     else:
         plain = CaseClass.REGRESSION if passed_then else CaseClass.STILL_FAILING
     seen = [Seen(f"r{number}", counts(letter)) for number, letter in enumerate(record)]
-    values = {"key": Key("a.json", "c"), "plain": plain, "record": record_of(seen)}
+    values = {"key": CaseKey("a.json", "c"), "plain": plain, "record": record_of(seen)}
     return CaseFacts(**(values | fields), first=counts(first), again=counts(again))
 
 
@@ -122,7 +123,7 @@ def test_settle__must_pass_and_new__keeps_its_class_and_says_what_came_of_it(aga
 
 
 @pytest.mark.contract("verdict.record.changed")
-@pytest.mark.parametrize("plain", sorted(set(CaseClass) - COMPARED))
+@pytest.mark.parametrize("plain", sorted(one for one in CaseClass if not one.compared))
 def test_settle__removed_changed_or_not_judged__stays_what_it_is(plain) -> None:
     judged = facts(CLEAN, "F", "FFFFFF", plain=plain)
     absent = facts(CLEAN, "", plain=plain)
@@ -175,7 +176,7 @@ def test_one_in__chance__is_rounded_to_what_one_can_believe(chance, odds) -> Non
 def suite(failing: int, **fields) -> list[CaseFacts]:
     """A hundred cases that never failed, so many of which fail here and recover."""
     cases = [facts(CLEAN, "F", "PP") for _ in range(failing)] + [facts(CLEAN, "P") for _ in range(100 - failing)]
-    return [replace(case, key=Key("a.json", f"c{at}"), **fields) for at, case in enumerate(cases)]
+    return [replace(case, key=CaseKey("a.json", f"c{at}"), **fields) for at, case in enumerate(cases)]
 
 
 @pytest.mark.contract("verdict.suite")
@@ -191,7 +192,7 @@ def test_settle__more_failures_than_the_records_explain__makes_regressions_of_th
 
 @pytest.mark.contract("verdict.suite")
 def test_settle__dead_cases__make_no_regressions_of_the_others() -> None:
-    dead = [facts(CLEAN, "F", "FFF", key=Key("b.json", f"c{at}")) for at in range(20)]
+    dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(20)]
     settlement = settle([*suite(2), *dead], CONFIRMATION)
     assert [one.change.value for one in settlement.cases[:2]] == ["unsettled"] * 2
     assert {one.change.value for one in settlement.cases[-20:]} == {"regression"}
@@ -239,7 +240,7 @@ TAPES = st.tuples(st.text("PF", min_size=1, max_size=12), st.text("PF", min_size
 
 def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int) -> Settlement:
     """The whole story: first executions, re-runs as they are asked for, each case from its own tape of results."""
-    cases = [facts(record, tape[:trials], key=Key("a.json", f"c{at}")) for at, (record, tape) in enumerate(tapes)]
+    cases = [facts(record, tape[:trials], key=CaseKey("a.json", f"c{at}")) for at, (record, tape) in enumerate(tapes)]
     confirmation = confirmation_for(cases, error_rate=0.05, confirm=confirm)
     for at, (_, tape) in enumerate(tapes):
         left = tape[trials:]
