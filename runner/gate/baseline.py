@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runner.model.result import RunResult
+from runner.model.result import RunResult, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Unmeasured:
+    """A run that was passed over although it was nearer: fewer than half of its cases could be judged."""
+
+    run_id: str
+    sha: str | None
+    judged: int
+    cases: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +27,8 @@ class Baseline:
     commits_behind: int | None = None
     history: tuple[RunResult, ...] = ()
     """Recent complete runs of the same branch, newest first, where they were asked for."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Runs that would have been the baseline, had they been measured; the nearest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +42,25 @@ class NoBaseline:
 
 
 NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")
+
+
+def measured(run: RunResult) -> bool:
+    """Whether a run says enough about the agent to be compared with: at least half of its cases were judged.
+
+    An outage leaves runs in which every case broke; a gate that compared with one of them would find nothing to
+    compare, and pass. Skipped cases are not cases here.
+    """
+    judged, cases = judged_of(run)
+    return judged * 2 >= cases
+
+
+def judged_of(run: RunResult) -> tuple[int, int]:
+    """How many cases of a run were judged, and how many there were to judge."""
+    statuses = [case.status for _, case in run.cases() if case.status is not Status.SKIPPED]
+    return sum(status.judged for status in statuses), len(statuses)
+
+
+def unmeasured(run: RunResult) -> Unmeasured:
+    """A run that was not measured, as it is named."""
+    judged, cases = judged_of(run)
+    return Unmeasured(run.run_id, run.git.sha if run.git else None, judged, cases)

@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from runner.errors import GateError, Problem, did_you_mean
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from runner.gate.foreign import run_of_suite
 from runner.model.base import JsonValue
 from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
@@ -42,15 +42,28 @@ def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBasel
         return NOT_ASKED_FOR
     if reference == LATEST:
         runs = runs_in(output_dir)
-        earlier = next((run for run in runs if run.complete and not run.partial), None)
-        if earlier is None:
+        complete = [run for run in runs if run.complete and not run.partial]
+        if not complete:
             return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
-        return Baseline(earlier, reference, history=runs)
+        found = _first_measured(complete, reference, runs)
+        return found or NoBaseline("none-yet", f"in no run in {output_dir} could half of the cases be judged yet")
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         runs = runs_in(path)
-        return Baseline(_newest(runs, path), reference, history=runs)
+        found = _first_measured(_complete(runs, path), reference, runs)
+        if found is None:
+            raise _none_in(path, "in no run of {} could half of the cases be judged")
+        return found
     return Baseline(read_run(reference, output_dir), reference)
+
+
+def _first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[RunResult, ...]) -> Baseline | None:
+    """The first of these that was measured, with those it was preferred to; None where none was."""
+    chosen = next((run for run in complete if measured(run)), None)
+    if chosen is None:
+        return None
+    passed_over = tuple(unmeasured(run) for run in complete[: complete.index(chosen)])
+    return Baseline(chosen, reference, history=runs, unmeasured=passed_over)
 
 
 def read_run(reference: str, output_dir: Path) -> RunResult:
@@ -137,18 +150,20 @@ def runs_in(folder: Path) -> tuple[RunResult, ...]:
 def _from_folder(folder: Path) -> RunResult:
     if (folder / RUN_NAME).is_file():
         return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
-    return _newest(runs_in(folder), folder)
+    return _complete(runs_in(folder), folder)[0]
 
 
-def _newest(runs: Sequence[RunResult], folder: Path) -> RunResult:
+def _complete(runs: Sequence[RunResult], folder: Path) -> Sequence[RunResult]:
+    """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
     complete = sorted((run for run in runs if run.complete), key=lambda run: run.partial)
     if complete:
-        return complete[0]  # a run of everything before one of chosen cases
-    raise GateError(
-        "baseline-not-found",
-        f"{folder} holds no complete run",
-        f"a run folder holds {RUN_NAME}; a folder of runs holds such folders",
-    )
+        return complete
+    raise _none_in(folder, "{} holds no complete run")
+
+
+def _none_in(folder: Path, what: str) -> GateError:
+    hint = f"a run folder holds {RUN_NAME}; a folder of runs holds such folders"
+    return GateError("baseline-not-found", what.format(folder), hint)
 
 
 def _from_zip(file: Path, shown: str) -> RunResult:

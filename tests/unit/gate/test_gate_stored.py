@@ -7,7 +7,7 @@ import pytest
 
 from runner.engine.store import write_result
 from runner.errors import GateError
-from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.baseline import Baseline, NoBaseline, Unmeasured
 from runner.gate.stored import extract, find_baseline, read_archive, read_run, runs_in
 from tests.support.results import RUN_ID, make_run
 
@@ -91,6 +91,27 @@ def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> Non
 def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
     found = find_baseline("latest", tmp_path / "results")
     assert found == NoBaseline("none-yet", f"there is no complete run in {tmp_path / 'results'} yet")
+
+
+def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:
+    write_result(tmp_path, make_run({"a": "passed", "b": "passed"}, run_id=OLDER, timestamp="2026-11-01T00:00:00Z"))
+    outage = make_run({"a": "error", "b": "error"}, run_id=NEWER, timestamp="2026-11-02T00:00:00Z")
+    write_result(tmp_path, outage)
+    for reference in ("latest", str(tmp_path)):
+        found = find_baseline(reference, tmp_path)
+        assert isinstance(found, Baseline)
+        assert found.result.run_id == OLDER
+        assert found.unmeasured == (Unmeasured(NEWER, outage.git.sha, judged=0, cases=2),)
+
+
+def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:
+    write_result(tmp_path, make_run({"a": "error"}, run_id=OLDER))
+    found = find_baseline("latest", tmp_path)
+    assert isinstance(found, NoBaseline)
+    assert "could half of the cases be judged" in found.reason
+    with pytest.raises(GateError, match="could half of the cases be judged") as caught:
+        find_baseline(str(tmp_path), tmp_path)
+    assert caught.value.code == "baseline-not-found"
 
 
 def test_find_baseline__named__keeps_what_was_named(results) -> None:
