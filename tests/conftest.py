@@ -6,7 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+# a busy machine is no defect of what is tested
+settings.register_profile("no clock", deadline=None)
+settings.load_profile("no clock")
 GOLDEN = Path(__file__).parent / "golden"
 
 

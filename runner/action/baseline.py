@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -27,18 +27,6 @@ class Origin:
     baseline: Baseline | NoBaseline
     run_url: str | None = None
     sha: str | None = None
-    store: ArtifactStore | None = None
-
-    def with_history(self, log: Log) -> Baseline | NoBaseline:
-        """The same with the branch's recent runs, which tell a regression from a case that comes and goes."""
-        if self.store is None or not isinstance(self.baseline, Baseline) or self.baseline.history:
-            return self.baseline
-        known = len(self.store.notes)
-        history = self.store.history()
-        for note in self.store.notes[known:]:
-            log.did(note)
-        log.did(f"read {count(len(history), 'recent run')} of the baseline branch")
-        return replace(self.baseline, history=history)
 
 
 def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
@@ -83,8 +71,10 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
         log.did(f"no baseline: {found.reason}")
         return Origin(found)
     log.did(_sentence(found, choice.branch))
+    known = found.baseline.ledger.up_to(found.baseline.result)
+    log.did(f"its record goes back {count(len(known.runs), 'run')}")
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return Origin(found.baseline, run_url, found.sha, store if choice.kind is BaselineKind.ARTIFACT else None)
+    return Origin(found.baseline, run_url, found.sha)
 
 
 def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from runner.action.baseline import Origin, get_baseline
+from runner.action.baseline import get_baseline
 from runner.action.context import context_of
 from runner.action.inputs import read_inputs
 from runner.action.log import Log
@@ -28,13 +28,12 @@ from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.confirming import Reruns
-from runner.gate.judge import judge, something_to_waive
+from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
-from runner.gate.pardons import Pardons
+from runner.gate.past import ledger_after
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment, read_environment
 from runner.github.files import hand_back
-from runner.model.comparison import CaseClass
 from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle
 from runner.reports.context import ReportContext
@@ -56,14 +55,6 @@ class Rules:
     def of(cls, config: RunConfig) -> Rules:
         """Raises GateError for words that are not known."""
         return cls(Policy.of(config), asked_for(config))
-
-
-@dataclass(frozen=True, slots=True)
-class Judging:
-    """The rules of the configuration, and what people made exceptions of."""
-
-    policy: Policy
-    pardons: Pardons
 
 
 def run_action(variables: Mapping[str, str]) -> ExitCode:
@@ -138,67 +129,42 @@ def _gate(
 ) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     output_dir = Path(config.output_dir)
-    pardons = pardons_from_file(step, config, log)
     origin = get_baseline(step, config, log)
+    question = Question(
+        origin.baseline,
+        rules.policy,
+        everything_selected=selection_of(step.settings).everything,
+        pardons=pardons_from_file(step, config, log),
+        more_pardons=lambda pardons: with_comments(step, pardons, log),
+    )
     relaying = step.plan.mode is Mode.RELAY
     if relaying:
         result, interrupted = relayed_result(step, log), None
     else:
-        reruns = _reruns(step, config, rules, origin, pardons, log)
+        reruns = Reruns(question, config.confirm) if config.confirm else None
         result, interrupted = get_result(step, config, variables, reruns, log)
-        if reruns is not None and reruns.baseline is not origin.baseline:
-            origin = replace(
-                origin, baseline=reruns.baseline, store=None
-            )  # the history is there: nobody is asked again
-    judged = _judged(step, result, origin, Judging(rules.policy, pardons), log)
+    judged = judge(result, question)
     context = context_of(step, variables, origin, judged)
     # a relay keeps nothing of what it was given
-    files = None if relaying else _kept(judged, output_dir, rules.reports, context)
+    files = None if relaying else _kept(judged, origin.baseline, output_dir, rules.reports, context)
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     verdict = judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE
     return Finished(judged, interrupted or verdict, files, interrupted is not None), context
 
 
-def _reruns(step: Step, config: RunConfig, rules: Rules, origin: Origin, pardons: Pardons, log: Log) -> Reruns | None:
-    """Who says which cases are run again; the branch's history is only fetched where something is in doubt."""
-    if not config.confirm or isinstance(origin.baseline, NoBaseline):
-        return None
-
-    def with_history() -> Baseline:
-        found = origin.with_history(log)
-        assert isinstance(found, Baseline)
-        return found
-
-    return Reruns(
-        origin.baseline,
-        rules.policy,
-        config.confirm,
-        everything_selected=selection_of(step.settings).everything,
-        pardons=pardons,
-        with_history=with_history,
-    )
-
-
-def _judged(step: Step, result: RunResult, origin: Origin, judging: Judging, log: Log) -> RunResult:
-    """The verdict. The history and the comments are only fetched where something failed that they could be about."""
-    everything = selection_of(step.settings).everything
-    policy, pardons = judging.policy, judging.pardons
-    judged = judge(result, origin.baseline, policy, everything_selected=everything, pardons=pardons)
-    baseline = origin.baseline
-    if judged.comparison is not None and judged.comparison.of(CaseClass.REGRESSION):
-        baseline = origin.with_history(log)
-    if something_to_waive(judged, policy):
-        pardons = with_comments(step, pardons, log)
-    return judge(result, baseline, policy, everything_selected=everything, pardons=pardons)
-
-
-def _kept(judged: RunResult, output_dir: Path, requests: tuple[ReportRequest, ...], context: ReportContext) -> RunFiles:
-    """The record, the reports that were asked for, and the page."""
+def _kept(
+    judged: RunResult,
+    baseline: Baseline | NoBaseline,
+    output_dir: Path,
+    requests: tuple[ReportRequest, ...],
+    context: ReportContext,
+) -> RunFiles:
+    """The record with its ledger, the reports that were asked for, and the page."""
     asked = next((request for request in requests if request.format == PAGE), None)
     wanted = requests if asked else (*requests, ReportRequest(PAGE, None))
     try:
-        record = write_result(output_dir, judged)
+        record = write_result(output_dir, judged, ledger_after(judged, baseline))
         files = write_reports(wanted, judged, context, record.parent)
     except GateError as error:
         # something has been run by now: whatever cannot be written is not a mistake of usage any more

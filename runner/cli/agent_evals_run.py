@@ -27,7 +27,7 @@ from runner.engine.prepare import prepare, read_inputs
 from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError, Problem
 from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.judge import judge
+from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
 from runner.reports.agent_evals import FORMAT, Moments, as_json, as_markdown, report, write
 from runner.reports.agent_evals_console import summary
@@ -155,7 +155,7 @@ async def _run_and_report(asked: SuitesAsked, config: RunConfig) -> Reported:
     finally:
         clock.close()
     with after_asking():
-        judged = judge(result, NOT_ASKED_FOR, Policy())
+        judged = judge(result, Question(NOT_ASKED_FOR, Policy()))
         record = write_result(folder, judged)
         made = report(judged, plan.suites, Moments(datetime.now(UTC), clock.suites))
         texts = {kind: as_json(made) if kind == "json" else as_markdown(made) for kind in asked.kinds}

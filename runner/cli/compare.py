@@ -10,7 +10,7 @@ from runner.cli import options, options_gate
 
 JUDGING = frozenset(
     {
-        *("failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
+        *("history", "failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
         *("mustPass", "allowedRegressions", "minCoverage", "acceptedPath"),
         *("maxLatencyIncrease", "maxCostIncrease", "maxTokenIncrease"),
         *("outputDir", "reports", "exports"),
@@ -28,6 +28,7 @@ def compare(
     context: typer.Context,
     baseline: Annotated[str, typer.Argument(help="Run id, results file, run folder, folder of runs, zip, or latest.")],
     current: Annotated[str, typer.Argument(help="The same, for the run that is judged.")],
+    history: options.History = None,
     fail_on: options.FailOn = None,
     min_pass_rate: options.MinPassRate = None,
     max_errors: options.MaxErrors = None,
@@ -54,20 +55,22 @@ def compare(
 
     from runner.cli.output import print_result, say_written
     from runner.config.load import load_config
-    from runner.gate.baseline import Baseline
-    from runner.gate.judge import judge
+    from runner.gate.judge import Question, judge
     from runner.gate.limits import Policy
     from runner.gate.pardons import pardons_of
-    from runner.gate.stored import read_run
+    from runner.gate.stored import find_baseline, read_run
     from runner.reports.context import ReportContext
     from runner.reports.files import asked_for, write_reports
 
     given = options.given_flags(context)
     config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
     requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
-    earlier = Baseline(read_run(baseline, folder), baseline)
+    earlier = find_baseline(baseline, folder, config.history)
     pardons = pardons_of(config, Path.cwd(), datetime.now(UTC).date())
-    judged = judge(read_run(current, folder), earlier, policy, pardons=pardons)
+    run = read_run(current, folder)
+    if config.history:  # somebody wants it judged by other knowledge than it was made with
+        run = run.model_copy(update={"comparison": None})
+    judged = judge(run, Question(earlier, policy, pardons=pardons))
     report_context = ReportContext()
     files = write_reports(requests, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)

@@ -25,12 +25,14 @@ from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import pardons_of
+from runner.gate.past import ledger_after
 from runner.gate.stored import LATEST, RUN_NAME, runs_in
 from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle
 from runner.reports.files import ReportRequest, parse_reports
 from runner.reports.matrix import Leg, Matrix, matrix_of
 from runner.reports.matrix_render import refuse_unknown, render_matrix, write_matrix
+from runner.results.ledger import ledger_of
 from runner.targets.book import TargetBook
 from runner.targets.build import Surroundings
 from runner.targets.recording import Mode, Recording
@@ -62,15 +64,10 @@ def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
     def run_one(name: str) -> Finished:
         judging = judgings[name]
         result, interrupted = asyncio.run(ask(asked, configs[name], judging.reruns(configs[name], asked)))
-        judged = judge(
-            result,
-            judging.baseline,
-            judging.policy,
-            everything_selected=asked.selection.everything,
-            pardons=judging.pardons,
-        )
+        judged = judge(result, judging.question(asked))
         with after_asking():
-            return Finished(judged, write_result(folder, judged), interrupted)
+            record = write_result(folder, judged, ledger_after(judged, judging.baseline))
+            return Finished(judged, record, interrupted)
 
     legs, began, interrupted = run_each(names, run_one, asked.verbosity)
     matrix = matrix_of(legs, began, __version__, score_tolerance=config.score_tolerance)
@@ -154,7 +151,7 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
     run = next((run for run in own if run.complete and not run.partial), None)
     if run is None:
         return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
-    return Baseline(run, reference, history=own)
+    return Baseline(run, reference, ledger=ledger_of(own))
 
 
 async def check_each(configs: Iterable[RunConfig], selection: Selection, root: Path) -> None:

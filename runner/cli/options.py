@@ -174,6 +174,14 @@ Baseline = Annotated[
         rich_help_panel=_GATE,
     ),
 ]
+History = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REF",
+        help="Record of earlier runs: a ledger.json, or a folder of runs.  [default: what lies beside the baseline]",
+        rich_help_panel=_GATE,
+    ),
+]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(

@@ -39,6 +39,7 @@ def run(
     strict: options.Strict = None,
     resume: options.Resume = None,
     baseline: options.Baseline = None,
+    history: options.History = None,
     fail_on: options.FailOn = None,
     min_pass_rate: options.MinPassRate = None,
     max_errors: options.MaxErrors = None,

@@ -23,9 +23,10 @@ from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.confirming import Reruns
-from runner.gate.judge import judge
+from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import Pardons, pardons_of
+from runner.gate.past import ledger_after
 from runner.gate.stored import find_baseline
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
@@ -59,17 +60,13 @@ class Judging:
     output_dir: Path
     pardons: Pardons
 
+    def question(self, asked: Asked) -> Question:
+        """What the run is judged by."""
+        return Question(self.baseline, self.policy, asked.selection.everything, self.pardons)
+
     def reruns(self, config: RunConfig, asked: Asked) -> Reruns | None:
-        """Who says which cases are run again; None where there is nothing to compare with, or nobody asked for it."""
-        if not config.confirm or isinstance(self.baseline, NoBaseline):
-            return None
-        return Reruns(
-            self.baseline,
-            self.policy,
-            config.confirm,
-            everything_selected=asked.selection.everything,
-            pardons=self.pardons,
-        )
+        """Who says which cases are run again; None where nobody asked for it."""
+        return Reruns(self.question(asked), config.confirm) if config.confirm else None
 
 
 def run_and_judge(asked: Asked) -> ExitCode:
@@ -78,7 +75,7 @@ def run_and_judge(asked: Asked) -> ExitCode:
     output_dir = Path(config.output_dir)
     judging = Judging(
         policy=Policy.of(config),
-        baseline=find_baseline(config.baseline_reference, output_dir),
+        baseline=find_baseline(config.baseline_reference, output_dir, config.history),
         reports=asked_for(config),
         output_dir=output_dir,
         pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
@@ -128,14 +125,8 @@ async def ask(asked: Asked, config: RunConfig, reruns: Reruns | None = None) -> 
 
 def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
     """Judge, write, and show: the record first, the summary next, so that a report that fails takes neither away."""
-    judged = judge(
-        result,
-        judging.baseline,
-        judging.policy,
-        everything_selected=asked.selection.everything,
-        pardons=judging.pardons,
-    )
-    record = write_result(judging.output_dir, judged)
+    judged = judge(result, judging.question(asked))
+    record = write_result(judging.output_dir, judged, ledger_after(judged, judging.baseline))
     context = ReportContext(
         result_path=str(record),
         # the demonstration cannot be asked for single cases

@@ -95,6 +95,9 @@ class RunConfig(BaseModel):
         None, description="Earlier run to compare with: run id, results file, run folder, folder of runs, zip."
     )
     baseline_run_id: Text | None = Field(None, description="Run id of the baseline; the same as `baseline`.")
+    history: Text | None = Field(
+        None, description="Ledger of earlier runs, or a folder of runs; else what lies beside the baseline."
+    )
     concurrency: int | None = Field(
         None, ge=1, le=1000, description="Cases in flight at once; the target's `workers`, else 1."
     )

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from runner.model.result import RunResult
+from runner.model.case import CaseKey
+from runner.model.result import RerunEnd, RunResult, Trial
 
 
 class Confirming(Protocol):
-    """Says which cases are run again."""
+    """Says which cases are run again. What an execution amounts to is for it to say as well: the engine counts none."""
 
-    def doubtful(self, result: RunResult) -> Collection[tuple[str, str]]:
-        """Eval file and id of every case whose first execution (or trials) leaves something to decide.
+    def doubtful(self, result: RunResult) -> Collection[CaseKey]:
+        """Every case whose first execution (or trials) leaves something to decide.
 
         Asked once, in a thread of its own: it may have to fetch what it compares with. Raises GateError.
         """
         ...
 
-    def again(self, eval_file: str, case_id: str, passes: int, failures: int, broken: int) -> bool:
-        """Whether to run this case once more, after re-runs with these results; `broken` could not be judged.
+    def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
+        ...
 
-        Asked after every re-run, so it must answer at once.
-        """
+    def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+        """Why a case in doubt is not run again any more, after all of its re-runs."""
         ...

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from runner import __version__
 from runner.engine.totals import summarise
 from runner.errors import GateError, Problem
+from runner.model.case import CaseKey
+from runner.model.comparison import Comparison
 from runner.model.result import RunResult, Status, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 
 
@@ -40,14 +42,31 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         targets=_targets(runs),
         git=runs[0].git,
         partial=any(run.partial for run in runs),
+        planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
         suites=suites,
+        comparison=_comparison(runs, suites),
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
         warnings=tuple(
             dict.fromkeys(warning for run in runs for warning in (*run.warnings, *_other_commit(run, runs[0])))
         ),
         stopped="; ".join([*stopped, *dict.fromkeys(run.stopped for run in runs if run.stopped)]) or None,
+    )
+
+
+def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Comparison | None:
+    """What was known of the cases when the parts were made, where all of them knew the same; no class is final in it.
+
+    With it the whole is judged as each part was. What is gone since the baseline only the whole can tell.
+    """
+    compared = [run.comparison for run in runs if run.comparison is not None]
+    if len(compared) < len(runs) or len({one.evidence for one in compared}) != 1 or compared[0].evidence is None:
+        return None
+    changes = {change.key: change for one in compared for change in one.changes}
+    keys = [CaseKey(suite.eval_file, case.id) for suite in suites for case in suite.cases]
+    return compared[0].model_copy(
+        update={"changes": tuple(changes[key] for key in keys if key in changes), "suite_finding": None, "notes": ()}
     )
 
 

@@ -12,8 +12,8 @@ from runner.engine.plan import RunPlan
 from runner.engine.rubrics import OTHERS_FAILED
 from runner.engine.totals import summarise
 from runner.engine.trials import settle
-from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
+from runner.model.case import CaseKey, EvalCase, EvalSuite
+from runner.model.result import CaseResult, RerunEnd, RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
 
 Trials: TypeAlias = dict[tuple[str, str], list[TrialRecord]]
 """Finished trials by (eval file, case id)."""
@@ -27,6 +27,8 @@ class Progress:
     stopped: str | None
     notices: tuple[str, ...]
     held_back: bool
+    ends: Mapping[CaseKey, RerunEnd]
+    """Why cases in doubt were not run again any more."""
 
 
 def begun(plan: RunPlan) -> RunResult:
@@ -43,6 +45,7 @@ def begun(plan: RunPlan) -> RunResult:
         git=plan.git,
         shard=plan.shard,
         partial=plan.partial,
+        planned=plan.planned,
         confirm=plan.limits.confirm,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
@@ -93,4 +96,5 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase) -
         case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
     target = plan.target_of(suite.file, case)
     other = None if target is plan.target else target.identity.name
-    return settle(case, records, other, first=plan.limits.trials)
+    end = progress.ends.get(CaseKey(suite.file, case.id))
+    return settle(case, records, other, first=plan.limits.trials, end=end)

@@ -50,6 +50,8 @@ class RunPlan:
     git: GitFacts | None = None
     shard: Shard | None = None
     partial: bool = False
+    planned: int | None = None
+    """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
     warnings: tuple[str, ...] = ()
     targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
     """By eval file and the target its case wants, where that is not `target`."""

@@ -46,6 +46,8 @@ class Inputs:
     registry: Registry | None
     seed: JsonValue
     warnings: tuple[str, ...]
+    planned: int = 0
+    """Cases of all suites that can be run, the selected ones among them."""
 
 
 async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, offline: bool = False) -> Inputs:
@@ -66,7 +68,8 @@ async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, of
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     warnings = tuple(registry.notices) if registry else not_asked
     chosen = select(suites, selection)
-    return Inputs(chosen, registry, seed, warnings + missed_files(suites, chosen))
+    planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
+    return Inputs(chosen, registry, seed, warnings + missed_files(suites, chosen), planned)
 
 
 def _answers_instead(config: RunConfig) -> str | None:
@@ -120,6 +123,7 @@ async def prepare(
         git=git,
         shard=selection.shard,
         partial=selection.chosen,
+        planned=inputs.planned,
         warnings=inputs.warnings + book.notices + snapshot_warnings + _without_tools(assigned, inputs),
     )
 

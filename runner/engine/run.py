@@ -17,9 +17,9 @@ from runner.engine.outcome import Progress, Trials, begun, outcome
 from runner.engine.plan import RunPlan
 from runner.engine.pool import work_through
 from runner.engine.store import run_folder, write_record
-from runner.engine.trials import Shared, TrialRunner, UnreachableError
-from runner.model.case import EvalCase
-from runner.model.result import RunResult, Status
+from runner.engine.trials import Shared, TrialRunner, UnreachableError, trial_of
+from runner.model.case import CaseKey, EvalCase
+from runner.model.result import RerunEnd, RunResult, Status
 from runner.targets.base import BatchTarget, Target, TargetError
 from runner.text.ecma_regex import PatternMatcher
 
@@ -59,6 +59,7 @@ class Run:
         self._spent = 0.0
         self._held_back = False
         self._trials: Trials = defaultdict(list)
+        self._in_doubt: set[CaseKey] = set()
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -154,25 +155,35 @@ class Run:
 
     async def _doubtful(self, confirming: Confirming) -> list[Job]:
         """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
-        doubtful = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
+        self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
         jobs = [
-            self._next(suite.file, case) for suite, case in self._plan.runnable() if (suite.file, case.id) in doubtful
+            self._next(suite.file, case)
+            for suite, case in self._plan.runnable()
+            if CaseKey(suite.file, case.id) in self._in_doubt
         ]
         return [job for job in jobs if job is not None]
 
     def _next(self, eval_file: str, case: EvalCase) -> Job | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
-        first = self._plan.limits.trials
-        records = [record for record in self._trials[eval_file, case.id] if record.trial >= first]
-        passes = sum(record.status is Status.PASSED for record in records)
-        failures = sum(record.status is Status.FAILED for record in records)
-        broken = len(records) - passes - failures
+        key, first = CaseKey(eval_file, case.id), self._plan.limits.trials
+        records = self._reruns(key)
         budget = self._plan.limits.max_cost_usd
         if self._plan.confirming is None or (budget is not None and self._spent >= budget):
             return None
-        if not self._plan.confirming.again(eval_file, case.id, passes, failures, broken):
+        if not self._plan.confirming.again(key, [trial_of(record) for record in records]):
             return None
         return eval_file, case, max((record.trial for record in records), default=first - 1) + 1
+
+    def _reruns(self, key: CaseKey) -> list[TrialRecord]:
+        first = self._plan.limits.trials
+        return sorted((one for one in self._trials[key] if one.trial >= first), key=lambda one: one.trial)
+
+    def _ends(self) -> dict[CaseKey, RerunEnd]:
+        """Why the cases in doubt were not run again any more."""
+        confirming = self._plan.confirming
+        if confirming is None:
+            return {}
+        return {key: confirming.end(key, [trial_of(one) for one in self._reruns(key)]) for key in self._in_doubt}
 
     def _spend(self, record: TrialRecord) -> None:
         self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
@@ -222,7 +233,7 @@ class Run:
 
     def _result(self, wall_ms: float) -> RunResult:
         held_back = self._held_back and self._stopped is None
-        progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back)
+        progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
         return outcome(self._plan, progress, wall_ms)
 
 

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from runner.errors import GateError
 from runner.model.result import RunResult, SuiteResult
+from runner.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 
 # bytes at once: a large run's text would be in memory three times otherwise
 _RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
@@ -64,13 +65,15 @@ def write_record(output_dir: Path, result: RunResult) -> Path:
     return file
 
 
-def write_result(output_dir: Path, result: RunResult) -> Path:
-    """Write the record and every suite's EvalSuiteResult; the path of the record."""
+def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Path:
+    """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run; the record's path."""
     names: set[str] = set()
     folder = run_folder(output_dir, result.run_id)
     for suite in result.suites:
         file = folder / _suite_file(suite, names)
         write_atomically(file, _SUITE.dump_json(suite, by_alias=True, indent=2))
+    if ledger is not None:
+        write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
     return write_record(output_dir, result)
 
 
@@ -78,7 +81,7 @@ def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
     """`<eval file's stem>.json`, made safe and unique within the run."""
     stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
     name, number = f"{stem}.json", 1
-    while name.casefold() in taken or name in {RUN_NAME}:
+    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME}:
         number += 1
         name = f"{stem}-{number}.json"
     taken.add(name.casefold())

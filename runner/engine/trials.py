@@ -16,7 +16,7 @@ from runner.evaluators.aggregate import judge
 from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
-from runner.model.result import CaseDetails, CaseResult, EvaluatorResult, Status, TokenUsage, Trial
+from runner.model.result import CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
 from runner.targets.base import Request, Target, TargetError, TargetFault
 from runner.targets.deadline import counted_against
 from runner.text.ecma_regex import PatternMatcher
@@ -225,12 +225,23 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     )
 
 
+def trial_of(record: TrialRecord) -> Trial:
+    """One execution in short, as results and the gate know it."""
+    return Trial(status=record.status, score=record.score, duration_ms=record.duration_ms, error=record.error)
+
+
 def settle(
-    case: EvalCase, records: list[TrialRecord], target: str | None = None, *, first: int | None = None
+    case: EvalCase,
+    records: list[TrialRecord],
+    target: str | None = None,
+    *,
+    first: int | None = None,
+    end: RerunEnd | None = None,
 ) -> CaseResult:
     """Join the trials of a case.
 
-    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs.
+    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
+    and `end` is why there were no more of them.
 
     A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
     Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
@@ -261,10 +272,8 @@ def settle(
         evaluator_results=shown.evaluator_results,
         trace_summary=shown.trace_summary,
         reruns=0 if first is None else sum(record.trial >= first for record in records),
-        trials=tuple(
-            Trial(status=record.status, score=record.score, duration_ms=record.duration_ms, error=record.error)
-            for record in records
-        ),
+        rerun_end=end,
+        trials=tuple(trial_of(record) for record in records),
         attempts=sum(record.attempts for record in records),
         usage=_usage([record.usage for record in records]),
         cost_usd=total(record.cost_usd for record in records),

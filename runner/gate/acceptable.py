@@ -9,14 +9,22 @@ from __future__ import annotations
 from runner.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, Trial
 
 
-def acceptable(case: CaseResult, pass_score: float) -> bool:
-    """Whether the case counts as passing: it has passed, or it was graded and its score reaches `pass_score`.
+def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
+    """Whether one execution passed: it says so, or it was graded and its score reaches `pass_score`.
 
-    What could not be judged never counts, whatever its score says, nor what misses something that is required.
+    The one definition, for the engine's re-runs as for the verdict. What could not be judged never passes, whatever its
+    score says, nor what misses something that is required.
     """
-    if case.status is Status.PASSED:
+    if trial.status is Status.PASSED:
         return True
-    return _graded(case) and case.score >= pass_score and not _vetoed(case)
+    return graded and trial.status is Status.FAILED and not trial.vetoed and trial.score >= pass_score
+
+
+def acceptable(case: CaseResult, pass_score: float) -> bool:
+    """Whether the case counts as passing: more than half of its judged executions do."""
+    judged = [trial for trial in case.executions() if trial.status.judged]
+    passed = sum(passes(trial, pass_score, graded=case.graded) for trial in judged)
+    return case.status.judged and passed * 2 > len(judged)
 
 
 def held_to(run: RunResult, pass_score: float) -> RunResult:
@@ -41,10 +49,6 @@ def _graded(case: CaseResult) -> bool:
     return case.graded and case.status.judged
 
 
-def _vetoed(case: CaseResult) -> bool:
-    return any(result.vetoed and result.weight > 0 for result in case.evaluator_results)
-
-
 def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
     cases = [_held_case(case, pass_score) if _graded(case) else case for case in suite.cases]
     summary = _recounted(suite.summary, list(suite.cases), cases)
@@ -53,7 +57,7 @@ def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
 
 def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
     passed = acceptable(case, pass_score)
-    trials = tuple(_held_trial(trial, pass_score) for trial in case.trials)
+    trials = tuple(_held_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
     judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
     return case.model_copy(
         update={
@@ -67,7 +71,7 @@ def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
 
 
 def _held_trial(trial: Trial, pass_score: float) -> Trial:
-    reaches = trial.status is Status.FAILED and trial.score >= pass_score
+    reaches = trial.status is Status.FAILED and passes(trial, pass_score, graded=True)
     return trial.model_copy(update={"status": Status.PASSED}) if reaches else trial
 
 

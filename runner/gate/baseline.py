@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.model.result import RunResult, Status
+from runner.results.ledger import EMPTY, Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,14 @@ class Baseline:
     source: str
     age_days: float | None = None
     commits_behind: int | None = None
-    history: tuple[RunResult, ...] = ()
-    """Recent complete runs of the same branch, newest first, where they were asked for."""
+    ledger: Ledger = EMPTY
+    """What is known of the branch up to this run; runs after it do not count."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Runs that would have been the baseline, had they been measured; the nearest first."""
+
+    def of(self, held: RunResult) -> Baseline:
+        """The same with its run as the gate counts it."""
+        return replace(self, result=held)
 
 
 @dataclass(frozen=True, slots=True)

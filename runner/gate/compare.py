@@ -1,12 +1,15 @@
-"""Two runs side by side, case by case. Pure: the same two runs always give the same comparison.
+"""A run beside its baseline, case by case. Pure: the same runs and the same past always give the same comparison.
 
-A case is looked at in this order, and the first line that holds is its class:
+Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick (`Then`). A
+case is looked at in this order, and the first line that holds is its class:
 
-1. not in the baseline: `added`; not here: `removed`
-2. not judged here: `errored` for an execution error, else `not_run` (which holds skipped cases too)
-3. another fingerprint, or never judged in the baseline: `incomparable`
-4. passes here, but with failed trials among them: `flaky`
-5. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
+2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
+3. not judged here: `still_errored` or `errored` for an execution error, as the baseline could not judge it or could;
+   else `not_run` (which holds skipped cases too)
+4. never judged by the same question and expectation: `incomparable`
+5. passes here, but with failed executions among them: `flaky`
+6. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
 """
 
 from __future__ import annotations
@@ -14,7 +17,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from runner.gate.baseline import Baseline
+from runner.gate.pairing import moved_files, renamed
+from runner.gate.past import NOTHING_KNOWN, CasePast
 from runner.gate.scores import scores_of
+from runner.model.case import CaseKey
 from runner.model.comparison import (
     DEFAULT_SCORE_TOLERANCE,
     BaselineFacts,
@@ -23,17 +29,19 @@ from runner.model.comparison import (
     Comparison,
     Tally,
 )
-from runner.model.result import CaseResult, RunResult, Status, SuiteResult
+from runner.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
 
 MAX_REASON = 300
 MAX_TARGETS = 5
 _COUNTED = frozenset({Status.PASSED, Status.FAILED, Status.ERROR})
 """Statuses that are a yes or no in the contract's own rule; a case that did not run is neither."""
+_BROKEN = frozenset({CaseClass.ERRORED, CaseClass.STILL_ERRORED})
 
 
 def compare(
     baseline: Baseline,
     current: RunResult,
+    past: Mapping[CaseKey, CasePast],
     *,
     everything_selected: bool = True,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
@@ -43,21 +51,21 @@ def compare(
     When only some cases were selected, the others are not `removed` and are left out. A graded case whose score fell
     by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
     """
-    pairs = _pairs(baseline.result, current)
-    records = _records(baseline.history)
-    changes: list[CaseChange] = []
-    for suite in current.suites:
-        earlier = pairs.get(suite.eval_file)
-        then = {case.id: case for case in earlier.cases} if earlier else {}
-        for case in suite.cases:
-            record = records.get((suite.eval_file, case.id, case.fingerprint))
-            changes.append(_change(suite, then.get(case.id), case, record, score_tolerance))
+    there, earlier = baseline.result.by_key(), renamed(baseline.result, current)
+    stale = {suite.eval_file: suite.stale for suite in current.suites}
+    silent = nobody_answered(current)
+    changes = []
+    for key, case in current.cases():
+        known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))
+        made = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
+        changes.append(made.model_copy(update={"stale": True}) if stale[key.suite] else made)
     if everything_selected:
-        changes += _removed(baseline.result, current, pairs)
+        kept = {earlier.get(key, key) for key, _ in current.cases()}
+        changes += [_removed(key, case) for key, case in baseline.result.cases() if key not in kept]
     return Comparison(
         baseline=_facts(baseline),
         changes=tuple(changes),
-        notes=tuple(_notes(baseline, current, pairs)),
+        notes=tuple(_notes(baseline, current)),
         score_tolerance=score_tolerance,
     )
 
@@ -68,89 +76,88 @@ def with_contract_fields(current: RunResult, baseline: RunResult) -> tuple[Suite
     Passed then and `passed: false` now, whatever the cause, is a regression; the reverse a new pass. Cases that are
     only in one run are neither, and so are those that did not run or were skipped: they say nothing.
     """
-    pairs = _pairs(baseline, current)
-    return tuple(_with_fields(suite, pairs.get(suite.eval_file), baseline.run_id) for suite in current.suites)
+    earlier = renamed(baseline, current)
+    then = {key: case.passed for key, case in baseline.cases() if case.status in _COUNTED}
+    return tuple(_with_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
 
 
-def _with_fields(suite: SuiteResult, earlier: SuiteResult | None, run_id: str) -> SuiteResult:
-    then = {case.id: case.passed for case in earlier.cases if case.status in _COUNTED} if earlier else {}
-    both = [case for case in suite.cases if case.id in then and case.status in _COUNTED]
+def _with_fields(
+    suite: SuiteResult, then: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
+) -> SuiteResult:
+    both = [
+        (case, then[before])
+        for case in suite.cases
+        if case.status in _COUNTED and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in then
+    ]
     return suite.model_copy(
         update={
             "baseline_run_id": run_id,
-            "regressions": tuple(case.id for case in both if then[case.id] and not case.passed),
-            "new_passes": tuple(case.id for case in both if case.passed and not then[case.id]),
+            "regressions": tuple(case.id for case, passed in both if passed and not case.passed),
+            "new_passes": tuple(case.id for case, passed in both if case.passed and not passed),
         }
     )
 
 
-def _pairs(baseline: RunResult, current: RunResult) -> Mapping[str, SuiteResult]:
-    """The baseline's suite for each eval file here: of the same file, else the only one left of the same kind."""
-    by_file = {suite.eval_file: suite for suite in baseline.suites}
-    pairs = {suite.eval_file: by_file[suite.eval_file] for suite in current.suites if suite.eval_file in by_file}
-    left_there = [suite for suite in baseline.suites if suite.eval_file not in pairs]
-    left_here = [suite for suite in current.suites if suite.eval_file not in pairs]
-    for suite in left_here:
-        same_there = [other for other in left_there if _kind(other) == _kind(suite)]
-        same_here = [other for other in left_here if _kind(other) == _kind(suite)]
-        if len(same_there) == len(same_here) == 1:
-            pairs[suite.eval_file] = same_there[0]
-    return pairs
-
-
-def _kind(suite: SuiteResult) -> tuple[str, str | None, str]:
-    return suite.tool_name, suite.tier, suite.format
-
-
-def _records(history: tuple[RunResult, ...]) -> Mapping[tuple[str, str, str | None], Tally]:
-    """Passes of judged runs by eval file, case and fingerprint, over all of the history."""
-    found: dict[tuple[str, str, str | None], Tally] = {}
-    for suite in (suite for run in history for suite in run.suites):
-        for case in suite.cases:
-            if case.status.judged:
-                key = suite.eval_file, case.id, case.fingerprint
-                before = found.get(key, Tally(k=0, n=0, score=0.0))
-                score = (before.score * before.n + case.score) / (before.n + 1)
-                found[key] = Tally(k=before.k + case.passed, n=before.n + 1, score=score)
-    return found
-
-
-def _change(
-    suite: SuiteResult, then: CaseResult | None, now: CaseResult, record: Tally | None, tolerance: float
-) -> CaseChange:
-    change, reason = _classify(then, now)
+def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseResult, tolerance: float) -> CaseChange:
+    change, reason = _classify(past, now)
+    then = past.then
+    earlier = then.tally if then else None
+    if before is not None and (then is None or then.run is None) and change not in _BROKEN:
+        earlier = tally(before)
     return CaseChange(
-        suite=suite.eval_file,
-        case_id=now.id,
+        suite=key.suite,
+        case_id=key.case_id,
         change=change,
-        baseline=tally(then) if then else None,
+        baseline=earlier,
         here=tally(now),
-        record=record,
+        compared_with=then.run if then else None,
+        score_record=past.scores,
         reason=reason,
         location=now.location,
-        stale=suite.stale,
-        **scores_of(change, then, now, tolerance),
+        **scores_of(change, earlier.score if then and earlier else None, before, now, tolerance),
     )
 
 
-def _classify(then: CaseResult | None, now: CaseResult) -> tuple[CaseClass, str | None]:
+def _classify(past: CasePast, now: CaseResult) -> tuple[CaseClass, str | None]:
     failure = _first_line(now.error)
-    if then is None:
+    if not past.present and past.then is None:
         return CaseClass.ADDED, failure
     if now.status is Status.ERROR:
-        return CaseClass.ERRORED, failure
+        return _broken(past, now), failure
     if not now.status.judged:
         skipped = f"skipped: {failure}" if failure else "skipped"
         return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
-    if then.fingerprint and now.fingerprint and then.fingerprint != now.fingerprint:
-        return CaseClass.INCOMPARABLE, "the question or the expectation has changed"
-    if not then.status.judged:
-        return CaseClass.INCOMPARABLE, f"the baseline could not judge it ({then.status.value.replace('_', ' ')})"
+    if past.then is None:
+        why = "no earlier run could judge it" if past.errored else "the question or the expectation has changed"
+        return CaseClass.INCOMPARABLE, why
     if now.passed and now.flaky:
         return CaseClass.FLAKY, "passes and failures were seen for the same code"
     if now.passed:
-        return CaseClass.STILL_PASSING if then.passed else CaseClass.NEW_PASS, None
-    return CaseClass.REGRESSION if then.passed else CaseClass.STILL_FAILING, failure
+        return CaseClass.STILL_PASSING if past.then.passed else CaseClass.NEW_PASS, None
+    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING, failure
+
+
+def nobody_answered(run: RunResult) -> bool:
+    """Whether the agent gave no sign of life at all: no answer, and no error of its own either.
+
+    Then its time-outs say no more about its answers than refused connections do.
+    """
+    trials = [trial for _, case in run.cases() for trial in case.executions()]
+    return not any(trial.status.judged or (trial.blame is Blame.CRASHED and not trial.timed_out) for trial in trials)
+
+
+def _unheard(case: CaseResult) -> CaseResult:
+    """A case of a run in which nobody answered, as one that could not be asked."""
+    return case.model_copy(update={"blame": Blame.UNREACHABLE}) if case.status is Status.ERROR else case
+
+
+def _broken(past: CasePast, now: CaseResult) -> CaseClass:
+    """A crash is about the agent, as a failure is; what else broke says nothing about it."""
+    if past.errored:
+        return CaseClass.STILL_ERRORED
+    if now.blame is not Blame.CRASHED or past.then is None:
+        return CaseClass.ERRORED
+    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING
 
 
 def tally(case: CaseResult) -> Tally | None:
@@ -163,26 +170,15 @@ def tally(case: CaseResult) -> Tally | None:
     return Tally(k=sum(status is Status.PASSED for status in judged), n=len(judged), score=case.score)
 
 
-def _removed(baseline: RunResult, current: RunResult, pairs: Mapping[str, SuiteResult]) -> list[CaseChange]:
-    here = {
-        (pairs[suite.eval_file].eval_file, case.id)
-        for suite in current.suites
-        if suite.eval_file in pairs
-        for case in suite.cases
-    }
-    return [
-        CaseChange(
-            suite=suite.eval_file,
-            case_id=case.id,
-            change=CaseClass.REMOVED,
-            baseline=tally(case),
-            location=case.location,
-            graded=case.graded,
-        )
-        for suite in baseline.suites
-        for case in suite.cases
-        if (suite.eval_file, case.id) not in here
-    ]
+def _removed(key: CaseKey, case: CaseResult) -> CaseChange:
+    return CaseChange(
+        suite=key.suite,
+        case_id=key.case_id,
+        change=CaseClass.REMOVED,
+        baseline=tally(case),
+        location=case.location,
+        graded=case.graded,
+    )
 
 
 def _facts(baseline: Baseline) -> BaselineFacts:
@@ -203,7 +199,7 @@ def _facts(baseline: Baseline) -> BaselineFacts:
     )
 
 
-def _notes(baseline: Baseline, current: RunResult, pairs: Mapping[str, SuiteResult]) -> list[str]:
+def _notes(baseline: Baseline, current: RunResult) -> list[str]:
     notes = []
     earlier = baseline.result
     if not earlier.complete:
@@ -211,13 +207,15 @@ def _notes(baseline: Baseline, current: RunResult, pairs: Mapping[str, SuiteResu
     if _asked(earlier) != _asked(current):
         others = ", ".join(f"{name} ({provider})" for name, provider in _asked(earlier)[:MAX_TARGETS])
         notes.append(f"the baseline evaluated another target: {others}")
-    elif moved := _moved(current, pairs):
+    elif moved := _moved(current, earlier):
         notes.append(f"{moved} case{'s were' if moved != 1 else ' was'} asked of another target in the baseline")
     if earlier.shard != current.shard:
         notes.append("the baseline holds another part of the cases: the shards differ")
+    hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
+    files = moved_files(earlier, current)
     for suite in current.suites:
-        other = pairs.get(suite.eval_file)
-        if other is not None and _hash(other) and _hash(suite) and _hash(other) != _hash(suite):
+        then, now = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
+        if then and now and then != now:
             notes.append(f"{suite.eval_file} has changed since the baseline")
     return notes
 
@@ -227,18 +225,11 @@ def _asked(run: RunResult) -> list[tuple[str, str]]:
     return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
 
 
-def _moved(current: RunResult, pairs: Mapping[str, SuiteResult]) -> int:
+def _moved(current: RunResult, baseline: RunResult) -> int:
     """Cases that name another target of their own than they did."""
-    count = 0
-    for suite in current.suites:
-        earlier = pairs.get(suite.eval_file)
-        then = {case.id: case.target for case in earlier.cases} if earlier else {}
-        count += sum(case.id in then and then[case.id] != case.target for case in suite.cases)
-    return count
-
-
-def _hash(suite: SuiteResult) -> str | None:
-    return suite.metadata.eval_file_hash
+    there, earlier = baseline.by_key(), renamed(baseline, current)
+    pairs = ((there.get(earlier.get(key, key)), case) for key, case in current.cases())
+    return sum(before is not None and before.target != case.target for before, case in pairs)
 
 
 def _first_line(text: str | None) -> str | None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
-from runner.gate.baseline import Baseline
-from runner.gate.flakiness import Seen, record_of
-from runner.gate.history import executions, records
-from runner.gate.settle import CaseFacts, confirmation_for, settle
+from runner.gate.evidence import Confirmation
+from runner.gate.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
+from runner.gate.prior import Prior
+from runner.gate.settle import CaseFacts, settle
 from runner.model.case import CaseKey
-from runner.model.comparison import CaseChange, Comparison
-from runner.model.grounds import NO_RECORD, CaseRecord, Counts
-from runner.model.result import CaseResult, RunResult
+from runner.model.comparison import CaseChange, CaseClass, Comparison
+from runner.model.grounds import NO_RECORD, Belief, Evidence
+from runner.model.result import CaseResult, RunResult, Status
 
 TAG = "tag:"
 """Begins a pattern that is about tags: `tag:safety`."""
@@ -30,76 +31,156 @@ def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known before a run: the past of its cases, and what else its verdict rests on."""
+
+    past: Mapping[CaseKey, CasePast]
+    evidence: Evidence
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """How the cases of the run are confirmed."""
+        evidence = self.evidence
+        prior = Prior(evidence.belief.passes, evidence.belief.failures)
+        return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm)
+
+
+def known_from(
+    past: Past,
+    run: RunResult,
+    baseline: RunResult,
+    *,
+    error_rate: float,
+    pass_score: float,
+    set_aside: Collection[CaseKey] = (),
+) -> Known:
+    """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
+    belief = past.belief(set_aside)
+    evidence = Evidence(
+        baseline_run_id=baseline.run_id,
+        cases=max(planned(run), 1),
+        error_rate=error_rate,
+        confirm=run.confirm,
+        pass_score=pass_score,
+        belief=Belief(passes=belief.passes, failures=belief.failures),
+        runs=past.level,
+    )
+    return Known(past.of(run), evidence)
+
+
+def known_again(run: RunResult, evidence: Evidence) -> Known:
+    """What was known when the run was made, from its own record."""
+    assert run.comparison is not None
+    return Known({change.key: _past_of(change) for change in run.comparison.changes}, evidence)
+
+
+def _past_of(change: CaseChange) -> CasePast:
+    """The past of a case as the record tells it."""
+    if change.change is CaseClass.ADDED:
+        return NOTHING_KNOWN
+    then = None
+    if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
+        passed = change.baseline.k * 2 > change.baseline.n
+        then = Then(change.baseline, passed, change.compared_with)
+    return CasePast(
+        then=then,
+        present=True,
+        errored=change.change is CaseClass.STILL_ERRORED,
+        record=change.case_record or NO_RECORD,
+        scores=change.score_record,
+    )
+
+
+def planned(run: RunResult) -> int:
+    """The cases that share the error rate: of the whole plan, where the record says so."""
+    could_run = sum(case.status is not Status.SKIPPED for _, case in run.cases())
+    return max(run.planned or 0, could_run)
+
+
 def facts_of(
     comparison: Comparison,
     run: RunResult,
-    known: Mapping[CaseKey, CaseRecord],
+    known: Known,
     *,
     patterns: Sequence[str] = (),
-    set_aside: Collection[tuple[str, str]] = (),
+    set_aside: Collection[CaseKey] = (),
 ) -> list[CaseFacts]:
     """What is known of every case of this run, in its order; cases that are set aside are in no test.
 
     Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
-    `run` is held to the pass score, as the runs were that `known` was made of.
     """
     cases = run.by_key()
     facts = []
     for change in comparison.changes:
-        key = change.key
-        case = cases.get(key)
-        if case is None or case.dependent or key in set_aside:
+        case = cases.get(change.key)
+        if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in set_aside:
             continue
-        first, again = executions(case)
+        first, again = counts_of(case, known.evidence.pass_score)
         facts.append(
             CaseFacts(
-                key,
+                change.key,
                 change.change,
-                known.get(key) or _record_of_baseline(change),
+                known.past.get(change.key, NOTHING_KNOWN).record,
                 first,
                 again,
                 must_pass=must_pass(case, patterns),
+                end=case.rerun_end,
             )
         )
     return facts
 
 
-def _record_of_baseline(change: CaseChange) -> CaseRecord:
-    """The baseline alone, where the history knows the case by another name, as after its file was moved."""
-    then = change.baseline
-    if not change.change.compared or then is None:
-        return NO_RECORD
-    return record_of([Seen("", Counts(passes=then.k, failures=max(then.n - then.k, 0)))])
+def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
+    """The same of a run that is compared with nothing yet: every case is one of which nothing is known."""
+    facts = []
+    for key, case in run.cases():
+        first, again = counts_of(case, pass_score)
+        if first.runs and not case.dependent:
+            plain = CaseClass.REGRESSION if first.fails else CaseClass.STILL_PASSING
+            facts.append(
+                CaseFacts(key, plain, NO_RECORD, first, again, must_pass=must_pass(case, patterns), end=case.rerun_end)
+            )
+    return facts
+
+
+def _with_record(change: CaseChange, known: Known) -> CaseChange:
+    record = known.past.get(change.key, NOTHING_KNOWN).record
+    return change.model_copy(update={"case_record": record}) if record.counts.runs else change
 
 
 def conclude(
     comparison: Comparison,
     run: RunResult,
-    baseline: Baseline,
+    known: Known,
     *,
-    error_rate: float,
+    allowed: int = 0,
     patterns: Sequence[str] = (),
-    set_aside: Collection[tuple[str, str]] = (),
+    set_aside: Collection[CaseKey] = (),
 ) -> Comparison:
-    """The comparison with what the records and re-runs make of it; unchanged for a run of the plain rule."""
+    """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are.
+
+    `allowed` is the number of regressions that do not fail the gate.
+    """
     if not run.confirm:
-        return comparison
-    known = records(baseline, run)
+        return comparison.model_copy(
+            update={"changes": tuple(_with_record(change, known) for change in comparison.changes)}
+        )
     facts = facts_of(comparison, run, known, patterns=patterns, set_aside=set_aside)
-    settlement = settle(facts, confirmation_for(facts, error_rate=error_rate, confirm=run.confirm))
+    settlement = settle(facts, known.confirmation, allowed=allowed)
     settled = {one.key: one for one in settlement.cases}
 
     def refined(change: CaseChange) -> CaseChange:
-        one = settled.get(change.key)
-        if one is None:
+        change, one = _with_record(change, known), settled.get(change.key)
+        if one is None or change.change is CaseClass.REMOVED:
             return change
-        record = known.get(one.key)
-        return change.model_copy(update={"change": one.change, "grounds": one.grounds, "case_record": record})
+        return change.model_copy(update={"change": one.change, "grounds": one.grounds})
 
     return comparison.model_copy(
         update={
             "changes": tuple(refined(change) for change in comparison.changes),
             "suite_finding": settlement.suite,
-            "error_rate": error_rate,
+            "error_rate": known.evidence.error_rate,
+            "evidence": known.evidence,
         }
     )

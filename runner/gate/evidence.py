@@ -46,14 +46,15 @@ class Step(StrEnum):
 def doubt(record: CaseRecord, first: Counts, *, must_pass: bool = False) -> Doubt | None:
     """What is to be decided, if anything. `first` is the first execution, or the trials, of this run.
 
-    A case without a record is taken to pass, as the prior says. As often passed as failed is neither.
+    A case without a record is taken to pass, as the prior says. As often passed as failed is neither. What the newest
+    run of the branch fails as well is not of this run's making, whatever it did before.
     """
     if not first.runs:
         return None
     if first.fails and must_pass:
         return Doubt.MUST_PASS
     if first.fails:
-        return None if record.counts.fails else Doubt.REGRESSION
+        return None if record.counts.fails or record.newest_failed else Doubt.REGRESSION
     lucky = record.steadiness is Steadiness.FLAKY and record.counts.failures > record.counts.passes
     return Doubt.NEW_PASS if lucky else None
 
@@ -103,6 +104,11 @@ class Confirmation:
     def suffices(self, doubt: Doubt, record: Counts, here: Counts) -> bool:
         """Whether the evidence is as much as the error rate asks for, and not just all there can be."""
         return e_value(*self._as_failing(doubt, record, here)) >= self.bar
+
+    def needed(self, record: Counts) -> int | None:
+        """The failures in a row that are sure, the first execution included; None where no allowed number is."""
+        rows = (Counts(failures=number) for number in range(2, self.confirm + 2))
+        return next((row.failures for row in rows if e_value(self.prior, record, row) >= self.bar), None)
 
     def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int) -> Step:
         """What to do after `here` (first execution and re-runs together), with `remaining` re-runs left.

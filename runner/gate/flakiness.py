@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
 from runner.gate.suite_test import Stratum, suite_test
-from runner.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Steadiness
+from runner.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunName, Steadiness
 
 TURNED_LIMIT: Final = 0.05
 """The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
@@ -26,6 +26,8 @@ class Seen(NamedTuple):
     run_id: str
     first: Counts
     again: Counts = NO_RUNS
+    sha: str | None = None
+    """The commit of the run, where that is known."""
 
     @property
     def all(self) -> Counts:
@@ -45,9 +47,18 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
         counts=counts,
         steadiness=_steadiness(cut),
         shown_by=_shown_by(cut, counts),
-        newest_failed=cut[0].first.fails,
+        newest_failed=judged[0].all.fails,
+        broken_since=_broken_since(judged),
         since=cut[-1].run_id if len(cut) < len(judged) else None,
     )
+
+
+def _broken_since(judged: Sequence[Seen]) -> RunName | None:
+    """The run with which the branch began to fail the case and has failed it ever since, if it ever passed it."""
+    failing = list(takewhile(lambda one: one.all.fails, judged))
+    if not failing or len(failing) == len(judged):
+        return None
+    return RunName(run_id=failing[-1].run_id, sha=failing[-1].sha)
 
 
 def _streak(judged: Sequence[Seen]) -> Sequence[Seen]:

@@ -1,48 +1,61 @@
-"""The end of a run: compared with its baseline, refined by records and re-runs, waived, judged."""
+"""The one judge: a run is compared with what was known before, refined by records and re-runs, waived, judged.
+
+Whoever has a run to judge comes here: the run itself, a stored one, parts that were put together, a relay. What was
+known when the run was made is in its record, so that the same run gets the same verdict everywhere.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
 from runner.gate.acceptable import held_to
-from runner.gate.baseline import Baseline, NoBaseline
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.compare import compare, with_contract_fields
-from runner.gate.conclude import conclude
-from runner.gate.history import held_baseline
+from runner.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
+from runner.gate.evidence import Confirmation
 from runner.gate.limits import Policy
 from runner.gate.pardons import Pardons
+from runner.gate.past import Past
 from runner.gate.policy import decide
 from runner.gate.rules import Judged
+from runner.gate.settle import CaseFacts
 from runner.gate.waivers import standings, waive
-from runner.model.comparison import Comparison
+from runner.model.case import CaseKey
+from runner.model.comparison import BaselineFacts, Comparison
 from runner.model.result import RunResult
-from runner.model.waiver import Kind, Standing, Waiving
+from runner.model.waiver import CaseStanding, Kind, Standing, Waiving
+
+MorePardons = Callable[[Pardons], Pardons]
+"""Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
 
 
-def judge(
-    run: RunResult,
-    baseline: Baseline | NoBaseline,
-    policy: Policy,
-    *,
-    everything_selected: bool = True,
-    pardons: Pardons | None = None,
-) -> RunResult:
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
+
+    `more_pardons` is asked at most once, and only where something failed that anybody could have accepted.
+    """
+
+    baseline: Baseline | NoBaseline
+    policy: Policy
+    everything_selected: bool = True
+    pardons: Pardons | None = None
+    more_pardons: MorePardons | None = None
+
+
+def judge(run: RunResult, question: Question) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
+    policy, baseline = question.policy, question.baseline
     held = held_to(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):
-        waiving = _waiving(held, None, policy, pardons, everything_selected=everything_selected)
+        waiving = _waiving(held, None, question)
         verdict = decide(Judged(held, waiving=waiving or Waiving()), policy, baseline)
-        return run.model_copy(update={"waiving": waiving, "verdict": verdict})
-    then = held_baseline(baseline, policy.pass_score)
-    plain = compare(then, held, everything_selected=everything_selected, score_tolerance=policy.score_tolerance)
-    comparison = conclude(
-        plain,
-        held,
-        then,
-        error_rate=policy.error_rate,
-        patterns=policy.must_pass,
-        set_aside=set_aside(held, pardons),
-    )
-    waiving = _waiving(held, comparison, policy, pardons, everything_selected=everything_selected)
-    judged = Judged(held, comparison, then.result, waiving or Waiving())
+        return run.model_copy(update={"comparison": None, "waiving": waiving, "verdict": verdict})
+    then = held_to(baseline.result, policy.pass_score)
+    comparison = _compared(held, then, question)
+    waiving = _waiving(held, comparison, question)
+    judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(
         update={
             "suites": with_contract_fields(run, baseline.result),
@@ -54,36 +67,132 @@ def judge(
     )
 
 
-def set_aside(run: RunResult, pardons: Pardons | None) -> frozenset[tuple[str, str]]:
-    """The cases in quarantine: never run again for what they say, and in no test of the suite."""
+def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFacts], Confirmation]:
+    """What is known of every case after its first execution, and how much evidence each of them needs.
+
+    Where nobody named a baseline, the run may still be judged against one later: then every failing case is a suspect
+    of which nothing is known. Where there is none to be had, there is nothing to suspect.
+    """
+    held = held_to(run, question.policy.pass_score)
+    if isinstance(question.baseline, NoBaseline):
+        if question.baseline is not NOT_ASKED_FOR:
+            return [], Confirmation(0)
+        return facts_alone(held, question.policy.pass_score, question.policy.must_pass), Confirmation(
+            max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm
+        )
+    then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
+    aside = set_aside(held, then, question.pardons)
+    facts = facts_of(
+        _plain(held, then, known, question), held, known, patterns=question.policy.must_pass, set_aside=aside
+    )
+    return facts, known.confirmation
+
+
+def _compared(held: RunResult, then: RunResult, question: Question) -> Comparison:
+    known, policy = _known(held, question), question.policy
+    concluded = conclude(
+        _plain(held, then, known, question),
+        held,
+        known,
+        allowed=policy.allowed_regressions,
+        patterns=policy.must_pass,
+        set_aside=set_aside(held, then, question.pardons),
+    )
+    notes = (*concluded.notes, *_not_rerun(held, policy), *_judged_otherwise(held, concluded))
+    return concluded.model_copy(update={"notes": notes})
+
+
+def _not_rerun(held: RunResult, policy: Policy) -> Iterator[str]:
+    """Whoever asks for re-runs is told where the result that is judged has none."""
+    if policy.confirm and not held.confirm:
+        yield (
+            "no case was run again: this result was made with confirm 0, so that whatever passed in the baseline and "
+            "fails here counts as a regression"
+        )
+
+
+def _judged_otherwise(held: RunResult, now: Comparison) -> Iterator[str]:
+    """What another baseline changed, where the run was compared with one before."""
+    before = held.comparison
+    if before is None or before.baseline.run_id == now.baseline.run_id:
+        return
+    classes = {change.key: change.change for change in before.changes}
+    others = [one for one in now.changes if one.key in classes and classes[one.key] is not one.change]
+    what = "no case changed its class"
+    if others:
+        first, many = others[0], "cases changed their" if len(others) > 1 else "case changed its"
+        words = (classes[first.key].value.replace("_", " "), first.change.value.replace("_", " "))
+        what = f"{len(others)} {many} class by that ({first.case_id[:100]}: {words[0]}, now {words[1]})"
+    yield (
+        f"when this run was made it was compared with {_named(before.baseline)}, and is judged against "
+        f"{_named(now.baseline)} now: {what}"
+    )
+
+
+def _named(baseline: BaselineFacts) -> str:
+    return f"commit {baseline.sha[:7]}" if baseline.sha else f"run {baseline.run_id[:8]}"
+
+
+def _plain(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:
+    assert isinstance(question.baseline, Baseline)
+    return compare(
+        question.baseline.of(then),
+        held,
+        known.past,
+        everything_selected=question.everything_selected,
+        score_tolerance=question.policy.score_tolerance,
+    )
+
+
+def _known(held: RunResult, question: Question) -> Known:
+    """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
+    baseline, policy = question.baseline, question.policy
+    assert isinstance(baseline, Baseline)
+    recorded = held.comparison.evidence if held.comparison else None
+    if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
+        baseline.result.run_id,
+        policy.error_rate,
+        policy.pass_score,
+    ):
+        return known_again(held, recorded)
+    return known_from(
+        Past(baseline, policy.pass_score),
+        held,
+        baseline.result,
+        error_rate=policy.error_rate,
+        pass_score=policy.pass_score,
+        set_aside=set_aside(held, baseline.result, question.pardons),
+    )
+
+
+def set_aside(run: RunResult, baseline: RunResult, pardons: Pardons | None) -> frozenset[CaseKey]:
+    """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
+
+    What people say of them in comments comes after the run and sets nothing aside.
+    """
     quarantine = [one for one in pardons.waivers if one.kind is Kind.QUARANTINE] if pardons else []
     if not quarantine or pardons is None:
         return frozenset()
-    return waive(quarantine, standings(run, None), pardons.today, trusted=pardons.trusted).quarantined
+    return frozenset(
+        CaseKey(*key)
+        for side in (run, baseline)
+        for key in waive(quarantine, standings(side, None), pardons.today, trusted=pardons.trusted).quarantined
+    )
 
 
-def something_to_waive(run: RunResult, policy: Policy) -> bool:
-    """Whether anything in a judged run could be accepted, so that it is worth asking who did."""
-    held = held_to(run, policy.pass_score)
-    found = standings(held, run.comparison, max_score_drop=policy.max_score_drop)
-    return any(one.standing.waivable and one.standing is not Standing.WAVERS for one in found)
-
-
-def _waiving(
-    held: RunResult,
-    comparison: Comparison | None,
-    policy: Policy,
-    pardons: Pardons | None,
-    *,
-    everything_selected: bool,
-) -> Waiving | None:
+def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:
+    found = standings(held, comparison, max_score_drop=question.policy.max_score_drop)
+    pardons = question.pardons
+    if question.more_pardons is not None and pardons is not None and _something_to_waive(found):
+        pardons = question.more_pardons(pardons)
     if pardons is None or not pardons.anything:
         return None
-    found = waive(
-        pardons.waivers,
-        standings(held, comparison, max_score_drop=policy.max_score_drop),
-        pardons.today,
-        everything=everything_selected,
-        trusted=pardons.trusted,
+    waiving = waive(
+        pardons.waivers, found, pardons.today, everything=question.everything_selected, trusted=pardons.trusted
     )
-    return found.model_copy(update={"refusals": pardons.refusals, "troubles": pardons.troubles})
+    return waiving.model_copy(update={"refusals": pardons.refusals, "troubles": pardons.troubles})
+
+
+def _something_to_waive(found: Sequence[CaseStanding]) -> bool:
+    """Whether anything could be accepted, so that it is worth asking who did."""
+    return any(one.standing.waivable and one.standing is not Standing.WAVERS for one in found)

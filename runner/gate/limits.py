@@ -19,8 +19,9 @@ class Policy:
 
     `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
     against the baseline. `score_tolerance` is only about what is pointed out. `must_pass` holds globs over case ids and
-    tags (`tag:NAME`). `error_rate` is the accepted chance of a regression where nothing has changed. Increases are
-    percents that the typical case may cost more than in the baseline.
+    tags (`tag:NAME`). `error_rate` is the accepted chance of a regression where nothing has changed, `confirm` how
+    often a case in doubt was to be run again at most. Increases are percents that the typical case may cost more than
+    in the baseline.
     """
 
     fail_on: frozenset[FailOn] = frozenset({FailOn.FAILURES})
@@ -30,6 +31,7 @@ class Policy:
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     max_score_drop: float | None = None
     error_rate: float = DEFAULT_ERROR_RATE
+    confirm: int = 0
     must_pass: tuple[str, ...] = ()
     allowed_regressions: int = 0
     min_coverage: float | None = None
@@ -48,6 +50,7 @@ class Policy:
             score_tolerance=config.score_tolerance,
             max_score_drop=config.max_score_drop,
             error_rate=config.error_rate,
+            confirm=config.confirm,
             must_pass=config.must_pass,
             allowed_regressions=config.allowed_regressions,
             min_coverage=config.min_coverage,

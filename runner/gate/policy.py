@@ -6,7 +6,7 @@ from runner.errors import ExitCode
 from runner.gate.baseline import NoBaseline
 from runner.gate.fail_on import FailOn
 from runner.gate.limits import Policy
-from runner.gate.rules import COVERAGE, UNMEASURED, Judged, findings
+from runner.gate.rules import COVERAGE, REGRESSIONS, UNMEASURED, Judged, findings
 from runner.gate.scores import exceeds
 from runner.model.comparison import Outcome, Reason, Verdict
 from runner.model.grounds import Why
@@ -17,6 +17,7 @@ from runner.model.waiver import Standing
 def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
     """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
 
+    - a confirmed regression: `fail`, exit 1, even where most cases could not be judged
     - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
     - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
     - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
@@ -30,7 +31,10 @@ def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> 
     found = tuple(findings(judged, policy))
     broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.rule.ok)
     about_the_change = any(reason.code not in {UNMEASURED, COVERAGE} for reason in broken)
-    if unmeasurable is not None:
+    if unmeasurable is not None and any(reason.code == REGRESSIONS for reason in broken):
+        other = _other_reading(judged)
+        outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *other, *incomplete)
+    elif unmeasurable is not None:
         outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
     elif incomplete and not about_the_change:
         outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (*incomplete, *broken)
@@ -54,6 +58,17 @@ def _unmeasurable(run: RunResult) -> Reason | None:
         message = f"{summary.errored} of {judged + summary.errored} cases could not be measured, more than half"
         return Reason(code="too-many-errors", message=message)
     return None
+
+
+def _other_reading(judged: Judged) -> tuple[Reason, ...]:
+    """What else it may be where no case was answered that could be judged: the agent's host was down."""
+    if judged.run.summary.passed + judged.run.summary.failed:
+        return ()
+    message = (
+        "no case got an answer that could be judged: if the agent was down while this ran, it is an outage and not the "
+        "change, and running it again will tell"
+    )
+    return (Reason(code="all-crashed", message=message),)
 
 
 def _first_error(run: RunResult) -> str | None:
@@ -128,4 +143,8 @@ def _passing(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
     if comparison is None and policy.max_score_drop is not None:
         message = "there is nothing to compare with, so whether scores dropped could not be told"
         return (Reason(code="no-baseline", message=message),)
-    return (Reason(code="passed", message=f"all rules hold for {run.summary.total_cases} cases"),)
+    if comparison is not None and not any(one.change.compared for one in comparison.changes):
+        message = "no case could be compared: the baseline has none that was asked and judged as here"
+        return (Reason(code="nothing-compared", message=message),)
+    cases = run.summary.total_cases
+    return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -10,18 +10,25 @@ from runner.gate import budgets
 from runner.gate.conclude import must_pass
 from runner.gate.fail_on import FailOn
 from runner.gate.limits import Policy
+from runner.gate.noise import chance_of_drop
 from runner.gate.scores import exceeds, limit_words
-from runner.model.comparison import CaseClass, Comparison, Rule
-from runner.model.grounds import SuiteFinding
-from runner.model.result import CaseResult, RunResult
+from runner.model.comparison import CaseChange, CaseClass, Comparison, Rule
+from runner.model.grounds import SuiteFinding, Why
+from runner.model.result import CaseResult, RunResult, Status
 from runner.model.waiver import Standing, Waiving
 
 UNMEASURED: Final = "could-not-measure"
 """The rule about execution errors, whose breach says nothing about the change."""
+REGRESSIONS: Final = "regressions"
+"""The rule about regressions."""
 COVERAGE: Final = "min-coverage"
 """The rule about how much was judged at all, whose breach says nothing about the change either."""
 SCORE_DROP: Final = "Score drop"
 """The name of the rule about scores."""
+SCORE_SHARE: Final = 0.01
+"""The accepted chance that scores which only vary are called a drop, over all graded cases together."""
+_NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
+_KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _pass_rate(judged, policy.min_pass_rate)
     yield from _budgets(judged, policy)
     if FailOn.NEVER not in policy.fail_on:
-        yield _errors(judged.run, policy.max_errors)
+        yield _errors(judged, policy.max_errors)
     if policy.min_coverage is not None:
         yield _coverage(judged.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
@@ -79,25 +86,34 @@ def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
     if judged.comparison is not None:
         yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
         if judged.comparison.suite_finding is not None:
-            yield _suite(judged.comparison.suite_finding)
+            yield _suite(judged, judged.comparison.suite_finding)
     if policy.must_pass:
         yield _must_pass(judged, policy.must_pass)
 
 
 def _regressions(judged: Judged, allowed: int) -> Finding:
     count = judged.count(CaseClass.REGRESSION)
-    what = "case that passes in the baseline fails here" if count == 1 else "cases that pass in the baseline fail here"
+    refined = judged.comparison is not None and judged.comparison.error_rate is not None
+    one, many = ("usually passes", "usually pass") if refined else ("passes in the baseline", "pass in the baseline")
+    what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
     rule = Rule(name="Regressions", value=str(count), limit=str(allowed), ok=count <= allowed)
-    return Finding(rule, "regressions", f"{count} {what} (allowed: {allowed})")
+    return Finding(rule, REGRESSIONS, f"{count} {what} (allowed: {allowed})")
 
 
-def _suite(found: SuiteFinding) -> Finding:
-    """All cases together: many small drops that no single case can show."""
+def _suite(judged: Judged, found: SuiteFinding) -> Finding:
+    """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived."""
+    assert judged.comparison is not None
+    part = [
+        change
+        for change in judged.comparison.of(CaseClass.REGRESSION)
+        if change.grounds is not None and change.grounds.why is Why.SUITE
+    ]
+    left = sum(not judged.waives(change.suite, change.case_id) for change in part)
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
-    rule = Rule(name="All cases together", value=value, limit=limit, ok=not found.dropped)
+    rule = Rule(name="All cases together", value=value, limit=limit, ok=not (found.dropped and left))
     what = (
-        f"{found.failures} of {found.cases} cases fail, and their records let expect {found.expected:.1f}: "
-        f"by chance in {found.chance * 100:.1g} % of such runs"
+        f"{found.failures} of {found.cases} cases fail at first, where their past lets expect about "
+        f"{found.expected:.1f}: by chance in {found.chance * 100:.1g} % of such runs"
     )
     return Finding(rule, "suite-drop", what)
 
@@ -132,10 +148,9 @@ def _failures(judged: Judged) -> Finding:
 
 
 def _flaky(judged: Judged) -> int:
-    """Cases with both results among their trials, and those whose evidence does not decide."""
+    """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
     unsettled = {
-        (change.suite, change.case_id)
-        for change in (judged.comparison.of(CaseClass.UNSETTLED, CaseClass.FLAKY) if judged.comparison else ())
+        (change.suite, change.case_id) for change in (judged.comparison.of(*_NOT_CLEAN) if judged.comparison else ())
     }
     return sum(
         (case.flaky or (suite, case.id) in unsettled) and not judged.waives(suite, case.id)
@@ -152,16 +167,33 @@ def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str =
 def _score_drop(judged: Judged, most: float) -> Finding:
     """Over all graded cases that can be compared, whatever became of them."""
     assert judged.comparison is not None
+    cases = judged.run.by_key()
+    graded = [one for one in judged.comparison.changes if one.score_change is not None]
+    share = SCORE_SHARE / max(len(graded), 1)
     drops = [
-        -change.score_change
-        for change in judged.comparison.changes
-        if change.score_change is not None and not judged.waives(change.suite, change.case_id)
+        drop_of(change, cases[change.key].score, share)
+        for change in graded
+        if not judged.waives(change.suite, change.case_id)
     ]
     over = sum(exceeds(drop, most) for drop in drops)
     largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
     rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
     what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit} (the most: {largest})"
     return Finding(rule, "max-score-drop", what)
+
+
+def drop_of(change: CaseChange, score: float, limit: float) -> float:
+    """By how much a score fell: against the mean of its record, where that is known; 0 where it may only have varied.
+
+    `limit` is the chance below which it has not only varied. With one earlier run nothing is known of that, and the
+    fall against that run is all there is.
+    """
+    assert change.score_change is not None
+    record = change.score_record
+    chance = chance_of_drop(record, score) if record is not None else None
+    if record is None or chance is None:
+        return -change.score_change
+    return record.mean - score if chance <= limit else 0.0
 
 
 def _pass_rate(judged: Judged, least: float) -> Finding:
@@ -204,8 +236,10 @@ def _increase(name: str, code: str, most: float, found: budgets.Increase) -> Fin
     )
 
 
-def _errors(run: RunResult, allowed: int) -> Finding:
-    count = run.summary.errored
+def _errors(judged: Judged, allowed: int) -> Finding:
+    """Errors that the baseline does not have, and that are not counted as regressions already."""
+    known = {change.key for change in (judged.comparison.of(*_KNOWN_ERRORS) if judged.comparison else ())}
+    count = sum(case.status is Status.ERROR and key not in known for key, case in judged.run.cases())
     rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
     return Finding(rule, UNMEASURED, what)

@@ -13,18 +13,23 @@ _DIGITS: Final = 6
 """Decimals that a difference of scores has: 0.8 - 0.7 is not more than 0.1."""
 
 
-def scores_of(change: CaseClass, then: CaseResult | None, now: CaseResult, tolerance: float) -> Mapping[str, Any]:
-    """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no."""
+def scores_of(
+    change: CaseClass, then: float | None, before: CaseResult | None, now: CaseResult, tolerance: float
+) -> Mapping[str, Any]:
+    """What a CaseChange of this class says about scores, as fields of it; nothing for a yes or no.
+
+    `then` is the score it is compared with, `before` the case in the baseline, whose evaluators are shown.
+    """
     if not now.graded:
         return {}
-    if then is None or not change.compared:
+    if then is None or not change.compared or not now.status.judged:
         return {"graded": True}
-    difference = round(_grade(now.score) - _grade(then.score), _DIGITS) + 0.0  # never -0.0
+    difference = round(_grade(now.score) - _grade(then), _DIGITS) + 0.0  # never -0.0
     return {
         "graded": True,
         "score_change": difference,
         "score_drop": exceeds(-difference, tolerance),
-        "evaluators_then": _changed(then, now),
+        "evaluators_then": _changed(before, now) if before else {},
     }
 
 

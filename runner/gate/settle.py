@@ -4,8 +4,8 @@ The comparison says what happened in two runs. Here that becomes what one may co
 
 | the plain class | and | becomes |
 |:--|:--|:--|
-| added, removed, errored, not run, incomparable | | stays |
-| fails here | mostly fails on record | `still_failing` |
+| added, removed, errored, still errored, not run, incomparable | | stays |
+| fails here | mostly fails on record, or in the newest run of the branch | `still_failing` |
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these | `unsettled` |
 | fails here | re-runs that would have decided are missing | `errored` |
@@ -13,19 +13,23 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | passes here | mostly passes on record | `still_passing` |
 | passes here | never passes on record, or passes too often for it | `new_pass` |
 | passes here | now and then passes on record | `flaky` |
+
+A crash here is a failure that nobody could judge. It makes a case a suspect as a wrong answer does; in the test of the
+suite as a whole it is neither, because an outage breaks many cases at once and says nothing about their answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.gate.evidence import Confirmation, Doubt, Step, doubt
-from runner.gate.prior import LEAST_FAILURE_RATE, learned
+from runner.gate.prior import LEAST_FAILURE_RATE
 from runner.gate.suite_test import Stratum, suite_test
 from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
 from runner.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
+from runner.model.result import RerunEnd
 
 SUITE_SHARE = 0.2
 """The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05."""
@@ -42,6 +46,8 @@ class CaseFacts:
     again: Counts = NO_RUNS
     """Its re-runs."""
     must_pass: bool = False
+    end: RerunEnd | None = None
+    """Why it was not run once more; None where nobody had asked for re-runs."""
 
     @property
     def here(self) -> Counts:
@@ -52,6 +58,16 @@ class CaseFacts:
     def compared(self) -> bool:
         """Whether its record is about the same question, and it was judged here."""
         return self.plain.compared and self.first.runs > 0
+
+    @property
+    def in_suite_test(self) -> bool:
+        """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
+        return self.compared and not self.record.newest_failed
+
+    @property
+    def stratum(self) -> Stratum:
+        """Its answers on record and here, first executions only."""
+        return Stratum.of(self.record.counts.answered, self.first.answered)
 
     @property
     def doubt(self) -> Doubt | None:
@@ -78,37 +94,45 @@ class Settlement:
     suite: SuiteFinding
 
 
-def confirmation_for(cases: Iterable[CaseFacts], *, error_rate: float, confirm: int) -> Confirmation:
-    """How the cases of a run are confirmed, with what their records say about the suite they are in."""
-    judged = [case for case in cases if case.first.runs]
-    prior = learned(case.record.counts for case in judged if case.compared)
-    return Confirmation(len(judged), prior, error_rate, confirm)
-
-
 def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
-    """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt."""
+    """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
+
+    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now.
+    """
     question = case.doubt
     if question is None:
         return None
-    remaining = max(confirmation.confirm - case.again.runs, 0)
+    remaining = 0 if case.end is RerunEnd.DECIDED else max(confirmation.confirm - case.again.runs, 0)
     return confirmation.next_step(question, case.record.counts, case.here, remaining)
 
 
-def settle(cases: Sequence[CaseFacts], confirmation: Confirmation) -> Settlement:
+def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: int = 0) -> Settlement:
     """What became of every case.
 
     The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
-    must not make a regression of every other case that happened to fail.
+    must not make a regression of every other case that happened to fail. Of the regressions that are `allowed`, those
+    that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
+    by itself, would take the others off the hook.
     """
     steps = [next_step(case, confirmation) for case in cases]
-    rest = [
-        Stratum.of(case.record.counts, case.first)
-        for case, step in zip(cases, steps, strict=True)
-        if case.compared and not (case.first.fails and step is Step.CONFIRMED)
-    ]
-    finding = suite_test(rest, confirmation.error_rate * SUITE_SHARE, least_failure_rate=LEAST_FAILURE_RATE)
+    alone = [case.first.fails and step is Step.CONFIRMED for case, step in zip(cases, steps, strict=True)]
+    rest = [case.stratum for case, known in zip(cases, alone, strict=True) if case.in_suite_test and not known]
+    finding = suite_test(
+        _without_the_worst(rest, allowed - sum(alone)),
+        confirmation.error_rate * SUITE_SHARE,
+        least_failure_rate=LEAST_FAILURE_RATE,
+    )
     settled = (_settled(case, step, confirmation, finding) for case, step in zip(cases, steps, strict=True))
     return Settlement(tuple(settled), finding)
+
+
+def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
+    """All but the failing ones that stick out most from their records, so many of them."""
+    if count <= 0:
+        return strata
+    failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.all_runs]
+    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, strata[at]))[:count])
+    return [one for at, one in enumerate(strata) if at not in worst]
 
 
 def _settled(case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding) -> Settled:
@@ -135,13 +159,16 @@ def _failing(
 ) -> tuple[CaseClass, Why | None]:
     question, record = case.doubt, case.record.counts
     if step is Step.CONFIRMED and question is Doubt.MUST_PASS:
-        return CaseClass.STILL_FAILING if record.fails else CaseClass.REGRESSION, Why.MUST_PASS
+        known = record.fails or case.record.newest_failed
+        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, Why.MUST_PASS
     if record.fails:
         return CaseClass.STILL_FAILING, Why.KNOWN if case.plain is CaseClass.REGRESSION else None
+    if case.record.newest_failed:
+        return CaseClass.STILL_FAILING, Why.MAIN_BROKE
     if step is Step.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
         return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.EVERY_RUN
-    if finding.dropped and record.runs:
+    if finding.dropped and case.in_suite_test and record.runs and case.first.answered.fails:
         return CaseClass.REGRESSION, Why.SUITE
     if step is Step.AGAIN:
         return CaseClass.ERRORED, Why.NOT_RERUN
@@ -171,4 +198,6 @@ def _grounds(case: CaseFacts, why: Why, confirmation: Confirmation) -> Grounds:
         reruns=case.again.runs,
         chance=confirmation.chance(question, record, case.here) if question and case.compared else None,
         newest_failed=case.record.newest_failed,
+        broken_since=case.record.broken_since if why is Why.MAIN_BROKE else None,
+        needed=confirmation.needed(record) if question is Doubt.REGRESSION and case.compared else None,
     )

@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -18,6 +19,8 @@ from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, 
 from runner.gate.foreign import run_of_suite
 from runner.model.base import JsonValue
 from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
+from runner.results.beside import ledger_beside, ledger_file
+from runner.results.ledger import LEDGER_NAME, Ledger, ledger_of
 from runner.text.json_source import JsonPositions, parse_json
 from runner.text.shape import field_path, sentence
 
@@ -33,11 +36,29 @@ MAX_MISTAKES: Final = 1_000
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
+def find_baseline(reference: str | None, output_dir: Path, history: str | None = None) -> Baseline | NoBaseline:
     """The baseline that was named. One that is named and cannot be found is an error, not an absence.
 
-    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake.
+    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
+    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline.
     """
+    found = _find_baseline(reference, output_dir)
+    if history is None or isinstance(found, NoBaseline):
+        return found
+    return replace(found, ledger=read_history(history))
+
+
+def read_history(reference: str) -> Ledger:
+    """The ledger in a file, a run's folder or its archive, or that of a folder of runs. Raises GateError."""
+    path = _path(reference)
+    if path.is_dir():
+        return ledger_beside(path / RUN_NAME) if (path / LEDGER_NAME).is_file() else ledger_of(runs_in(path))
+    if zipfile.is_zipfile(path):
+        return ledger_beside(path)
+    return ledger_file(path)
+
+
+def _find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
@@ -54,7 +75,16 @@ def find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBasel
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return found
-    return Baseline(read_run(reference, output_dir), reference)
+    return Baseline(
+        read_run(reference, output_dir), reference, ledger=ledger_beside(_record(path, reference, output_dir))
+    )
+
+
+def _record(path: Path, reference: str, output_dir: Path) -> Path:
+    """The file or archive with the run record that a reference to one run leads to."""
+    if path.is_dir():
+        return path / RUN_NAME
+    return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
 def _first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[RunResult, ...]) -> Baseline | None:
@@ -63,7 +93,7 @@ def _first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[R
     if chosen is None:
         return None
     passed_over = tuple(unmeasured(run) for run in complete[: complete.index(chosen)])
-    return Baseline(chosen, reference, history=runs, unmeasured=passed_over)
+    return Baseline(chosen, reference, ledger=ledger_of(runs), unmeasured=passed_over)
 
 
 def read_run(reference: str, output_dir: Path) -> RunResult:

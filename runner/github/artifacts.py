@@ -117,13 +117,6 @@ def _nearest_first(client: Client, usable: list[Artifact], wanted: Wanted) -> It
     yield from sorted((one for group in by_commit.values() for one in group), key=_made, reverse=True)
 
 
-def newest(client: Client, wanted: Wanted) -> Iterator[Artifact]:
-    """The same artifacts, newest first and no further than they are asked for: the recent history of the branch."""
-    silent = Trail()
-    listed = islice(_listed(client, wanted.name), MAX_LISTED)
-    yield from (one for one in listed if _usable(one, wanted, silent))
-
-
 def trusted(client: Client, artifact: Artifact, wanted: Wanted, trail: Trail) -> RunFacts | None:
     """The artifact's run, where it is one that makes baselines."""
     assert artifact.workflow_run is not None

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +18,6 @@ from runner.github.artifacts import (
     Wanted,
     artifacts_of_run,
     candidates,
-    newest,
     of_newest_runs,
     trusted,
 )
@@ -28,9 +26,10 @@ from runner.github.commits import RunFacts, distance, workflow_run
 from runner.github.download import BadArchiveError, fetch_artifact
 from runner.github.failure import GitHubError, Kind
 from runner.model.result import GitFacts, RunResult
+from runner.results.beside import ledger_beside
+from runner.results.ledger import EMPTY, Ledger
 
 MAX_TRIED: Final = 10
-MAX_HISTORY: Final = 10
 MAX_LOOKED_AT: Final = 30
 """Artifacts whose runs are asked about, usable or not."""
 
@@ -88,6 +87,7 @@ class ArtifactStore:
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
         self._fetched: dict[int, RunResult] = {}
+        self._ledgers: dict[int, Ledger] = {}
         self._left = MAX_TRIED
 
     def nearest(self, now: datetime) -> Found | NoBaseline:
@@ -143,30 +143,17 @@ class ArtifactStore:
             "name another run, or use baseline: auto",
         )
 
-    def history(self) -> tuple[RunResult, ...]:
-        """Recent complete runs of the branch, newest first, at most ten; fewer where GitHub does not answer."""
-        found: list[RunResult] = []
-        self._beside = None  # only the baseline's own
-        silent = Trail()
-        try:
-            for artifact in islice(newest(self._client, self._wanted), MAX_LOOKED_AT):
-                run = trusted(self._client, artifact, self._wanted, silent)
-                result = self._complete_run(artifact, run, silent) if run else None
-                found += [result] if result else []
-                if len(found) == MAX_HISTORY:
-                    break
-        except GitHubError as error:
-            self.notes.append(f"the history of {self._wanted.branch} is not complete: {error}")
-        return tuple(found)
-
     def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
         refused = ""
 
+        ledger = EMPTY
+
         def accept(result: RunResult, archive: Path) -> None:
-            nonlocal refused
+            nonlocal refused, ledger
             refused = self._why_not(result, run)
+            ledger = EMPTY if refused else ledger_beside(archive)
             if not refused and self._beside is not None:
                 extract(archive, self._beside.name, self._beside.to, self._beside.limit)
 
@@ -184,6 +171,7 @@ class ArtifactStore:
             trail.reject(artifact, refused)
             return None
         self._fetched[artifact.id] = result
+        self._ledgers[artifact.id] = ledger
         return result
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
@@ -204,6 +192,7 @@ class ArtifactStore:
             source=f"artifact {artifact.id} of run {run.id}",
             age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
             commits_behind=self._behind(run.head_sha),
+            ledger=self._ledgers.get(artifact.id, EMPTY),
         )
         return Found(baseline, artifact.id, run.id, run.head_sha, trail)
 

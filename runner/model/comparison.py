@@ -10,7 +10,7 @@ from pydantic import Field
 from runner.errors import ExitCode
 from runner.model.base import Record
 from runner.model.case import CaseKey, Location
-from runner.model.grounds import CaseRecord, Grounds, SuiteFinding
+from runner.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
 """A drop of a score that is not pointed out: what a judge gives one day and not the next."""
@@ -59,6 +59,17 @@ class Tally(Record):
     score: float
 
 
+class ScoreRecord(Record):
+    """The scores of one graded case over so many runs, by the same yardstick."""
+
+    runs: int
+    mean: float
+    spread: float
+    """The standard deviation from run to run, of all graded cases together; 0 to 1."""
+    free: int = 0
+    """How much is known of the spread: degrees of freedom; 0 for nothing."""
+
+
 class CaseChange(Record):
     """One case on both sides. A side is None where the case was absent or never judged."""
 
@@ -68,8 +79,10 @@ class CaseChange(Record):
     change: CaseClass
     baseline: Tally | None = None
     here: Tally | None = None
-    record: Tally | None = None
-    """The case over the recent runs of the baseline's branch, where its question was the same."""
+    compared_with: RunName | None = None
+    """The earlier run that judged it last by the same yardstick, where that was not the baseline."""
+    score_record: ScoreRecord | None = None
+    """The scores of a graded case over the recent runs of the baseline's branch."""
     reason: str | None = None
     """What failed here, or why there is nothing to compare, in one line."""
     location: Location | None = None
@@ -83,7 +96,7 @@ class CaseChange(Record):
     grounds: Grounds | None = None
     """Why it is of this class, where more than the two runs was looked at."""
     case_record: CaseRecord | None = None
-    """What the branch's recent runs say about it, where it was asked for."""
+    """What the branch's recent runs say about it."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
 
@@ -123,6 +136,8 @@ class Comparison(Record):
     """All cases together against their records; None where the plain rule was asked for."""
     error_rate: float | None = None
     """The accepted chance of a regression where nothing has changed; None with the plain rule."""
+    evidence: Evidence | None = None
+    """What else the classes rest on; None with the plain rule."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
 

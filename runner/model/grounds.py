@@ -11,14 +11,19 @@ from runner.model.base import Record
 
 
 class Counts(Record):
-    """How often a case passed and failed. Executions that could not be judged are in neither."""
+    """How often a case passed, and how often it did not: it answered wrong, or it crashed.
+
+    Executions that say nothing about the target (no connection, a broken judge) are in neither.
+    """
 
     passes: int = Field(default=0, ge=0)
     failures: int = Field(default=0, ge=0)
+    crashes: int = Field(default=0, ge=0)
+    """How many of the failures gave no answer to judge: HTTP 5xx, broken off, malformed, too late."""
 
     @property
     def runs(self) -> int:
-        """Judged executions."""
+        """Executions that say something about the target."""
         return self.passes + self.failures
 
     @property
@@ -33,10 +38,27 @@ class Counts(Record):
 
     def plus(self, other: Counts) -> Counts:
         """Both together."""
-        return Counts(passes=self.passes + other.passes, failures=self.failures + other.failures)
+        return Counts(
+            passes=self.passes + other.passes,
+            failures=self.failures + other.failures,
+            crashes=self.crashes + other.crashes,
+        )
+
+    @property
+    def answered(self) -> Counts:
+        """Only the executions with an answer that was judged."""
+        return Counts(passes=self.passes, failures=self.failures - self.crashes) if self.crashes else self
 
 
 NO_RUNS: Final = Counts()
+
+
+class RunName(Record):
+    """An earlier run, as far as people tell runs apart."""
+
+    run_id: str
+    sha: str | None = None
+    """The commit that it evaluated; None where unknown."""
 
 
 class Steadiness(StrEnum):
@@ -61,7 +83,9 @@ class CaseRecord(Record):
     shown_by: tuple[str, ...] = ()
     """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
     newest_failed: bool = False
-    """It failed in the newest run that judged it: perhaps the branch itself is broken since."""
+    """It failed in the newest run that judged it, its re-runs included: the branch itself is broken."""
+    broken_since: RunName | None = None
+    """The oldest of the newest runs that all failed it; None where the newest did not, or none ever passed it."""
     since: str | None = None
     """Id of the oldest run that counts, when older ones were left out because the case broke or was mended after."""
 
@@ -77,6 +101,8 @@ NO_RECORD: Final = CaseRecord()
 class Why(StrEnum):
     """What decided about a case. Words for it belong to the reports."""
 
+    MAIN_BROKE = "main-broke"
+    """It fails in the newest run of the default branch too, which had passed it before."""
     KNOWN = "known"
     """As its record says it mostly is, although the baseline's one run was otherwise."""
     EVIDENCE = "evidence"
@@ -112,6 +138,10 @@ class Grounds(Record):
     """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
     newest_failed: bool = False
     """It failed in the newest run on record too."""
+    broken_since: RunName | None = None
+    """Since which run the default branch itself fails it, where that is why."""
+    needed: int | None = None
+    """The failures in a row, the first execution included, that would have been sure; None where none would."""
 
     @property
     def one_in(self) -> int | None:
@@ -139,6 +169,35 @@ class SuiteFinding(Record):
     def dropped(self) -> bool:
         """Whether the suite as a whole fails more than its record."""
         return self.chance <= self.limit
+
+
+class Belief(Record):
+    """What is known of any case of a suite before it runs: as many passes and failures as if they had been seen."""
+
+    passes: float = Field(gt=0)
+    failures: float = Field(gt=0)
+
+
+class Evidence(Record):
+    """What a verdict with re-runs rests on, beside the cases' own records and executions.
+
+    With it a stored run is judged again as it was judged first, wherever that is done.
+    """
+
+    baseline_run_id: str
+    cases: int = Field(ge=1)
+    """Cases that share the error rate: all of the plan, also in a shard and where only some were chosen."""
+    error_rate: float = Field(gt=0, lt=1)
+    confirm: int = Field(ge=0)
+    pass_score: float = Field(gt=0, le=1)
+    belief: Belief
+    runs: int = Field(default=0, ge=0)
+    """Runs of the record that are at the level of the newest one."""
+
+    @property
+    def bar(self) -> float:
+        """The evidence (an e-value) that the error rate asks of one case."""
+        return self.cases / self.error_rate
 
 
 def _leading(odds: float) -> int:

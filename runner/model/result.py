@@ -46,6 +46,17 @@ class Blame(StrEnum):
     """A judge without a verdict, a grader that broke, or a defect of this program."""
 
 
+class RerunEnd(StrEnum):
+    """Why a case in doubt was not run once more."""
+
+    DECIDED = "decided"
+    """One more execution could not have changed what is known."""
+    BROKEN = "broken"
+    """Re-runs said nothing about the target until none were left."""
+    STOPPED = "stopped"
+    """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
+
+
 class EvaluatorResult(Record):
     """What one evaluator said. For an assertion the score is 0 or 1."""
 
@@ -156,6 +167,8 @@ class CaseResult(Record):
     """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
+    rerun_end: RerunEnd | None = None
+    """Why there was no further re-run; None where nobody had asked for one."""
     attempts: int = 0
     usage: TokenUsage | None = None
     cost_usd: float | None = None
@@ -168,6 +181,18 @@ class CaseResult(Record):
     blame: Blame | None = None
     """Of a case that could not be judged: of the execution that `error` is about."""
     warnings: tuple[str, ...] = ()
+
+    def executions(self) -> tuple[Trial, ...]:
+        """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
+        if len(self.trials) > 1:
+            return self.trials
+        vetoed = any(result.vetoed and result.weight > 0 for result in self.evaluator_results)
+        if self.trials:
+            return (self.trials[0].model_copy(update={"vetoed": True}),) if vetoed else self.trials
+        alone = Trial(
+            status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=vetoed
+        )
+        return (alone,)
 
 
 class ToolFacts(Record):
@@ -302,6 +327,8 @@ class RunResult(Record):
     stopped: str | None = None
     """Why the run ended before its last case, in one sentence; None when it did not."""
     baseline_run_id: str | None = None
+    planned: int | None = Field(None, ge=0)
+    """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
     confirm: int = Field(0, ge=0, le=100)
     """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
     comparison: Comparison | None = None

@@ -253,14 +253,16 @@ def _then(change: CaseChange | None, least: float) -> str | None:
     """
     if change is None or change.baseline is None:
         return None
-    baseline, record = change.baseline, change.record
+    baseline, record = change.baseline, change.case_record
     if change.graded:
-        words = _score_words(baseline, least)
-        return words if record is None or record.n <= 1 else f"{words}, {score(record.score)} over {record.n} runs"
-    passes, runs = (record.k, record.n) if record else (0, 0)
-    if change.case_record is not None:  # the runs that count, which may be fewer
-        passes, runs = change.case_record.counts.passes, change.case_record.counts.runs
-    return f"{tally_words(baseline)}, {passes} of {runs}" if runs > 1 else tally_words(baseline)
+        words, scores = _score_words(baseline, least), change.score_record
+        return words if scores is None or scores.runs <= 1 else f"{words}, {score(scores.mean)} over {scores.runs} runs"
+    runs = record.counts.runs if record else 0
+    return (
+        f"{tally_words(baseline)}, {record.counts.passes} of {runs}"
+        if record and runs > baseline.n
+        else tally_words(baseline)
+    )
 
 
 def _first_line(text: str | None) -> str | None:

@@ -156,6 +156,8 @@ class View:
 
 def view_of(run: RunResult, context: ReportContext) -> View:
     """The view of a judged run. A run without a verdict was interrupted before it could be judged."""
+    if run.verdict is None:  # what is known of its cases is no judgement yet
+        run = run.model_copy(update={"comparison": None})
     verdict = run.verdict or Verdict(outcome=Outcome.ERROR, exit_code=3)
     run = judged_as(run)
     waivers = waivers_of(run, context)

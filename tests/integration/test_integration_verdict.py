@@ -78,7 +78,7 @@ def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
     assert changes(folder)["gs-005"] == "regression"
     assert 1 <= len(behaviour.asked) - 12 <= 6
     change = next(change for change in record(folder)["comparison"]["changes"] if change["caseId"] == "gs-005")
-    assert change["grounds"]["record"] == {"passes": 5, "failures": 0}
+    assert change["grounds"]["record"] == {"passes": 5, "failures": 0, "crashes": 0}
     assert change["grounds"]["here"]["passes"] == 0
 
 

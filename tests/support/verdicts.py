@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.compare import compare
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
+from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import Pardons
+from runner.gate.past import Past
 from runner.model.case import Location
+from runner.model.comparison import Comparison
 from runner.model.result import CaseResult, RunResult, Status, Trial
 from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from runner.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)
@@ -84,10 +88,27 @@ def make_judged(
     cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
     run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
     if records is None:
-        return judge(run, NOT_ASKED_FOR, policy, pardons=pardons)
+        return judge(run, Question(NOT_ASKED_FOR, policy, pardons=pardons))
     runs = make_history(records)
-    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=runs)
-    return judge(run, baseline, policy, pardons=pardons)
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
+    return judge(run, Question(baseline, policy, pardons=pardons))
+
+
+def judge_against(
+    run: RunResult,
+    baseline: Baseline | NoBaseline,
+    policy: Policy = REGRESSIONS,
+    *,
+    everything_selected: bool = True,
+    pardons: Pardons | None = None,
+) -> RunResult:
+    """The run as the one judge has it."""
+    return judge(run, Question(baseline, policy, everything_selected, pardons))
+
+
+def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
+    """The plain comparison, with all that the baseline's ledger knows."""
+    return compare(baseline, run, Past(baseline, 1.0).of(run), **options)
 
 
 def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int = 3, **fields) -> Waiver:

@@ -48,22 +48,23 @@ def branch(job, github):
 @pytest.mark.contract("verdict.reruns")
 def test_pull_request__case_that_fails_once__passes_after_reruns_with_the_branchs_history(job, github, branch) -> None:
     pull, flaky = github.state.add_pull(7), FailsFirst(2)
+    before = len(github.requests("GET", r"/artifacts/\d+/zip$"))
     with agent(flaky) as running:
         ended = job.pull_request(pull, running.url)
     assert ended.code == 0, ended.log
     assert (ended.outputs["verdict"], ended.outputs["regressions"]) == ("pass", "0")
     assert flaky.asked[:4] == [0, 1, 2, 3]
     assert set(flaky.asked[4:]) == {2}
-    assert "recent runs of the baseline branch" in ended.log
+    assert "its record goes back 3 runs" in ended.log
+    assert len(github.requests("GET", r"/artifacts/\d+/zip$")) == before + 1
 
 
-def test_pull_request__nothing_fails__the_history_is_not_fetched(job, github, branch) -> None:
+def test_pull_request__nothing_fails__asks_every_case_once(job, github, branch) -> None:
     pull = github.state.add_pull(7)
     with agent() as running:
         ended = job.pull_request(pull, running.url)
     assert ended.code == 0
     assert len(running.requests) == 4
-    assert "recent run" not in ended.log
 
 
 def test_pull_request__case_that_died__is_confirmed_and_fails(job, github, branch) -> None:

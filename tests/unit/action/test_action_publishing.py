@@ -23,7 +23,6 @@ from runner.engine.store import write_result
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.github.artifacts import Wanted
 from runner.github.baseline import ArtifactStore
@@ -37,6 +36,7 @@ from runner.reports.remarks import Remark
 from tests.support.github import GATE, Fault, sha
 from tests.support.jobs import pull_request_event
 from tests.support.results import make_baseline_run, make_run
+from tests.support.verdicts import judge_against
 
 KEY = "gate.yml.gate"
 TOO_LONG = "Body is too long (maximum is 65536 characters)"
@@ -54,11 +54,11 @@ def step(desk, github, pull) -> Step:
 
 def judged(**cases: str):
     then = make_baseline_run(dict.fromkeys(cases, "passed"))
-    return judge(make_run(cases), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS})))
+    return judge_against(make_run(cases), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS})))
 
 
 PASSED, FAILED = judged(a="passed"), judged(a="failed")
-UNDECIDED = judge(make_run({"a": "error"}), NOT_ASKED_FOR, Policy())
+UNDECIDED = judge_against(make_run({"a": "error"}), NOT_ASKED_FOR, Policy())
 CONTEXT = ReportContext(comment_key=KEY)
 
 
@@ -332,7 +332,7 @@ def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(g
 
     def outcome() -> Outcome:
         found = get_baseline(step, RunConfig(outputDir="results"), desk.log).baseline
-        return judge(make_run({"a": "failed"}), found, policy).verdict.outcome
+        return judge_against(make_run({"a": "failed"}), found, policy).verdict.outcome
 
     assert outcome() is Outcome.FAIL
     github.faults.add("GET", route, *[Fault.status(502)] * 5)
@@ -367,18 +367,6 @@ def test_baseline__run_that_was_named__is_held_against_the_branch(github, desk, 
     assert origin.baseline.commits_behind == 1
 
 
-def test_history__github_stops_answering__is_said(github, desk, step) -> None:
-    """How often a case comes and goes is then told from fewer runs than people think."""
-    keep(github, "older")
-    keep(github, "newer")
-    origin = get_baseline(step, RunConfig(outputDir="results"), desk.log)
-    github.faults.add("GET", r"/artifacts/\d+/zip$", *[Fault.status(502)] * 5)
-    found = origin.with_history(desk.log)
-    assert isinstance(found, Baseline)
-    assert len(found.history) == 1
-    assert "the history of main is not complete" in desk.said
-
-
 # --- outputs
 
 
@@ -389,6 +377,6 @@ def test_outputs__nothing_known__are_there_and_empty() -> None:
 
 
 def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:
-    result = judge(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy())
+    result = judge_against(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy())
     found = outputs_of(result, Outcome.FAIL, ExitCode.FAILED)
     assert (found["regressions"], found["new-passes"], found["failed"], found["cost-usd"]) == ("", "", "1", "")

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from runner.action.relay import find_pull_request, relayed_result, unjudged
 from runner.errors import ExitCode, GateError
 from runner.gate.baseline import Baseline
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import GitFacts, RunResult, Status
 from runner.reports.check import render_check
@@ -25,6 +24,7 @@ from runner.reports.remarks import remarks_of
 from runner.reports.view import view_of
 from tests.support.github import Fault, sha
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 GIT = GitFacts(sha="a" * 40, repository="acme/bot")
 
@@ -198,7 +198,7 @@ def published(**case: object) -> list[str]:
     relayed = unjudged(RunResult.model_validate(json.loads(text)), GIT)
     then = make_baseline_run(make_suite_result([make_result("a", cost_usd=0.1), make_result("b", cost_usd=0.1)]))
     context = ReportContext(repository="acme/bot", head_sha="a" * 40, comment_key="k")
-    view = view_of(judge(relayed, Baseline(then, "b", 1.0, 1), Policy()), context)
+    view = view_of(judge_against(relayed, Baseline(then, "b", 1.0, 1), Policy()), context)
     check = render_check(view)
     return [render_comment(view), render_summary(view), check.title, check.summary, check.page, render_html(view)]
 
@@ -257,5 +257,5 @@ def test_relay__place_of_a_case_outside_of_the_repository__is_no_link_that_leads
 
 def test_relay__place_outside_of_the_repository__is_not_annotated() -> None:
     run = make_run(make_suite_result([make_result("b", "failed", location={"file": "../x", "line": 1})]))
-    view = view_of(judge(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
+    view = view_of(judge_against(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
     assert remarks_of(view) == ()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
 from runner.model.case import Location
@@ -21,6 +20,7 @@ from runner.reports.context import ReportContext
 from runner.reports.remarks import MAX_REMARKS, MAX_WORDS, remarks_of
 from runner.reports.view import View, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 HOSTILE = st.sampled_from(
@@ -79,7 +79,7 @@ def views(draw) -> View:
     )
     then = make_baseline_run({case_id: draw(STATUS) for case_id in [*ids, "gone"]})
     baseline = Baseline(then, "b", draw(st.none() | st.floats(0, 400)), draw(st.none() | st.integers(0, 400)))
-    judged = judge(now, draw(st.sampled_from([baseline, NOT_ASKED_FOR]) | ABSENT), draw(POLICY))
+    judged = judge_against(now, draw(st.sampled_from([baseline, NOT_ASKED_FOR]) | ABSENT), draw(POLICY))
     return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
 
 
@@ -145,7 +145,7 @@ def judged(count: int, status: str = "failed") -> View:
     cases = [make_result(f"c{number:04}", status) for number in range(count)]
     then = make_baseline_run({case.id: "passed" for case in cases})
     return view_of(
-        judge(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))),
+        judge_against(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))),
         ReportContext(),
     )
 
@@ -163,13 +163,13 @@ def test_check__very_many_of_everything__the_title_is_cut() -> None:
     then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
     now = {case: "failed" if status == "passed" else "passed" for case, status in then.items()}
     baseline = Baseline(make_baseline_run(then), "b", 400.0, 400)
-    view = view_of(judge(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    view = view_of(judge_against(make_run(now), baseline, Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
     assert check_title(view) == ("1000 regressions, 1000 new passes, baseline is stale — 1000/2000 pass (baseline…")
 
 
 def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_steer() -> None:
     run = make_run({"a": "error"}, stopped="first\n::error::x\x1b[31m\u202e" + "y" * 200)
-    title = check_title(view_of(judge(run, NOT_ASKED_FOR, Policy()), ReportContext()))
+    title = check_title(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext()))
     assert title.startswith("Could not decide: first ⏎ ::error::x")
     assert (len(title), title.endswith("…")) == (80, True)
     assert not CONTROLS.search(title)
@@ -177,7 +177,7 @@ def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_ste
 
 def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
     run = make_run({"a": "error"}, stopped="<script> @team [x](http://evil.test) `a`")
-    summary = render_check(view_of(judge(run, NOT_ASKED_FOR, Policy()), ReportContext())).summary
+    summary = render_check(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext())).summary
     assert not re.search(r"<script|@team|\]\(http", summary)
 
 
@@ -187,7 +187,7 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
     run = make_run(make_suite_result([make_result("a", "failed", error=error)]))
     for with_baseline in (True, False):
         baseline = Baseline(make_baseline_run({"a": "passed"}), "b") if with_baseline else NOT_ASKED_FOR
-        (remark,) = remarks_of(view_of(judge(run, baseline, Policy()), ReportContext()))
+        (remark,) = remarks_of(view_of(judge_against(run, baseline, Policy()), ReportContext()))
         assert remark.message.rpartition("fail. ")[2].strip()
 
 
@@ -197,7 +197,7 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
 def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     done = data.draw(st.integers(0, total))
     cases = {f"c{number}": "passed" if number < done else "not_run" for number in range(total)}
-    title = cancelled_title(view_of(judge(make_run(cases), NOT_ASKED_FOR, Policy()), ReportContext()))
+    title = cancelled_title(view_of(judge_against(make_run(cases), NOT_ASKED_FOR, Policy()), ReportContext()))
     assert title == f"Cancelled at {done}/{total}"
 
 
@@ -213,6 +213,6 @@ def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(messa
 def test_check__all_classes_at_once__the_title_is_about_the_regressions() -> None:
     then = make_baseline_run({"r": "passed", "n": "failed", "s": "failed", "p": "passed"})
     now = make_run({"r": "failed", "n": "passed", "s": "failed", "p": "passed", "a": "failed"})
-    view = view_of(judge(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
+    view = view_of(judge_against(now, Baseline(then, "b"), Policy(frozenset({FailOn.REGRESSIONS}))), ReportContext())
     assert [change.case_id for change in view.comparison.of(CaseClass.REGRESSION)] == ["r"]
     assert check_title(view) == "1 regression, 1 new pass — 2/5 pass (baseline 2)"

@@ -9,18 +9,18 @@ from runner.action.running import read_config
 from runner.errors import ExitCode
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.comparison import Outcome
 from runner.model.result import RunResult
 from tests.support.graded import make_graded_baseline, make_graded_run
+from tests.support.verdicts import judge_against
 
 REPORT_ONLY = frozenset({FailOn.NEVER})
 
 
 def judged(now: dict[str, float], then: dict[str, float] | None = None, **policy) -> RunResult:
     baseline = Baseline(make_graded_baseline(then), "b") if then else NOT_ASKED_FOR
-    return judge(make_graded_run(now), baseline, Policy(REPORT_ONLY, **policy))
+    return judge_against(make_graded_run(now), baseline, Policy(REPORT_ONLY, **policy))
 
 
 def test_outputs__pass_score__count_as_the_comment_does() -> None:

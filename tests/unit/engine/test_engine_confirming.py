@@ -7,10 +7,10 @@ from runner.engine.judging import Judges
 from runner.engine.plan import Limits
 from runner.engine.run import Run
 from runner.evaluators.base import JudgeReply
-from runner.model.case import Aggregation
+from runner.model.case import Aggregation, CaseKey
 from runner.model.conversation import Response
 from runner.model.evaluator import LlmJudge
-from runner.model.result import Status
+from runner.model.result import RerunEnd, Status
 from runner.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 
@@ -20,15 +20,19 @@ class Again:
 
     def __init__(self, **times: int) -> None:
         self._times = times
-        self.asked: list[tuple[str, int, int, int]] = []
+        self.asked: list[tuple[str, str]] = []
 
     def doubtful(self, result):
         self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
-        return [(EVAL_FILE, name) for name in self._times]
+        return [CaseKey(EVAL_FILE, name) for name in self._times]
 
-    def again(self, eval_file: str, case_id: str, passes: int, failures: int, broken: int) -> bool:
-        self.asked.append((case_id, passes, failures, broken))
-        return passes + failures + broken < self._times[case_id]
+    def again(self, key, reruns) -> bool:
+        letters = "".join({"passed": "P", "failed": "F", "error": "E"}[trial.status] for trial in reruns)
+        self.asked.append((key.case_id, letters))
+        return len(reruns) < self._times[key.case_id]
+
+    def end(self, key, reruns) -> RerunEnd:
+        return RerunEnd.DECIDED if len(reruns) >= self._times[key.case_id] else RerunEnd.STOPPED
 
 
 def run(folder, confirming, target=None, **fields):
@@ -67,7 +71,7 @@ def test_reruns__stop_as_soon_as_nothing_is_to_be_learned(tmp_path) -> None:
     target = ScriptedTarget()
     run(tmp_path, confirming, target)
     assert target.asked == ["c0", "c1", "c2", "c2"]
-    assert confirming.asked == [("c0", 0, 0, 0), ("c2", 0, 0, 0), ("c2", 1, 0, 0)]
+    assert confirming.asked == [("c0", ""), ("c2", ""), ("c2", "P")]
 
 
 def test_reruns__that_break__are_counted_apart(tmp_path) -> None:
@@ -78,7 +82,7 @@ def test_reruns__that_break__are_counted_apart(tmp_path) -> None:
 
     confirming = Again(c0=2)
     result = run(tmp_path, confirming, ScriptedTarget(breaks_later))
-    assert confirming.asked[-1] == ("c0", 0, 0, 2)
+    assert confirming.asked[-1] == ("c0", "EE")
     case = cases(result)["c0"]
     assert (case.status, case.reruns) == (Status.FAILED, 2)
 
@@ -97,6 +101,7 @@ def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
     result = run(tmp_path, Again(c0=3), target, limits=Limits(max_cost_usd=3.0))
     assert target.asked == ["c0", "c1", "c2"]
     assert result.complete
+    assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
 
 
 def test_reruns__resumed_run__goes_on_where_it_was(tmp_path) -> None:

@@ -11,13 +11,13 @@ from runner.engine.merge import merge
 from runner.engine.select import select
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.case import Location
 from runner.model.comparison import Outcome
 from runner.model.result import GitFacts, Shard, TargetIdentity
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 
 def part(index: int, count: int, *cases, **fields):
@@ -42,7 +42,7 @@ def test_merge__all_shards__is_one_complete_run_in_file_order() -> None:
 def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
     run = merge([part(1, 3, make_result("a")), part(3, 3, make_result("b"))], "joined")
     assert (run.complete, run.stopped) == (False, "shard 2 of 3 is missing")
-    verdict = judge(run, NOT_ASKED_FOR, Policy()).verdict
+    verdict = judge_against(run, NOT_ASKED_FOR, Policy()).verdict
     assert verdict is not None
     assert (verdict.outcome, verdict.exit_code) == (Outcome.ERROR, 3)
 

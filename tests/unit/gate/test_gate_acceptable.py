@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from runner.gate.acceptable import acceptable, held_to, judged_as
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import Status
+from runner.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run
+from tests.support.verdicts import judge_against
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,7 @@ from tests.support.results import make_result, make_run
         (make_graded("a", status="error").model_copy(update={"score": 0.9}), 0.5, False),
         (make_graded("a", status="skipped"), 0.5, False),
         (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.7, True),
-        (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.71, False),
+        (make_graded("a", trials=(0.9, 0.3, 0.3)), 0.4, False),
         (make_graded("a", trials=(1.0, 1.0, 0.1)), 0.8, True),
         (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True),)), 0.8, False),
         (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True, weight=0),)), 0.8, True),
@@ -34,7 +35,7 @@ from tests.support.results import make_result, make_run
     ],
     ids=[
         *("below-one", "at-the-limit", "below-it", "full", "not-graded", "error", "error-with-a-score", "skipped"),
-        *("mean-of-trials", "mean-too-low", "passed-by-majority", "required-missing", "required-without-weight"),
+        *("most-trials", "fewer-trials", "passed-by-majority", "required-missing", "required-without-weight"),
         *("yes", "no"),
     ],
 )
@@ -72,7 +73,7 @@ def test_held_to__nothing_to_accept__is_the_same_run(run) -> None:
 @pytest.mark.contract("agentv.results.status-and-threshold-apart")
 def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
     run = make_graded_run({"a": 0.85})
-    judged = judge(run, NOT_ASKED_FOR, Policy(pass_score=0.8))
+    judged = judge_against(run, NOT_ASKED_FOR, Policy(pass_score=0.8))
     assert judged.verdict is not None
     assert (judged.verdict.outcome.value, judged.verdict.pass_score) == ("pass", 0.8)
     assert judged.suites == run.suites
@@ -81,12 +82,14 @@ def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
 
 
 def test_judge__history__is_held_to_the_pass_score_too() -> None:
-    runs = tuple(make_graded_baseline({"a": score}) for score in (0.9, 0.85, 0.2))
-    judged = judge(make_graded_run({"a": 0.5}), Baseline(runs[0], "b", history=runs), Policy(pass_score=0.8))
+    runs = tuple(make_graded_baseline({"a": score}, run_id=f"r{score}") for score in (0.9, 0.85, 0.2))
+    judged = judge_against(
+        make_graded_run({"a": 0.5}), Baseline(runs[0], "b", ledger=ledger_of(runs)), Policy(pass_score=0.8)
+    )
     assert judged.comparison is not None
-    record = judged.comparison.changes[0].record
-    assert record is not None
-    assert (record.k, record.n) == (2, 3)
+    change = judged.comparison.changes[0]
+    assert (change.baseline.k, change.baseline.n) == (1, 1)
+    assert change.change.value == "regression"
 
 
 def test_judged_as__run_without_a_verdict__is_itself() -> None:

@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.gate.baseline import Baseline
-from runner.gate.compare import compare, with_contract_fields
+from runner.gate.compare import with_contract_fields
 from runner.model.comparison import CaseClass
 from runner.model.result import RunResult, TargetIdentity, ToolFacts
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import compare_with
 
 
 def classes(then: RunResult, now: RunResult, **options) -> dict[str, str]:
-    compared = compare(Baseline(then, "b"), now, **options)
+    compared = compare_with(Baseline(then, "b"), now, **options)
     return {change.case_id: change.change.value for change in compared.changes}
 
 
@@ -50,7 +51,7 @@ def test_compare__then_and_now__is_this_class_and_this_contract_word(then, now, 
 
 def test_compare__changed_question__is_incomparable_whatever_happened() -> None:
     now = make_run(make_suite_result([make_result("a", "failed", fingerprint="another")]))
-    compared = compare(Baseline(make_baseline_run({"a": "passed"}), "b"), now)
+    compared = compare_with(Baseline(make_baseline_run({"a": "passed"}), "b"), now)
     assert compared.changes[0].change is CaseClass.INCOMPARABLE
     assert compared.changes[0].reason == "the question or the expectation has changed"
 
@@ -74,7 +75,7 @@ def test_compare__baseline_without_fingerprints__goes_by_id() -> None:
 def test_compare__several_trials__majority_decides_and_mixed_passes_are_flaky(then, now, change) -> None:
     earlier = make_baseline_run(make_suite_result([make_result("a", trials=then)]))
     later = make_run(make_suite_result([make_result("a", now[0], trials=now[1])]))
-    compared = compare(Baseline(earlier, "b"), later).changes[0]
+    compared = compare_with(Baseline(earlier, "b"), later).changes[0]
     assert compared.change == change
     assert compared.here is not None
     assert (compared.here.k, compared.here.n) == (now[1].count("P"), 3)
@@ -96,7 +97,7 @@ def test_compare__two_candidates_for_a_moved_file__are_not_guessed() -> None:
         make_suite_result({"a": "passed"}, eval_file="old/y.json"),
     )
     assert sorted(classes(then, make_run({"a": "failed"})).values()) == ["removed"]
-    compared = compare(Baseline(then, "b"), make_run({"a": "failed"}))
+    compared = compare_with(Baseline(then, "b"), make_run({"a": "failed"}))
     assert [change.change.value for change in compared.changes] == ["added", "removed", "removed"]
 
 
@@ -106,7 +107,7 @@ def test_compare__what_could_mislead__is_noted() -> None:
         make_suite_result({"a": "not_run"}, metadata=ToolFacts(eval_file_hash="ffffffffffff")),
         target=TargetIdentity(name="other", provider="http", identity="http://x"),
     )
-    assert compare(Baseline(then, "b"), make_run({"a": "passed"})).notes == (
+    assert compare_with(Baseline(then, "b"), make_run({"a": "passed"})).notes == (
         "the baseline run was not complete",
         "the baseline evaluated another target: other (http)",
         "evals/weather.golden.json has changed since the baseline",
@@ -119,21 +120,21 @@ RUNS = st.dictionaries(st.sampled_from("abcdefgh"), STATUSES, max_size=8)
 
 @given(RUNS, RUNS)
 def test_compare__any_two_runs__every_case_exactly_once(then, now) -> None:
-    found = compare(Baseline(make_baseline_run(then), "b"), make_run(now)).changes
+    found = compare_with(Baseline(make_baseline_run(then), "b"), make_run(now)).changes
     assert sorted(change.case_id for change in found) == sorted({*then, *now})
 
 
 @given(RUNS)
 def test_compare__run_with_itself__has_no_regression_and_no_new_pass(cases) -> None:
     run = make_run(cases)
-    assert not compare(Baseline(run, "b"), run).of(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED)
+    assert not compare_with(Baseline(run, "b"), run).of(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.REMOVED)
     suite = with_contract_fields(run, run)[0]
     assert (suite.regressions, suite.new_passes) == ((), ())
 
 
 @given(RUNS, RUNS)
 def test_compare__regressions__only_of_cases_that_were_judged_on_both_sides(then, now) -> None:
-    for change in compare(Baseline(make_baseline_run(then), "b"), make_run(now)).of(CaseClass.REGRESSION):
+    for change in compare_with(Baseline(make_baseline_run(then), "b"), make_run(now)).of(CaseClass.REGRESSION):
         assert (then[change.case_id], now[change.case_id]) == ("passed", "failed")
         assert change.here is not None
         assert change.here.k <= change.here.n

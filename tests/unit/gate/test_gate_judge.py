@@ -6,16 +6,20 @@ from datetime import date
 
 import pytest
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.confirming import Reruns
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge, something_to_waive
+from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import Pardons
+from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass, Outcome
 from runner.model.grounds import Why
+from runner.model.result import RerunEnd, Trial
 from runner.model.waiver import FileOrigin, Kind, State, Waiver
-from tests.support.results import BASELINE_ID, make_result, make_run, make_suite_result
+from runner.results.ledger import ledger_of
+from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 TODAY = date(2026, 11, 21)
 REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -31,7 +35,7 @@ def earlier(day: int = 0, **cases: str):
 def main_branch(runs: int = 10, **cases: str) -> Baseline:
     """A branch whose runs all ended so."""
     history = tuple(earlier(day, **cases) for day in range(runs))
-    return Baseline(history[0], "main", history=history)
+    return Baseline(history[0], "main", ledger=ledger_of(history))
 
 
 def here(confirm: int = 6, **cases: str):
@@ -57,15 +61,16 @@ def rules(run) -> dict[str, tuple[str, str, bool]]:
 
 @pytest.mark.contract("verdict.plain")
 def test_judge__no_confirmation__is_the_plain_rule_whatever_the_record() -> None:
-    flaky = Baseline(earlier(), "main", history=tuple(earlier(day, a="failed", b="passed") for day in range(1, 9)))
-    judged = judge(here(confirm=0, a="F", b="P"), flaky, REGRESSIONS)
+    past = (earlier(), *(earlier(day, a="failed", b="passed") for day in range(1, 9)))
+    flaky = Baseline(past[0], "main", ledger=ledger_of(past))
+    judged = judge_against(here(confirm=0, a="F", b="P"), flaky, REGRESSIONS)
     assert changes(judged) == {"a": CaseClass.REGRESSION, "b": CaseClass.STILL_PASSING}
     assert judged.verdict.outcome is Outcome.FAIL
     assert judged.comparison.suite_finding is None
 
 
 def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
-    judged = judge(here(a="FFFF", b="P"), main_branch(), REGRESSIONS)
+    judged = judge_against(here(a="FFFF", b="P"), main_branch(), REGRESSIONS)
     change = judged.comparison.changes[0]
     assert (change.change, judged.verdict.exit_code) == (CaseClass.REGRESSION, 1)
     assert (change.grounds.here.failures, change.grounds.reruns) == (4, 3)
@@ -74,15 +79,15 @@ def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
 
 def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
     run = here(a="FPP", b="P")
-    judged = judge(run, main_branch(), REGRESSIONS)
+    judged = judge_against(run, main_branch(), REGRESSIONS)
     assert changes(judged)["a"] is CaseClass.UNSETTLED
     assert judged.verdict.outcome is Outcome.PASS
     strict = Policy(frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
-    assert judge(run, main_branch(), strict).verdict.outcome is Outcome.FAIL
+    assert judge_against(run, main_branch(), strict).verdict.outcome is Outcome.FAIL
 
 
 def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> None:
-    judged = judge(here(a="F", b="P"), main_branch(), REGRESSIONS)
+    judged = judge_against(here(a="F", b="P"), main_branch(), REGRESSIONS)
     assert whys(judged)["a"] is Why.NOT_RERUN
     assert (judged.verdict.outcome, judged.verdict.exit_code) == (Outcome.ERROR, 3)
     assert judged.verdict.reasons[0].code == "not-confirmed"
@@ -90,7 +95,7 @@ def test_judge__reruns_that_are_missing__decide_nothing_and_pass_nothing() -> No
 
 def test_judge__known_failure__stays_one_though_the_last_run_passed() -> None:
     history = (earlier(0), *(earlier(day, a="failed", b="passed") for day in range(1, 10)))
-    judged = judge(here(a="F", b="P"), Baseline(history[0], "main", history=history), REGRESSIONS)
+    judged = judge_against(here(a="F", b="P"), Baseline(history[0], "main", ledger=ledger_of(history)), REGRESSIONS)
     assert changes(judged)["a"] is CaseClass.STILL_FAILING
     assert judged.verdict.outcome is Outcome.PASS
 
@@ -100,7 +105,7 @@ def test_judge__many_small_drops__are_found_together() -> None:
     names = [f"c{number}" for number in range(40)]
     branch = main_branch(**dict.fromkeys(names, "passed"))
     run = here(**{name: "FPP" if number < 8 else "P" for number, name in enumerate(names)})
-    judged = judge(run, branch, REGRESSIONS)
+    judged = judge_against(run, branch, REGRESSIONS)
     assert judged.comparison.suite_finding.dropped
     assert rules(judged)["All cases together"][2] is False
     assert "suite-drop" in [reason.code for reason in judged.verdict.reasons]
@@ -126,13 +131,13 @@ def test_judge__must_pass__blocks_whatever_the_record_says(pattern, trials, ok) 
     suite = run.suites[0]
     tagged = tuple(case.model_copy(update={"tags": ("safety",)}) if case.id == "a" else case for case in suite.cases)
     run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": tagged}),)})
-    judged = judge(run, failing, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=(pattern,)))
+    judged = judge_against(run, failing, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=(pattern,)))
     assert rules(judged)["Must pass"][2] is ok
     assert (judged.verdict.outcome is Outcome.PASS) is ok
 
 
 def test_judge__must_pass_without_baseline__needs_none() -> None:
-    judged = judge(
+    judged = judge_against(
         here(confirm=0, a="F", b="P"), NOT_ASKED_FOR, Policy(frozenset({FailOn.REGRESSIONS}), must_pass=("a",))
     )
     assert judged.verdict.outcome is Outcome.FAIL
@@ -143,13 +148,13 @@ def test_judge__allowed_regressions__are_as_many_as_said() -> None:
     branch = main_branch(a="passed", b="passed", c="passed", d="passed", e="passed")
     for allowed, outcome in ((1, Outcome.FAIL), (2, Outcome.PASS)):
         policy = Policy(frozenset({FailOn.REGRESSIONS}), allowed_regressions=allowed)
-        assert judge(run, branch, policy).verdict.outcome is outcome
+        assert judge_against(run, branch, policy).verdict.outcome is outcome
 
 
 def test_judge__coverage__is_of_all_cases() -> None:
     run = make_run(make_suite_result({"a": "passed", "b": "skipped", "c": "skipped"}))
     policy = Policy(min_coverage=0.5)
-    judged = judge(run, NOT_ASKED_FOR, policy)
+    judged = judge_against(run, NOT_ASKED_FOR, policy)
     assert rules(judged)["Coverage"] == ("33.3 %", "50.0 %", False)
     assert judged.verdict.outcome is Outcome.FAIL
 
@@ -158,10 +163,10 @@ def test_judge__latency_budget__looks_at_the_typical_case() -> None:
     names = [f"c{number}" for number in range(9)]
     branch = main_branch(**dict.fromkeys(names, "passed"))
     slow = make_run(make_suite_result([make_result(name, duration_ms=300.0) for name in names]))
-    judged = judge(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_latency_increase=50))
+    judged = judge_against(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_latency_increase=50))
     assert rules(judged)["Latency"] == ("+150 %", "+50 %", False)
     assert judged.verdict.outcome is Outcome.FAIL
-    judged = judge(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_cost_increase=50))
+    judged = judge_against(slow, branch, Policy(frozenset({FailOn.REGRESSIONS}), max_cost_increase=50))
     assert rules(judged)["Cost"] == ("unknown", "+50 %", True)
 
 
@@ -182,14 +187,14 @@ def accepted(case: str, kind: Kind = Kind.ACCEPTED, until: date = date(2026, 12,
     ids=["accepted", "quarantined", "another case", "no case", "expired"],
 )
 def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
-    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), Policy(), pardons=Pardons(TODAY, (waiver,)))
+    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), Policy(), pardons=Pardons(TODAY, (waiver,)))
     assert judged.verdict.outcome is outcome
     assert [entry.state for entry in judged.waiving.entries] == [state]
 
 
 def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
     pardons = Pardons(TODAY, (accepted("a"),), trusted=False)
-    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, pardons=pardons)
+    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, pardons=pardons)
     assert judged.verdict.outcome is Outcome.FAIL
     assert judged.waiving.entries[0].state is State.PROPOSED
 
@@ -197,42 +202,88 @@ def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
 def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
     pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
-    judged = judge(here(confirm=0, a="F", b="P"), main_branch(), policy, pardons=pardons)
+    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), policy, pardons=pardons)
     assert rules(judged)["Pass rate"] == ("100.0 %", "100.0 %", True)
 
 
-def test_something_to_waive__only_where_something_failed() -> None:
-    assert something_to_waive(judge(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS), REGRESSIONS)
-    assert not something_to_waive(judge(here(a="P", b="P"), main_branch(), REGRESSIONS), REGRESSIONS)
+@pytest.mark.parametrize(("run", "times"), [({"a": "F"}, 1), ({"a": "P"}, 0)], ids=["failed", "green"])
+def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run, times) -> None:
+    asked = []
+
+    def more(pardons: Pardons) -> Pardons:
+        asked.append(pardons)
+        return Pardons(TODAY, (accepted("a"),))
+
+    judged = judge(
+        here(confirm=0, **run, b="P"),
+        Question(main_branch(), REGRESSIONS, pardons=Pardons(TODAY), more_pardons=more),
+    )
+    assert (len(asked), judged.verdict.outcome) == (times, Outcome.PASS)
 
 
 # which cases are run again
 
 
-def test_reruns__green_run__asks_nobody_for_the_history() -> None:
-    def never() -> Baseline:
-        raise AssertionError("the history was asked for")
+def reruns(branch: Baseline = NOT_ASKED_FOR, confirm: int = 6, **options) -> Reruns:
+    return Reruns(Question(branch, REGRESSIONS, **options), confirm)
 
-    assert not Reruns(main_branch(), REGRESSIONS, 6, with_history=never).doubtful(here(a="P", b="P"))
+
+def tries(letters: str) -> list[Trial]:
+    return [
+        Trial(status={"P": "passed", "F": "failed", "E": "error"}[letter], score=0, duration_ms=1) for letter in letters
+    ]
+
+
+A, B = CaseKey(FILE, "a"), CaseKey(FILE, "b")
+
+
+def test_reruns__green_run__has_none() -> None:
+    assert not reruns(main_branch()).doubtful(here(a="P", b="P"))
 
 
 def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
-    reruns = Reruns(earlier_only := Baseline(earlier(), "main"), REGRESSIONS, 6, with_history=main_branch)
-    assert list(reruns.doubtful(here(a="F", b="P"))) == [("evals/weather.golden.json", "a")]
-    assert reruns.baseline is not earlier_only
-    file = "evals/weather.golden.json"
+    found = reruns(main_branch())
+    assert list(found.doubtful(here(a="F", b="P"))) == [A]
     failures = 0
-    while reruns.again(file, "a", 0, failures, 0):
+    while found.again(A, tries("F" * failures)):
         failures += 1
     assert 1 <= failures <= 6
-    assert not reruns.again(file, "a", 2, 1, 0)
-    assert not reruns.again(file, "a", 0, 0, 6)
-    assert not reruns.again(file, "b", 0, 0, 0)
+    assert not found.again(A, tries("PPF"))
+    assert not found.again(A, tries("EEEEEE"))
+    assert not found.again(B, ())
+    assert [found.end(A, tries(text)) for text in ("F" * failures, "PPF", "EEEEEE", "E")] == [
+        *(RerunEnd.DECIDED, RerunEnd.DECIDED, RerunEnd.BROKEN, RerunEnd.STOPPED)
+    ]
+
+
+@pytest.mark.parametrize("graded", [True, False])
+def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(graded) -> None:
+    """A re-run at 0.85 passes a gate that asks for 0.8, though the record's own status is a failure."""
+    failed = make_result("a", "failed", graded=graded, score=0.5, trials="F")
+    run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
+    found = Reruns(Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
+    assert list(found.doubtful(run)) == [A]
+    reruns = [Trial(status="failed", score=0.85, duration_ms=1)] * 2
+    failed = failed.model_copy(
+        update={"trials": (*failed.trials, *reruns), "reruns": 2, "rerun_end": found.end(A, reruns)}
+    )
+    run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
+    judged = judge(run, Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
+    assert changes(judged)["a"] is (CaseClass.UNSETTLED if graded else CaseClass.REGRESSION)
+
+
+def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
+    """Such a run is judged later, as by the action in a step of its own; then its re-runs are there."""
+    found = reruns()
+    assert list(found.doubtful(here(a="F", b="P"))) == [A]
+    assert found.again(A, tries("F"))
+    assert not found.again(A, tries("FFF"))
+    assert not reruns(NoBaseline("none-yet", "none")).doubtful(here(a="F", b="P"))
 
 
 def test_reruns__quarantined_case__is_never_run_again() -> None:
     pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
-    assert not Reruns(main_branch(), REGRESSIONS, 6, pardons=pardons).doubtful(here(a="F", b="P"))
+    assert not reruns(main_branch(), pardons=pardons).doubtful(here(a="F", b="P"))
 
 
 def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> None:
@@ -240,15 +291,17 @@ def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> No
     suite = run.suites[0]
     cases = tuple(case.model_copy(update={"dependent": True}) for case in suite.cases)
     run = run.model_copy(update={"suites": (suite.model_copy(update={"cases": cases}),)})
-    assert not Reruns(main_branch(), REGRESSIONS, 6).doubtful(run)
-    assert judge(run, main_branch(), REGRESSIONS).verdict.exit_code == 1
+    assert not reruns(main_branch()).doubtful(run)
+    assert judge_against(run, main_branch(), REGRESSIONS).verdict.exit_code == 1
 
 
 @pytest.mark.contract("verdict.monotone")
 @pytest.mark.parametrize("trials", ["P", "FPP", "FPF", "FFF", "FFFFFFF"])
 def test_judge__more_failures__never_make_it_milder(trials) -> None:
     severity = {Outcome.PASS: 0, Outcome.ERROR: 1, Outcome.FAIL: 2}
-    now = severity[judge(here(a=trials, b="P"), main_branch(), REGRESSIONS).verdict.outcome]
+    now = severity[judge_against(here(a=trials, b="P"), main_branch(), REGRESSIONS).verdict.outcome]
     worse = trials.replace("P", "F", 1)
-    then = severity[judge(here(a=worse + "F" * (7 - len(worse)), b="P"), main_branch(), REGRESSIONS).verdict.outcome]
+    then = severity[
+        judge_against(here(a=worse + "F" * (7 - len(worse)), b="P"), main_branch(), REGRESSIONS).verdict.outcome
+    ]
     assert then >= now

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.fail_on import FailOn, parse_fail_on
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.comparison import Outcome, Verdict
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 
@@ -18,7 +18,7 @@ SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 def verdict(now, then=None, *fail_on: str, **policy) -> Verdict:
     run = now if not isinstance(now, dict) else make_run(now)
     baseline = Baseline(make_baseline_run(then), "b") if then is not None else NOT_ASKED_FOR
-    judged = judge(run, baseline, Policy(parse_fail_on(fail_on or ("failures",)), **policy)).verdict
+    judged = judge_against(run, baseline, Policy(parse_fail_on(fail_on or ("failures",)), **policy)).verdict
     assert judged is not None
     return judged
 

@@ -5,21 +5,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from runner.gate.compare import compare
 from runner.gate.fail_on import FailOn, parse_fail_on
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.gate.scores import exceeds, limit_words
 from runner.model.comparison import CaseChange, Comparison, Outcome, Verdict
 from runner.model.result import RunResult, TargetIdentity
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_baseline_run, make_run
+from tests.support.verdicts import compare_with, judge_against
 
 ONLY_REGRESSIONS = frozenset({FailOn.REGRESSIONS})
 
 
 def compared(then: RunResult, now: RunResult, tolerance: float = 0.1) -> Comparison:
-    return compare(Baseline(then, "b"), now, score_tolerance=tolerance)
+    return compare_with(Baseline(then, "b"), now, score_tolerance=tolerance)
 
 
 def change_of(then: float, now: float, tolerance: float = 0.1) -> CaseChange:
@@ -28,7 +27,7 @@ def change_of(then: float, now: float, tolerance: float = 0.1) -> CaseChange:
 
 def verdict(now: RunResult, then: RunResult | NoBaseline | None, policy: Policy) -> Verdict:
     baseline = Baseline(then, "b") if isinstance(then, RunResult) else then or NOT_ASKED_FOR
-    found = judge(now, baseline, policy).verdict
+    found = judge_against(now, baseline, policy).verdict
     assert found is not None
     return found
 
@@ -57,7 +56,7 @@ def test_compare__graded_case__says_how_its_score_changed(then, now, change, dif
 
 def test_compare__drop_within_a_pass__shows_under_a_pass_score() -> None:
     policy = Policy(ONLY_REGRESSIONS, pass_score=0.6)
-    judged = judge(make_graded_run({"a": 0.67}), Baseline(make_graded_baseline({"a": 0.9}), "b"), policy)
+    judged = judge_against(make_graded_run({"a": 0.67}), Baseline(make_graded_baseline({"a": 0.9}), "b"), policy)
     assert judged.comparison is not None
     change = judged.comparison.changes[0]
     assert (change.change, change.score_drop) == ("still_passing", True)
@@ -243,7 +242,7 @@ def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
     found = []
     for tolerance in (one, other):
         policy = Policy(parse_fail_on(rules), pass_score=score, score_tolerance=tolerance, max_score_drop=most)
-        judged = judge(run, Baseline(earlier, "b"), policy)
+        judged = judge_against(run, Baseline(earlier, "b"), policy)
         assert judged.comparison is not None
         found.append((judged.verdict, [change.change for change in judged.comparison.changes]))
         assert all(change.graded for change in judged.comparison.score_drops())

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from runner.config.load import load_config
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import CaseDetails, RunResult, TokenUsage, TraceSummary
 from runner.reports.context import ReportContext
@@ -19,6 +18,7 @@ from runner.reports.files import asked_for, parse_exports, parse_reports, write_
 from runner.reports.render import render
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
 from tests.support.results import make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 FIELDS = [
     *("timestamp", "eval_id", "dataset", "conversation_id", "score", "status", "hits", "misses", "candidate_answer"),
@@ -88,7 +88,7 @@ def test_agentv__multiple_evaluators_aggregation__fails_below_one() -> None:
 
 @pytest.mark.contract("agentv.results.status", "agentv.results.status-and-threshold-apart")
 def test_agentv__accepted_by_the_gate__is_still_a_fail() -> None:
-    judged = judge(make_graded_run({"a": 0.9}), NOT_ASKED_FOR, Policy(pass_score=0.8))
+    judged = judge_against(make_graded_run({"a": 0.9}), NOT_ASKED_FOR, Policy(pass_score=0.8))
     assert judged.verdict is not None
     assert judged.verdict.outcome.value == "pass"
     assert exported(judged)[0]["status"] == "fail"

@@ -9,7 +9,6 @@ import pytest
 from runner.errors import ExitCode, GateError, Problem
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.case import Tier
 from runner.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
@@ -18,8 +17,10 @@ from runner.reports.console import ConsoleStyle
 from runner.reports.markdown import render_problem, render_summary
 from runner.reports.render import render
 from runner.reports.view import ReportContext, view_of
+from runner.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 ONLY_REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
 ON_GITHUB = ReportContext(
@@ -38,7 +39,7 @@ ON_GITHUB = ReportContext(
 
 def judged(now: RunResult, then: RunResult | None = None, policy: Policy = ONLY_REGRESSIONS, **age) -> RunResult:
     baseline = Baseline(then, "main", **({"age_days": 2, "commits_behind": 4} | age)) if then else NOT_ASKED_FOR
-    return judge(now, baseline, policy)
+    return judge_against(now, baseline, policy)
 
 
 def few() -> RunResult:
@@ -169,17 +170,18 @@ STATES = {
 def history() -> RunResult:
     """A case that fails here, and that comes and goes on the default branch."""
     runs = tuple(
-        make_baseline_run({"a": "failed" if number in {2, 5} else "passed", "b": "passed"}) for number in range(10)
+        make_baseline_run({"a": "failed" if number in {2, 5} else "passed", "b": "passed"}, run_id=f"r{number}")
+        for number in range(10)
     )
-    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, history=runs)
-    return judge(make_run({"a": "failed", "b": "passed"}), baseline, ONLY_REGRESSIONS)
+    baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
+    return judge_against(make_run({"a": "failed", "b": "passed"}), baseline, ONLY_REGRESSIONS)
 
 
 def unavailable() -> RunResult:
     """A case that fails here, and GitHub does not say whether it passed before."""
     reason = "the baseline could not be had (listing the artifacts eval-gate-results: GitHub answers 502 (Bad Gateway))"
     absent = NoBaseline("baseline-unavailable", reason, unavailable=True)
-    return judge(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
+    return judge_against(make_run({"a": "failed", "b": "passed"}), absent, ONLY_REGRESSIONS)
 
 
 def graded() -> RunResult:

@@ -11,7 +11,6 @@ from jinja2 import Environment, PackageLoader
 
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import RunResult, TargetIdentity
 from runner.reports.console import ConsoleStyle
@@ -19,6 +18,7 @@ from runner.reports.files import ReportRequest
 from runner.reports.matrix import Leg, Matrix, matrix_of
 from runner.reports.matrix_render import FORMATS, refuse_unknown, render_matrix, write_matrix
 from tests.support.results import make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 from tests.unit.reports import test_reports_properties as properties
 
 BEGAN = "2026-11-21T10:00:00Z"
@@ -28,7 +28,7 @@ HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <scr
 def judged(name: str, *cases, **fields) -> RunResult:
     target = TargetIdentity(name=name, provider="openai", identity=f"openai:{name}", model=name)
     policy = fields.pop("policy", Policy())
-    return judge(make_run(make_suite_result(list(cases)), target=target, **fields), NOT_ASKED_FOR, policy)
+    return judge_against(make_run(make_suite_result(list(cases)), target=target, **fields), NOT_ASKED_FOR, policy)
 
 
 def leg(name: str, *cases, **fields) -> Leg:
@@ -197,7 +197,7 @@ def test_pass_score__of_the_gate__is_what_counts_as_a_pass() -> None:
 
 def test_same_id__in_two_suites__are_two_rows_with_their_files() -> None:
     suites = [make_suite_result([make_result("a")], eval_file=name) for name in ("one.json", "two.json")]
-    run = judge(make_run(*suites), NOT_ASKED_FOR, Policy())
+    run = judge_against(make_run(*suites), NOT_ASKED_FOR, Policy())
     matrix = matrix_of([Leg("x", run), Leg("y", run)], BEGAN, "1.0.0")
     assert [case.label for case in matrix.cases] == ["a (one.json)", "a (two.json)"]
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader, nodes
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.comparison import CaseChange, CaseClass
 from runner.reports.console import ConsoleStyle, pad, width
@@ -18,6 +17,7 @@ from runner.reports.markdown import render_comment, render_summary
 from runner.reports.render import FORMATS, render
 from runner.reports.view import ReportContext, view_of
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
 TEXT = st.text(alphabet="ab`|~*_[]()<>#@:\n\x1b\u202e&'\"-{}%\x00é界", max_size=40)
@@ -34,7 +34,7 @@ def runs(draw):
         make_suite_result(cases, tool_name=draw(TEXT) or "t", warnings=tuple(draw(st.lists(TEXT, max_size=2))))
     )
     then = make_baseline_run({case_id: draw(STATUS) for case_id in ids}) if draw(st.booleans()) else None
-    return judge(now, Baseline(then, "b") if then else NOT_ASKED_FOR, Policy())
+    return judge_against(now, Baseline(then, "b") if then else NOT_ASKED_FOR, Policy())
 
 
 @settings(max_examples=60)
@@ -94,7 +94,7 @@ def test_comment__nothing_fits_but_the_counts__still_says_what_was_left_out() ->
 
 def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
     cases = [make_result(f"c{number}", "failed", details={"response": "界" * 4_000}) for number in range(20)]
-    view = view_of(judge(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    view = view_of(judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
     assert "界" in render_summary(view)
     short = render_summary(view, limit=100_000)
     assert len(short.encode()) <= 100_000
@@ -104,7 +104,7 @@ def test_summary__answers_of_many_bytes__is_counted_in_bytes() -> None:
 def hostile_run():
     case = make_result(HOSTILE, "failed", description=HOSTILE, error=HOSTILE)
     suite = make_suite_result([case], tool_name=HOSTILE, eval_file=HOSTILE, warnings=(HOSTILE,))
-    return judge(make_run(suite, stopped=HOSTILE), NOT_ASKED_FOR, Policy())
+    return judge_against(make_run(suite, stopped=HOSTILE), NOT_ASKED_FOR, Policy())
 
 
 @pytest.mark.parametrize("make", [render_comment, render_summary])
@@ -140,7 +140,9 @@ def test_console__wide_characters__keep_the_columns_straight() -> None:
         make_result("gs-22", description="weather"),
         make_result("絵", description="🌦"),
     ]
-    text = render("console", judge(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    text = render(
+        "console", judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext()
+    )
     rows = [line for line in text.splitlines() if line.startswith("  ✓")]
     assert len({width(row) for row in rows}) == 1
     assert width(pad("東京", 6)) == 6
@@ -148,7 +150,7 @@ def test_console__wide_characters__keep_the_columns_straight() -> None:
 
 def test_console__large_suite__lists_only_what_did_not_pass() -> None:
     cases = {f"c{number}": "failed" if number == 7 else "passed" for number in range(300)}
-    run = judge(make_run(cases), NOT_ASKED_FOR, Policy())
+    run = judge_against(make_run(cases), NOT_ASKED_FOR, Policy())
     short = render("console", run, ReportContext())
     assert "299 passing cases not listed" in short
     assert "c7 " in short
@@ -159,7 +161,7 @@ def test_console__large_suite__lists_only_what_did_not_pass() -> None:
 def test_comment__refused_once__gets_shorter_step_by_step() -> None:
     cases = [make_result(f"case-{number:04}", "failed") for number in range(500)]
     then = make_baseline_run({case.id: "passed" for case in cases})
-    view = view_of(judge(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy()), ReportContext())
+    view = view_of(judge_against(make_run(make_suite_result(cases)), Baseline(then, "b"), Policy()), ReportContext())
     lengths = [len(render_comment(view, start=step)) for step in range(len(LADDER))]
     assert lengths == sorted(lengths, reverse=True)
     assert "500 regressions" in render_comment(view, start=len(LADDER) - 1)
@@ -252,7 +254,7 @@ def test_summary__every_class_of_cases__is_named(change) -> None:
     """No case disappears because of what the comparison calls it."""
     gone = change is CaseClass.REMOVED
     now = make_run({} if gone else {"the-case": "passed"})
-    judged = judge(now, Baseline(make_baseline_run({"the-case": "passed"}), "b"), Policy())
+    judged = judge_against(now, Baseline(make_baseline_run({"the-case": "passed"}), "b"), Policy())
     only = CaseChange(suite=FILE, case_id="the-case", change=change)
     run = judged.model_copy(update={"comparison": judged.comparison.model_copy(update={"changes": (only,)})})
     assert "the-case" in render_summary(view_of(run, ReportContext()))
@@ -263,14 +265,14 @@ def test_view__same_id_in_two_suites__is_told_apart() -> None:
         make_suite_result({"same": "failed", "own": "failed"}),
         make_suite_result({"same": "failed"}, eval_file="b"),
     ]
-    view = view_of(judge(make_run(*suites), NOT_ASKED_FOR, Policy()), ReportContext())
+    view = view_of(judge_against(make_run(*suites), NOT_ASKED_FOR, Policy()), ReportContext())
     assert [row.label for row in view.failing] == [f"same ({FILE})", "own", "same (b)"]
 
 
 def test_html__thousands_of_answers__only_those_of_failing_cases() -> None:
     cases = [make_result(f"c{number}", details={"response": "passing words"}) for number in range(1_001)]
     cases.append(make_result("bad", "failed", details={"response": "failing words"}))
-    page = render("html", judge(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
+    page = render("html", judge_against(make_run(make_suite_result(cases)), NOT_ASKED_FOR, Policy()), ReportContext())
     assert "failing words" in page
     assert "passing words" not in page
     assert "left out" in page

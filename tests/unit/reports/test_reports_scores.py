@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import RunResult, TargetIdentity
 from runner.reports.check import render_check
@@ -22,14 +21,16 @@ from runner.reports.rerun import rerun_command
 from runner.reports.scores import lowest, mean_score, shortfalls
 from runner.reports.view import View, view_of
 from runner.reports.wording import score, score_change
+from runner.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.results import make_run
+from tests.support.verdicts import judge_against
 
 POLICY = Policy(frozenset({FailOn.REGRESSIONS}))
 
 
 def judged(now: RunResult, then: RunResult | None = None, policy: Policy = POLICY) -> RunResult:
-    return judge(now, Baseline(then, "b") if then else NOT_ASKED_FOR, policy)
+    return judge_against(now, Baseline(then, "b") if then else NOT_ASKED_FOR, policy)
 
 
 def seen(now: RunResult, then: RunResult | None = None, policy: Policy = POLICY) -> View:
@@ -122,8 +123,8 @@ def test_view__score_that_did_not_change__is_said_once() -> None:
 
 
 def test_view__history__shows_the_mean_over_it() -> None:
-    runs = tuple(make_graded_baseline({"a": value}) for value in (1.0, 0.8, 0.6))
-    run = judge(make_graded_run({"a": 0.5}), Baseline(runs[0], "b", history=runs), POLICY)
+    runs = tuple(make_graded_baseline({"a": value}, run_id=f"r{value}") for value in (1.0, 0.8, 0.6))
+    run = judge_against(make_graded_run({"a": 0.5}), Baseline(runs[0], "b", ledger=ledger_of(runs)), POLICY)
     assert view_of(run, ReportContext()).regressions[0].then == "1.00, 0.80 over 3 runs"
 
 

@@ -1,12 +1,13 @@
-"""The records of all cases, out of earlier runs."""
+"""What is known of all cases, out of the ledger that ends with the baseline."""
 
 import pytest
 
 from runner.gate.baseline import Baseline
-from runner.gate.history import executions, records
+from runner.gate.past import Past, counts_of
 from runner.model.case import CaseKey
-from runner.model.grounds import Counts
+from runner.model.grounds import CaseRecord, Counts
 from runner.model.result import TargetIdentity
+from runner.results.ledger import ledger_of
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 
@@ -21,11 +22,22 @@ def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
     return {key.case_id: (one.counts.passes, one.counts.runs) for key, one in found.items()}
 
 
+def records(baseline: Baseline, now) -> dict[CaseKey, CaseRecord]:
+    past = Past(baseline, 1.0).of(now)
+    return {key: one.record for key, one in past.items() if one.record.counts.runs}
+
+
+def branch(newest, *older) -> Baseline:
+    """A baseline with the runs of its branch, in whatever order they are named."""
+    runs = sorted((newest, *older), key=lambda run: run.timestamp, reverse=True)
+    return Baseline(newest, "b", ledger=ledger_of(runs))
+
+
 @pytest.mark.contract("verdict.record")
 def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() -> None:
     newest = earlier(0, {"a": "passed", "b": "passed"})
-    history = (earlier(2, {"a": "failed", "b": "error"}), newest, earlier(1, {"a": "passed", "b": "passed"}))
-    assert counted(Baseline(newest, "b", history=history)) == {"a": (2, 3), "b": (2, 2)}
+    older = earlier(2, {"a": "failed", "b": "error"}), earlier(1, {"a": "passed", "b": "passed"})
+    assert counted(branch(newest, *older)) == {"a": (2, 3), "b": (2, 2)}
 
 
 def test_records__baseline_alone__is_a_record_of_one_run() -> None:
@@ -50,12 +62,12 @@ def test_records__baseline_alone__is_a_record_of_one_run() -> None:
 )
 def test_records__runs_that_say_nothing_about_this_case__are_left_out(other) -> None:
     baseline = earlier(0, {"a": "passed"})
-    assert counted(Baseline(baseline, "b", history=(other,))) == {"a": (1, 1)}
+    assert counted(branch(baseline, other)) == {"a": (1, 1)}
 
 
 def test_records__runs_without_fingerprints__go_by_id() -> None:
     foreign = earlier(1, [make_result("a", "failed", fingerprint=None)])
-    assert counted(Baseline(earlier(0, {"a": "passed"}), "b", history=(foreign,))) == {"a": (1, 2)}
+    assert counted(branch(earlier(0, {"a": "passed"}), foreign)) == {"a": (1, 2)}
 
 
 @pytest.mark.contract("verdict.record")
@@ -64,7 +76,7 @@ def test_records__many_runs__takes_the_newest_twenty() -> None:
         earlier(0, {"a": "passed"}, run_id=f"r{hour}", timestamp=f"2026-11-18T{hour % 24:02}:00:0{hour // 24}Z")
         for hour in range(40)
     )
-    assert counted(Baseline(earlier(0, {"a": "passed"}), "b", history=history)) == {"a": (20, 20)}
+    assert counted(branch(earlier(0, {"a": "passed"}), *history)) == {"a": (20, 20)}
 
 
 @pytest.mark.contract("verdict.record.broken-branch")
@@ -73,7 +85,7 @@ def test_records__the_branch_lost_many_cases_at_once__starts_there_for_all() -> 
     good = dict.fromkeys(names, "passed")
     bad = good | dict.fromkeys(names[:8], "failed")
     history = tuple(earlier(day, bad if day < 2 else good) for day in range(1, 12))
-    found = counted(Baseline(earlier(0, bad), "b", history=history), make_run(bad))
+    found = counted(branch(earlier(0, bad), *history), make_run(bad))
     assert found["c0"] == (0, 2)
     assert found["c39"] == (2, 2)
 
@@ -90,5 +102,5 @@ def test_records__the_branch_lost_many_cases_at_once__starts_there_for_all() -> 
     ],
     ids=["trials", "with errors", "without trials", "error", "errors"],
 )
-def test_executions__case__is_of_its_judged_trials(case, expected) -> None:
-    assert executions(case)[0] == expected
+def test_counts__case__is_of_its_judged_trials(case, expected) -> None:
+    assert counts_of(case, 1.0)[0] == expected

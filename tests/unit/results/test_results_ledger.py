@@ -1,0 +1,211 @@
+"""The ledger: what runs say about their cases, carried from run to run, in a file that may be anybody's."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.errors import GateError
+from runner.model.case import CaseKey
+from runner.model.result import Blame, Trial, Yardstick
+from runner.results.beside import ledger_beside, ledger_file
+from runner.results.ledger import (
+    EMPTY,
+    LEDGER_NAME,
+    MANY_YARDSTICKS,
+    MAX_RUNS,
+    Entry,
+    Execution,
+    alike,
+    ledger_bytes,
+    ledger_of,
+    read_ledger,
+    yardstick_of,
+)
+from tests.support.graded import make_graded
+from tests.support.results import FILE, make_baseline_run, make_result, make_suite_result
+
+A = CaseKey(FILE, "a")
+
+
+def run(number: int, cases, **fields):
+    """A run of the branch; higher numbers are newer."""
+    values = {"run_id": f"r{number}", "timestamp": f"2026-10-01T{number // 60:02}:{number % 60:02}:00Z"}
+    return make_baseline_run(make_suite_result(cases), **(values | fields))
+
+
+def branch(*words: str):
+    """A ledger of case `a` over runs that ended so, the oldest first."""
+    return ledger_of([run(at, {"a": word}) for at, word in reversed(list(enumerate(words)))])
+
+
+def letters(ledger, key=A) -> str:
+    return " ".join(
+        "-" if entry is None else "".join(one.letter for one in (*entry.first, *entry.again))
+        for entry in ledger.case(key).entries()
+    )
+
+
+@pytest.mark.contract("verdict.ledger")
+def test_ledger__runs_of_a_branch__keeps_every_case_newest_first() -> None:
+    ledger = branch("passed", "failed", "error", "passed")
+    assert letters(ledger) == "P O F P"
+    assert [one.run_id for one in ledger.runs] == ["r3", "r2", "r1", "r0"]
+    assert [(one.cases, one.judged, one.usable) for one in ledger.runs[:2]] == [(1, 1, True), (1, 0, False)]
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (make_result("a", trials="PPF"), Entry(0, (Execution("P"), Execution("P"), Execution("F")))),
+        (
+            make_result("a", "failed", trials="FPF", reruns=2),
+            Entry(0, (Execution("F"),), (Execution("P"), Execution("F"))),
+        ),
+        (make_result("a", "error", blame=Blame.CRASHED), Entry(0, (Execution("C"),))),
+        (make_result("a", "error", blame=Blame.UNREACHABLE), Entry(0, (Execution("U"),))),
+        (make_graded("a", 0.85), Entry(0, (Execution("F", 0.85),))),
+    ],
+    ids=["trials", "reruns", "crashed", "unreachable", "graded"],
+)
+def test_ledger__one_case__is_its_executions(case, expected) -> None:
+    ledger = EMPTY.with_run(run(0, [case]))
+    read = read_ledger(ledger_bytes(ledger), "x")
+    assert list(read.case(A).entries()) == [expected]
+
+
+def test_ledger__timed_out_and_vetoed__are_told_apart() -> None:
+    late = Trial(status="error", score=0, duration_ms=9, blame="crashed", timed_out=True)
+    vetoed = Trial(status="failed", score=0.9, duration_ms=9, vetoed=True)
+    case = make_graded("a", 0.9).model_copy(update={"trials": (late, vetoed)})
+    entry = EMPTY.with_run(run(0, [case])).case(A).entries()[0]
+    assert entry.first == (Execution("T"), Execution("F"))
+
+
+@pytest.mark.parametrize("status", ["skipped", "not_run"])
+def test_ledger__case_that_did_not_run__leaves_a_gap(status) -> None:
+    assert letters(branch("passed", status)) == "- P"
+
+
+def test_ledger__many_runs__keeps_the_newest_fifty_and_stays_small() -> None:
+    ledger = branch(*["passed"] * 80)
+    assert (len(ledger.runs), ledger.runs[0].run_id) == (MAX_RUNS, "r79")
+    assert ledger.case(A).runs == f"0P*{MAX_RUNS}"
+
+
+def test_ledger__case_that_is_gone__is_forgotten_with_the_last_run_that_had_it() -> None:
+    ledger = EMPTY.with_run(run(0, {"a": "passed", "b": "passed"}))
+    for number in range(1, MAX_RUNS):
+        ledger = ledger.with_run(run(number, {"b": "passed"}))
+    assert letters(ledger).split()[-1] == "P"
+    assert A not in set(ledger.with_run(run(99, {"b": "passed"})).every_key())
+
+
+def test_ledger__renamed_case__keeps_its_past_under_the_new_name() -> None:
+    ledger = branch("passed", "failed")
+    new = CaseKey(FILE, "b")
+    after = ledger.with_run(run(9, [make_result("b", fingerprint="fingerprint of a")]), {new: A})
+    assert letters(after, new) == "P F P"
+    assert A not in set(after.every_key())
+
+
+def test_ledger__same_run_twice__is_there_once() -> None:
+    ledger = branch("passed", "failed")
+    assert ledger.with_run(run(0, {"a": "failed"})) is ledger
+
+
+def test_up_to__run_in_the_middle__forgets_what_came_after() -> None:
+    ledger = branch("passed", "failed", "passed")
+    assert letters(ledger.up_to(run(1, {"a": "failed"}))) == "F P"
+    assert ledger.up_to(run(2, {"a": "passed"})) is ledger
+
+
+def test_up_to__run_that_is_not_there__goes_where_its_time_is() -> None:
+    ledger = branch("passed", "failed", "passed")
+    between = run(1, {"a": "passed"}, run_id="other", timestamp="2026-10-01T00:01:30Z")
+    assert letters(ledger.up_to(between)) == "P F P"
+
+
+def test_alike__graders_and_judge__are_apart_from_the_question() -> None:
+    def case(**parts):
+        return make_result("a", yardstick=Yardstick(**parts))
+
+    plain, judged = case(), case(judge="openai:m")
+    assert (
+        alike(yardstick_of(plain), yardstick_of(judged)).question,
+        alike(yardstick_of(plain), yardstick_of(judged)).all,
+    ) == (True, False)
+    assert alike(yardstick_of(judged), yardstick_of(case(judge="openai:m"))).all
+    other = make_result("a", fingerprint="another question")
+    assert not alike(yardstick_of(plain), yardstick_of(other)).question
+    assert alike("", yardstick_of(plain)).question
+
+
+def test_ledger__another_yardstick_every_time__keeps_those_that_are_used() -> None:
+    ledger = EMPTY
+    for number in range(MAX_RUNS + MANY_YARDSTICKS * 2):
+        ledger = ledger.with_run(run(number, [make_result("a", fingerprint=f"{number:016}")]))
+    case = ledger.case(A)
+    assert len(case.yardsticks) == len({entry.place for entry in case.entries()}) == MAX_RUNS
+    assert case.yardsticks[case.entries()[0].place] == f"{MAX_RUNS + MANY_YARDSTICKS * 2 - 1:016}"
+
+
+@given(st.lists(st.sampled_from(["passed", "failed", "error", "skipped"]), max_size=12))
+def test_ledger__written_and_read__says_the_same(words) -> None:
+    ledger = branch(*words)
+    assert read_ledger(ledger_bytes(ledger), "x") == ledger
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"schemaVersion": 2}',
+        '{"runs": [{"runId": 7}]}',
+        json.dumps({"runs": [{"runId": "r", "timestamp": "t"}] * 51}),
+        '{"suites": {"a": {"b": {"runs": 1}}}}',
+    ],
+    ids=["empty", "a list", "cut", "newer", "wrong", "too many runs", "no words"],
+)
+def test_read_ledger__what_is_none__is_refused(text) -> None:
+    with pytest.raises(GateError) as caught:
+        read_ledger(text.encode(), "the ledger of run 7")
+    assert caught.value.code == "ledger-corrupt"
+    assert "the ledger of run 7" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "words", ["0X", "P", "0P*", "1P", "0P:0.5,0.5", "0P:1.5", "0P:....", "0P|", "9999P", "0" + "P" * 300]
+)
+def test_entries__words_that_say_nothing__are_refused(words) -> None:
+    data = {"runs": [{"runId": "r", "timestamp": "t"}], "suites": {FILE: {"a": {"yardsticks": ["y"], "runs": words}}}}
+    ledger = read_ledger(json.dumps(data).encode(), "x")
+    with pytest.raises(GateError, match="is not a ledger"):
+        ledger.case(A).entries()
+
+
+def test_entries__a_word_for_a_million_runs__is_no_more_than_there_can_be() -> None:
+    data = {"suites": {FILE: {"a": {"yardsticks": ["y"], "runs": " ".join(["0P*99"] * 10_000)}}}}
+    assert len(read_ledger(json.dumps(data).encode(), "x").case(A).entries()) <= MAX_RUNS
+
+
+def test_ledger_beside__folder_and_archive__is_found(tmp_path) -> None:
+    import zipfile
+
+    ledger = branch("passed", "failed")
+    (tmp_path / "run.json").write_text("{}")
+    assert ledger_beside(tmp_path / "run.json") == EMPTY
+    (tmp_path / LEDGER_NAME).write_bytes(ledger_bytes(ledger))
+    assert ledger_beside(tmp_path / "run.json") == ledger
+    with zipfile.ZipFile(tmp_path / "result.zip", "w") as packed:
+        packed.write(tmp_path / "run.json", "run.json")
+        packed.write(tmp_path / LEDGER_NAME, LEDGER_NAME)
+    assert ledger_beside(tmp_path / "result.zip") == ledger
+
+
+def test_ledger_file__missing__says_so(tmp_path) -> None:
+    with pytest.raises(GateError, match="cannot be read"):
+        ledger_file(tmp_path / "no.json")
