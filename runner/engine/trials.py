@@ -274,6 +274,7 @@ def settle(
         reruns=0 if first is None else sum(record.trial >= first for record in records),
         rerun_end=end,
         trials=tuple(trial_of(record) for record in records),
+        dependent=case.dependent,
         attempts=sum(record.attempts for record in records),
         usage=_usage([record.usage for record in records]),
         cost_usd=total(record.cost_usd for record in records),

@@ -14,12 +14,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_integration_models import completion
 from tests.integration.test_integration_run import ENVIRONMENT, PROGRAM, ROOT, gate, record, wait_until
+from tests.support.agents import Exchange, agent
 from tests.support.model_server import Answer, ModelServer, model_server, openai_answer
 from tests.unit.formats.test_formats_agent_evals import EXAMPLE
 
 HOME = ROOT / "examples" / "agent-evals"
 KEY = {"OPENAI_API_KEY": "sk-test-abcdef"}
+FILE_TOOLS = ["readFile", "writeFile"]
 GOOD, BAD = openai_answer("Here is the expected text."), openai_answer("No.")
 
 
@@ -462,3 +465,39 @@ def test_help__lists_every_argument_of_the_text(tmp_path) -> None:
     assert done.returncode == 0
     for argument in ("--suite", "--all", "--report <json|md|both>", "--out", "--verbose", "--suites-dir", "--tmp-dir"):
         assert argument in done.stdout
+
+
+def test_confirm__case_that_reads_what_another_wrote__is_not_run_again_alone(project) -> None:
+    """Run again it would look for the note in an empty folder, and fail whatever the agent does."""
+    (project / "suites" / "example.json").write_text(
+        suite("s", case("write", "Noted", prompt="write"), case("read", "milk", prompt="read"), tools=FILE_TOOLS)
+    )
+    forgets = False
+
+    async def model(exchange: Exchange) -> None:
+        nonlocal forgets
+        last = exchange.json["messages"][-1]
+        calls = {"write": ("writeFile", {"path": "a.txt", "content": "milk"}), "read": ("readFile", {"path": "a.txt"})}
+        if last["content"] == "read" and forgets:
+            forgets = False
+            exchange.answer(completion("No idea."))
+        elif last["role"] == "user":
+            exchange.answer(completion(None, calls[last["content"]]))
+        else:
+            exchange.answer(completion(f"Noted: {last['content']}"))
+
+    with agent(model) as running:
+        options = ("run", "suites/example.json", "--base-url", f"{running.url.removesuffix('/chat')}/v1")
+        options += ("--provider", "openai-compatible", "--model", "m", "--output-dir", "results")
+        first = gate(project, *options, **KEY)
+        assert first.returncode == 0, first.stdout + first.stderr
+        forgets = True
+        before = len(running.requests)
+        again = gate(project, *options, "--baseline", "latest", "--confirm", "6", "--fail-on", "regressions", **KEY)
+        asked = len(running.requests) - before
+    latest = json.loads((project / "results" / "latest.json").read_text())
+    found = json.loads((project / "results" / latest["path"]).read_text())
+    written, read = found["suites"][0]["cases"]
+    assert (written["status"], read["status"]) == ("passed", "failed"), again.stdout
+    assert [(one["dependent"], one["reruns"], len(one["trials"])) for one in (written, read)] == [(True, 0, 1)] * 2
+    assert (asked, again.returncode) == (3, 1)
