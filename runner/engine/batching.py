@@ -69,4 +69,4 @@ async def _ask(target: BatchTarget, group: Sequence[Job], limits: Limits) -> Map
         async with asyncio.timeout(limit_s):
             return await target.respond_batch(requests)
     except TimeoutError as error:
-        raise TargetError(f"no answer within {limit_s:g} s", fault=TargetFault.REFUSED) from error
+        raise TargetError(f"no answer within {limit_s:g} s", fault=TargetFault.LATE) from error

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from runner.errors import ExitCode, GateError
 from runner.model.base import Record
-from runner.model.result import CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
+from runner.model.result import Blame, CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
 
 JOURNAL_NAME = "cases.jsonl"
 
@@ -35,6 +35,14 @@ class TrialRecord(Record):
     assertions_run: int = 0
     assertions_skipped: int = 0
     error: str | None = None
+    blame: Blame | None = None
+    timed_out: bool = False
+    vetoed: bool = False
+    calls_listed: bool = False
+    """The answer has a list of tool calls, be it empty."""
+    calls_missing: str | None = None
+    """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
+    as if no tool had been called; whether that holds, the run as a whole says (`engine.silence`)."""
     details: CaseDetails = CaseDetails()
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None

@@ -10,6 +10,7 @@ from runner import __version__
 from runner.engine.journal import TrialRecord
 from runner.engine.plan import RunPlan
 from runner.engine.rubrics import OTHERS_FAILED
+from runner.engine.silence import Listing, heard, listing
 from runner.engine.totals import summarise
 from runner.engine.trials import settle
 from runner.model.case import CaseKey, EvalCase, EvalSuite
@@ -54,7 +55,8 @@ def begun(plan: RunPlan) -> RunResult:
 
 def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
     """The result of all trials so far, in file order. A case without any was not run, and the run is not complete."""
-    suites = tuple(_suite(plan, progress, suite) for suite in plan.suites)
+    lists = listing(plan, progress.trials)
+    suites = tuple(_suite(plan, progress, suite, lists) for suite in plan.suites)
     cases = [case for suite in suites for case in suite.cases]
     told = (notice for target in plan.every_target() for notice in target.notices)
     return begun(plan).model_copy(
@@ -68,9 +70,9 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
     )
 
 
-def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite) -> SuiteResult:
+def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
-    cases = tuple(_case(plan, progress, suite, case) for case in suite.cases)
+    cases = tuple(_case(plan, progress, suite, case, lists) for case in suite.cases)
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
@@ -90,11 +92,12 @@ def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite) -> SuiteResult:
     )
 
 
-def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase) -> CaseResult:
+def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
     records = progress.trials.get((suite.file, case.id), [])
     if not records and progress.held_back and plan.waits(case):
         case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
     target = plan.target_of(suite.file, case)
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(CaseKey(suite.file, case.id))
-    return settle(case, records, other, first=plan.limits.trials, end=end)
+    counted = heard(records, lists=id(target) in lists)
+    return settle(case, counted, other, first=plan.limits.trials, end=end)

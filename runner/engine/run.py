@@ -6,7 +6,7 @@ import asyncio
 import gc
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,15 +16,16 @@ from runner.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journ
 from runner.engine.outcome import Progress, Trials, begun, outcome
 from runner.engine.plan import RunPlan
 from runner.engine.pool import work_through
+from runner.engine.silence import heard, listing
 from runner.engine.store import run_folder, write_record
-from runner.engine.trials import Shared, TrialRunner, UnreachableError, trial_of
+from runner.engine.trials import NoAnswerError, Shared, TrialRunner, trial_of
 from runner.model.case import CaseKey, EvalCase
 from runner.model.result import RerunEnd, RunResult, Status
 from runner.targets.base import BatchTarget, Target, TargetError
 from runner.text.ecma_regex import PatternMatcher
 
 GIVE_UP_AFTER = 5
-"""Trials in a row that found no connection, or as many as are in flight at once if that is more."""
+"""Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""
 
 
 class Observer(Protocol):
@@ -54,7 +55,12 @@ class Run:
         """Set when the target that is being asked is to be asked no more."""
         self._stopped: str | None = None
         self._healthy: dict[int, bool] = {}
-        self._unreachable_in_a_row = 0
+        self._unanswered: list[NoAnswerError] = []
+        """The latest trials, as far as no answer came in between."""
+        self._answered: set[int] = set()
+        """Targets (by `id`) that have answered anything."""
+        self._listing: set[int] = set()
+        """Targets (by `id`) that have listed their tool calls."""
         self._notices: list[str] = []
         self._spent = 0.0
         self._held_back = False
@@ -124,7 +130,7 @@ class Run:
         self._lane.clear()
         if self._stop.is_set():
             return
-        self._unreachable_in_a_row = 0
+        self._unanswered = []
         concurrency = plan.concurrency_of(target)
         batched = Batched()
         if isinstance(target, BatchTarget) and target.batches:
@@ -134,16 +140,17 @@ class Run:
         trials = TrialRunner(target, plan.limits, Shared(plan.tokens, patterns, plan.judges, plan.environment))
 
         async def work(job: Job | None) -> None:
-            while job is not None:
+            while job is not None and not self._lane.is_set():
                 eval_file, case, trial = job
                 try:
                     record = await trials.run(*job, given=batched.answers.get((eval_file, case.id, trial)))
-                    self._unreachable_in_a_row = 0
-                except UnreachableError as failure:
+                    self._unanswered = []
+                    self._answered.add(id(target))
+                except NoAnswerError as failure:
                     record = failure.record
-                    self._count_unreachable(target, concurrency, failure)
+                    self._count_unanswered(target, concurrency, failure)
                 journal.append(record)
-                self._trials[record.eval_file, record.case_id].append(record)
+                self._keep(record, target)
                 self._observer.finished(record)
                 self._spend(record)
                 job = self._next(eval_file, case) if trial >= plan.limits.trials else None
@@ -166,7 +173,7 @@ class Run:
     def _next(self, eval_file: str, case: EvalCase) -> Job | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
         key, first = CaseKey(eval_file, case.id), self._plan.limits.trials
-        records = self._reruns(key)
+        records = self._reruns(eval_file, case)
         budget = self._plan.limits.max_cost_usd
         if self._plan.confirming is None or (budget is not None and self._spent >= budget):
             return None
@@ -174,16 +181,21 @@ class Run:
             return None
         return eval_file, case, max((record.trial for record in records), default=first - 1) + 1
 
-    def _reruns(self, key: CaseKey) -> list[TrialRecord]:
+    def _reruns(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         first = self._plan.limits.trials
-        return sorted((one for one in self._trials[key] if one.trial >= first), key=lambda one: one.trial)
+        records = (record for record in self._counted(eval_file, case) if record.trial >= first)
+        return sorted(records, key=lambda record: record.trial)
 
     def _ends(self) -> dict[CaseKey, RerunEnd]:
         """Why the cases in doubt were not run again any more."""
         confirming = self._plan.confirming
         if confirming is None:
             return {}
-        return {key: confirming.end(key, [trial_of(one) for one in self._reruns(key)]) for key in self._in_doubt}
+        return {
+            key: confirming.end(key, [trial_of(one) for one in self._reruns(suite.file, case)])
+            for suite, case in self._plan.runnable()
+            if (key := CaseKey(suite.file, case.id)) in self._in_doubt
+        }
 
     def _spend(self, record: TrialRecord) -> None:
         self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
@@ -197,29 +209,54 @@ class Run:
                 return
             yield job
 
-    def _count_unreachable(self, target: Target, concurrency: int, failure: UnreachableError) -> None:
-        """Give up on a target that is gone: the rest is `not_run`, instead of hours of refused connections."""
-        self._unreachable_in_a_row += 1
-        attempts = self._unreachable_in_a_row
-        if attempts >= max(GIVE_UP_AFTER, concurrency):
-            reason = f"no connection to the target, {attempts} cases in a row: {failure}"
-            self._give_up(target, _sentence(reason, failure.hint))
+    def _count_unanswered(self, target: Target, concurrency: int, failure: NoAnswerError) -> None:
+        """Give up on a target that is gone or hangs: the rest is `not_run`, instead of hours of waiting.
+
+        A case that was too slow before and is so again says nothing new of a target that answers others.
+        """
+        if failure.record.timed_out and id(target) in self._answered and self._was_late(failure.record):
+            return
+        self._unanswered.append(failure)
+        if len(self._unanswered) >= max(GIVE_UP_AFTER, concurrency):
+            self._give_up(target, _sentence(_nobody_there(self._unanswered), failure.hint))
+
+    def _was_late(self, record: TrialRecord) -> bool:
+        return any(one.timed_out for one in self._trials[record.eval_file, record.case_id])
+
+    def _keep(self, record: TrialRecord, target: Target) -> None:
+        self._trials[record.eval_file, record.case_id].append(record)
+        if record.calls_listed:
+            self._listing.add(id(target))
+
+    def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
+        """The trials of a case so far, as they count."""
+        lists = id(self._plan.target_of(eval_file, case)) in self._listing
+        return heard(self._trials.get((eval_file, case.id), []), lists=lists)
 
     def _take_over(self, records: Iterable[TrialRecord]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
-        known = {(suite.file, case.id): case.fingerprint for suite, case in self._plan.runnable()}
+        plan = self._plan
+        known = {(suite.file, case.id): case for suite, case in plan.runnable()}
         latest = {record.key: record for record in records}
+        found: Trials = defaultdict(list)
         for record in latest.values():
-            case_key = record.eval_file, record.case_id
-            if record.status.judged and known.get(case_key) == record.fingerprint:
-                self._trials[case_key].append(record)
+            case = known.get((record.eval_file, record.case_id))
+            if case is not None and case.fingerprint == record.fingerprint:
+                found[record.eval_file, record.case_id].append(record)
+        self._listing.update(listing(plan, found))
+        for (eval_file, case_id), mine in found.items():
+            target = plan.target_of(eval_file, known[eval_file, case_id])
+            judged = [record for record in heard(mine, lists=id(target) in self._listing) if record.status.judged]
+            self._trials[eval_file, case_id] += judged
+            if judged:
+                self._answered.add(id(target))
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""
-        first = [(suite.file, case.id) for suite, case in self._plan.runnable() if not self._plan.waits(case)]
+        first = [(suite.file, case) for suite, case in self._plan.runnable() if not self._plan.waits(case)]
         return all(
-            (records := self._trials.get(key)) and all(record.status is Status.PASSED for record in records)
-            for key in first
+            (records := self._counted(eval_file, case)) and all(record.status is Status.PASSED for record in records)
+            for eval_file, case in first
         )
 
     def _open_jobs(self) -> list[Job]:
@@ -235,6 +272,15 @@ class Run:
         held_back = self._held_back and self._stopped is None
         progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
         return outcome(self._plan, progress, wall_ms)
+
+
+def _nobody_there(failures: Sequence[NoAnswerError]) -> str:
+    late = [failure.record.timed_out for failure in failures]
+    if all(late):
+        what = "no answer from the target in time"
+    else:
+        what = "no answer from the target" if any(late) else "no connection to the target"
+    return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
 
 
 def _sentence(message: str, hint: str | None) -> str:

@@ -14,20 +14,22 @@ from runner.engine.plan import MAX_STORED_RESPONSE, Limits
 from runner.engine.totals import total
 from runner.evaluators.aggregate import judge
 from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.evaluators.tools import checks_tools
 from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
 from runner.model.result import CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
 from runner.targets.base import Request, Target, TargetError, TargetFault
-from runner.targets.deadline import counted_against
+from runner.targets.deadline import Retrying, counted_against
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
+_LATE_HINT = "raise timeoutMs if it needs longer"
 
 
-class UnreachableError(Exception):
-    """The trial failed because there is no connection to the target; carries the finished record."""
+class NoAnswerError(Exception):
+    """The trial failed because there is no connection to the target, or no answer in time; carries the record."""
 
     def __init__(self, record: TrialRecord, hint: str | None) -> None:
         super().__init__(record.error)
@@ -58,7 +60,7 @@ class Shared:
 
 
 class TrialRunner:
-    """Runs trials against one target. Never raises for what a target or a judge does, but for `UnreachableError`."""
+    """Runs trials against one target. Never raises for what a target or a judge does, but for `NoAnswerError`."""
 
     def __init__(self, target: Target, limits: Limits, shared: Shared) -> None:
         self._target = target
@@ -70,29 +72,35 @@ class TrialRunner:
         timeout_ms = self._timeout_ms(case)
         started = time.perf_counter()
         try:
-            if given is None:
-                async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
-                    with counted_against(limit):
-                        response = await self._target.respond(request_of(eval_file, case, trial))
-            else:
-                response = given
-        except TimeoutError:
-            # the contract: the case fails with "timeout", no assertion was run
-            error = f"timeout: no response within {timeout_ms} ms"
-            return self._broken(eval_file, case, trial, Status.FAILED, error, _since(started))
+            response = given or await self._ask(request_of(eval_file, case, trial), timeout_ms)
         except TargetError as error:
-            record = self._broken(eval_file, case, trial, Status.ERROR, error.message, _since(started))
-            if error.fault is TargetFault.UNREACHABLE:
-                raise UnreachableError(record, error.hint) from error
+            record = self._broken(eval_file, case, trial, error, _since(started))
+            if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
+                raise NoAnswerError(record, error.hint) from error
             return record
+        begun = self._record(eval_file, case, trial, response.duration_ms)
         if response.dry_run:
             said = "; ".join(("dry run: nobody was asked", *response.warnings))
-            return self._broken(eval_file, case, trial, Status.SKIPPED, said, response.duration_ms)
+            return begun.model_copy(update={"status": Status.SKIPPED, "error": said[:MAX_ERROR]})
         try:
             judgement = await judge(self._shared.context(eval_file, case, response))
         except EvaluatorError as error:
-            return self._broken(eval_file, case, trial, Status.ERROR, str(error), response.duration_ms)
-        return self._judged(eval_file, case, trial, response, judgement)
+            return _not_judged(self._answered(begun, case, response), error)
+        return self._judged(self._answered(begun, case, response), response, judgement)
+
+    async def _ask(self, request: Request, timeout_ms: float | None) -> Response:
+        """The target's answer within the limit. Raises TargetError."""
+        retrying = Retrying()
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
+                with counted_against(limit, retrying):
+                    return await self._target.respond(request)
+        except TimeoutError as error:
+            if retrying.after is not None:  # it did answer, or nobody was there: only our next try came too late
+                raise _too_late_for_another_try(retrying.after, timeout_ms) from error
+            # the contract's words; whether a slow answer would have been a good one, nobody knows
+            said = f"timeout: no response within {timeout_ms} ms"
+            raise TargetError(said, fault=TargetFault.LATE, hint=_LATE_HINT) from error
 
     def _timeout_ms(self, case: EvalCase) -> float | None:
         """The case's own limit, else the run's; None where the target keeps a limit of its own."""
@@ -100,54 +108,84 @@ class TrialRunner:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
-    def _broken(
-        self, eval_file: str, case: EvalCase, trial: int, status: Status, error: str, duration_ms: float
-    ) -> TrialRecord:
+    def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float) -> TrialRecord:
+        """A trial that has come to nothing yet."""
         return TrialRecord(
             eval_file=eval_file,
             case_id=case.id,
             trial=trial,
             fingerprint=case.fingerprint,
-            status=status,
+            status=Status.ERROR,
             duration_ms=duration_ms,
             attempts=1,
-            error=error[:MAX_ERROR],
         )
 
-    def _judged(
-        self, eval_file: str, case: EvalCase, trial: int, response: Response, judgement: Judgement
+    def _broken(
+        self, eval_file: str, case: EvalCase, trial: int, error: TargetError, duration_ms: float
     ) -> TrialRecord:
-        text = response.text
-        return TrialRecord(
-            eval_file=eval_file,
-            case_id=case.id,
-            trial=trial,
-            fingerprint=case.fingerprint,
-            status=Status.PASSED if judgement.passed else Status.FAILED,
-            score=judgement.score,
-            duration_ms=round(response.duration_ms, 3),
-            attempts=response.attempts,
-            assertions_run=judgement.assertions_run,
-            assertions_skipped=judgement.assertions_skipped,
-            error=judgement.error and judgement.error[:MAX_ERROR],
-            details=CaseDetails(
-                tools_called=tuple(call.name for call in response.tool_calls),
-                response_length=len(text),
-                skipped_tokens=judgement.skipped_tokens,
-                response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
-                response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
-                conversation=_stored(response.conversation) if self._limits.store_responses else (),
-                max_turns_reached=response.max_turns_reached,
-                replayed=response.replayed,
-            ),
-            evaluator_results=judgement.results if self._limits.store_responses else _unquoted(judgement.results),
-            trace_summary=judgement.trace_summary,
-            usage=_tokens(response.usage),
-            cost_usd=response.cost_usd,
-            judge_usage=_tokens(judgement.judge_usage),
-            judge_cost_usd=judgement.judge_cost_usd,
-            warnings=response.warnings + judgement.warnings,
+        return self._record(eval_file, case, trial, duration_ms).model_copy(
+            update={"error": error.message[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
         )
+
+    def _answered(self, record: TrialRecord, case: EvalCase, response: Response) -> TrialRecord:
+        """With what the target gave back, whatever comes of judging it."""
+        text = response.text
+        silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
+        return record.model_copy(
+            update={
+                "duration_ms": round(response.duration_ms, 3),
+                "attempts": response.attempts,
+                "calls_listed": response.calls_known is True or bool(response.tool_calls),
+                "calls_missing": response.calls_place if silent else None,
+                "details": CaseDetails(
+                    tools_called=tuple(call.name for call in response.tool_calls),
+                    response_length=len(text),
+                    response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
+                    response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
+                    conversation=_stored(response.conversation) if self._limits.store_responses else (),
+                    max_turns_reached=response.max_turns_reached,
+                    replayed=response.replayed,
+                ),
+                "usage": _tokens(response.usage),
+                "cost_usd": response.cost_usd,
+                "warnings": response.warnings,
+            }
+        )
+
+    def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
+        results = judgement.results if self._limits.store_responses else _unquoted(judgement.results)
+        return record.model_copy(
+            update={
+                "status": Status.PASSED if judgement.passed else Status.FAILED,
+                "score": judgement.score,
+                "assertions_run": judgement.assertions_run,
+                "assertions_skipped": judgement.assertions_skipped,
+                "error": judgement.error and judgement.error[:MAX_ERROR],
+                "vetoed": any(result.vetoed and result.weight > 0 for result in results),
+                "details": record.details.model_copy(update={"skipped_tokens": judgement.skipped_tokens}),
+                "evaluator_results": results,
+                "trace_summary": judgement.trace_summary,
+                "judge_usage": _tokens(judgement.judge_usage),
+                "judge_cost_usd": judgement.judge_cost_usd,
+                "warnings": response.warnings + judgement.warnings,
+            }
+        )
+
+
+def _too_late_for_another_try(error: TargetError, timeout_ms: float | None) -> TargetError:
+    said = f"{error.message}; no time was left to try again within {timeout_ms} ms"
+    return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
+
+
+def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
+    return record.model_copy(
+        update={
+            "error": str(error)[:MAX_ERROR],
+            "blame": error.blame,
+            "judge_usage": _tokens(error.usage),
+            "judge_cost_usd": error.cost_usd,
+        }
+    )
 
 
 def _tokens(usage: Usage | None) -> TokenUsage | None:
@@ -227,7 +265,15 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
 
 def trial_of(record: TrialRecord) -> Trial:
     """One execution in short, as results and the gate know it."""
-    return Trial(status=record.status, score=record.score, duration_ms=record.duration_ms, error=record.error)
+    return Trial(
+        status=record.status,
+        score=record.score,
+        duration_ms=record.duration_ms,
+        error=record.error,
+        blame=record.blame,
+        timed_out=record.timed_out,
+        vetoed=record.vetoed,
+    )
 
 
 def settle(
@@ -245,7 +291,7 @@ def settle(
 
     A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
     Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
-    of the first trial that decided: a failed one for a failed case.
+    of the first trial that decided: a failed one for a failed case, the first that broke for an error.
     """
     if not records:
         return unrun(case, target)
@@ -275,6 +321,7 @@ def settle(
         rerun_end=end,
         trials=tuple(trial_of(record) for record in records),
         dependent=case.dependent,
+        blame=shown.blame,
         attempts=sum(record.attempts for record in records),
         usage=_usage([record.usage for record in records]),
         cost_usd=total(record.cost_usd for record in records),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from runner.model.base import JsonValue
 from runner.model.case import EvalCase
 from runner.model.conversation import Response, Usage
-from runner.model.result import EvaluatorResult, TraceSummary
+from runner.model.result import Blame, EvaluatorResult, TraceSummary
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 
@@ -84,7 +84,27 @@ class Evaluation:
 
 
 class EvaluatorError(Exception):
-    """An evaluator could not judge (a judge was unreachable, a worker died): never a failed assertion."""
+    """An evaluator could not judge (a judge was unreachable, a worker died): never a failed assertion.
+
+    `usage` and `cost_usd` are of the judge, as far as it was asked before.
+    """
+
+    blame: ClassVar = Blame.OURS
+
+    def __init__(self, message: str, *, usage: Usage | None = None, cost_usd: float | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.cost_usd = cost_usd
+
+    def within(self, name: str) -> EvaluatorError:
+        """The same, as what went wrong within the evaluator `name`."""
+        return type(self)(f"{name}: {self}", usage=self.usage, cost_usd=self.cost_usd)
+
+
+class SilentTargetError(EvaluatorError):
+    """The answer does not say what is to be judged: the target's fault, as an answer of the wrong shape is."""
+
+    blame: ClassVar = Blame.CRASHED
 
 
 @dataclass(frozen=True, slots=True)

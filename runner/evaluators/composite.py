@@ -69,7 +69,7 @@ async def composite(spec: Composite, context: EvaluationContext, evaluate: Evalu
     try:
         evaluations = await evaluate_all(spec.members, context, evaluate)
     except EvaluatorError as error:
-        raise EvaluatorError(f"{cut(spec.name)}: {error}") from error
+        raise error.within(cut(spec.name)) from error
     members = [
         _Member(member, evaluation, weights.get(member.name, 1.0))
         for member, evaluation in zip(spec.members, evaluations, strict=True)

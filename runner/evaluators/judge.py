@@ -62,20 +62,32 @@ class Asked(Generic[Read]):
             request["judgeParseFailed"] = True
         return request
 
+    def no_verdict(self, name: str) -> EvaluatorError:
+        """Replies nobody could read, where that says nothing about the answer; what they cost is kept."""
+        return EvaluatorError(
+            f"{self._unread(name)}; the last one: {self._last}", usage=self.usage, cost_usd=self.cost_usd
+        )
+
     def unreadable(self, name: str, checks_run: int = 1) -> Evaluation:
-        """The zero that stands for replies nobody could read. No warning: the spec wants none."""
+        """The zero that stands for replies nobody could read (AgentV). No warning: the spec wants none."""
         count = len(self.replies)
-        last = cut(" ".join(self.replies[-1].text[: MAX_EXCERPT * 4].split()), MAX_EXCERPT)
         return Evaluation(
             score=0.0,
-            error=f"{cut(name)}: none of {count} replies of the judge held a valid JSON verdict",
+            error=self._unread(name),
             checks_run=checks_run,
-            reasoning=f"None of {count} replies held a valid JSON verdict; the last one: {last or '(empty)'}",
+            reasoning=f"None of {count} replies held a valid JSON verdict; the last one: {self._last}",
             provider_request=self.request,
             usage=self.usage,
             cost_usd=self.cost_usd,
             warnings=self.prompts.warnings,
         )
+
+    def _unread(self, name: str) -> str:
+        return f"{cut(name)}: none of {len(self.replies)} replies of the judge held a valid JSON verdict"
+
+    @property
+    def _last(self) -> str:
+        return cut(" ".join(self.replies[-1].text[: MAX_EXCERPT * 4].split()), MAX_EXCERPT) or "(empty)"
 
 
 def judge_of(name: str, context: EvaluationContext, target: str | None = None) -> Judge:
@@ -108,7 +120,11 @@ async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], R
         try:
             replies.append(await judge.ask(prompts.system, prompts.again(len(replies) + 1)))
         except EvaluatorError as error:
-            raise EvaluatorError(f"{cut(name)}: {error}") from error
+            raise EvaluatorError(
+                f"{cut(name)}: {error}",
+                usage=total_usage(reply.usage for reply in replies),
+                cost_usd=total(reply.cost_usd for reply in replies),
+            ) from error
         verdict = read(replies[-1].text)
     return Asked(prompts, verdict, tuple(replies))
 

@@ -86,7 +86,7 @@ class Grade:
 async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
     """Score is the mean of the dimensions' shares; it passes when every dimension does.
 
-    A dimension the judge leaves out scores 0 and says so.
+    A dimension the judge leaves out scores 0 and says so. Raises EvaluatorError when no reply grades any.
     """
     judge = judge_of(spec.name, context)
     answer = context.response.text
@@ -94,7 +94,7 @@ async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
         spec.name, judge, render(spec, context.response), lambda reply: read_grades(reply, spec.dimensions, answer)
     )
     if asked.verdict is None:
-        return asked.unreadable(spec.name, checks_run=len(spec.dimensions))
+        raise asked.no_verdict(spec.name)
     grades = asked.verdict
     failed = [grade for grade in grades if not grade.passes(spec.pass_at)]
     return RubricEvaluation(

@@ -5,7 +5,10 @@ Source: tool-forge runner contract, "Assertion Execution" 1 to 3; behaviour 1.6 
 
 from __future__ import annotations
 
-from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
+from collections.abc import Iterable
+from typing import Final
+
+from runner.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
 from runner.evaluators.tally import Tally
 from runner.evaluators.trace import reports_calls
 from runner.evaluators.wording import cut, names, single
@@ -25,10 +28,21 @@ from runner.text.js_string import compact_json, js_string
 from runner.text.tokens import resolve, resolve_members
 
 
+def checks_tools(specs: Iterable[EvaluatorSpec]) -> bool:
+    """Whether one of them judges by the tools that were called."""
+    return any(isinstance(spec, _TOOL_SPECS) for spec in specs)
+
+
+_TOOL_SPECS: Final = (ToolsCalled, ToolsAcceptable, ToolsNotCalled, ToolParams, NoToolErrors)
+
+
 def _calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
-    """The calls of the response. Raises EvaluatorError when they are not known, which is not the same as none."""
+    """The calls of the response. Raises EvaluatorError when they are not known, which is not the same as none.
+
+    A promised list that is missing counts as empty here: one answer alone cannot tell (`engine.silence` can).
+    """
     if context.response.calls_known is False and not reports_calls(context.response):
-        raise EvaluatorError(f"{spec.type}: the target does not report which tools it calls")
+        raise SilentTargetError(f"{spec.type}: the target does not report which tools it calls")
     return context.response.tool_calls
 
 

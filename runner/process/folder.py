@@ -49,14 +49,14 @@ class PrivateFolder:
             return None
         except OSError as error:
             why = "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-            raise ProcessError(f"the file {name} {why}") from error
+            raise ProcessError(f"the file {name} {why}", Refusal.FILE) from error
         try:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise ProcessError(f"the file {name} is not an ordinary file")
+                raise ProcessError(f"the file {name} is not an ordinary file", Refusal.FILE)
             return _head_and_tail(descriptor, found.st_size, limit)
         except OSError as error:
-            raise ProcessError(f"the file {name} cannot be read: {error.strerror}") from error
+            raise ProcessError(f"the file {name} cannot be read: {error.strerror}", Refusal.FILE) from error
         finally:
             os.close(descriptor)
 

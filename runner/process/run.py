@@ -30,7 +30,7 @@ _PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTD
 
 
 class Refusal(StrEnum):
-    """Why a program could not be started, as far as it changes what to do about it."""
+    """Why a program could not be started or its file not be read, as far as it changes what to do about it."""
 
     PROGRAM = "program"
     """There is no such program, or it may not be executed."""
@@ -40,6 +40,8 @@ class Refusal(StrEnum):
     """An argument, or all of them, are more than the system passes on (128 KiB for one on Linux)."""
     TEXT = "text"
     """An argument or variable holds what cannot be passed on: a NUL, or half a surrogate pair."""
+    FILE = "file"
+    """What it left behind as its file cannot be read."""
     SYSTEM = "system"
     """The system had no room for another process, or refuses the user."""
 

@@ -48,7 +48,7 @@ class Asker:
         if self._recording.mode is Mode.REPLAY:
             raise TargetError(
                 "there is no recorded answer to this question, and none may be asked for (cache: replay)",
-                fault=TargetFault.REFUSED,
+                fault=TargetFault.NOT_ASKED,
                 hint="record one with --cache auto or record",
             )
         turn, attempts = await retried(lambda: self._once(messages, tools), self._policy)

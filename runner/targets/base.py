@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from runner.model.agent import SuiteAgent
 from runner.model.base import JsonValue
 from runner.model.brief import Brief
 from runner.model.conversation import Message, Response
-from runner.model.result import TargetIdentity
+from runner.model.result import Blame, TargetIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +32,29 @@ class Request:
     agent: SuiteAgent | None = None
 
 
+TURNED_AWAY: Final = frozenset({401, 402, 403, 407, 429, 529})
+"""HTTP statuses of one who does not let us in: authentication, credit, a rate limit (529: Anthropic is overloaded)."""
+
+
 class TargetFault(StrEnum):
     """Where it broke, as far as that changes what happens next."""
 
     UNREACHABLE = "unreachable"
     """No connection: the next case will fare no better."""
     REFUSED = "refused"
-    """The target answered with an error of its own."""
+    """The target answered with an error of its own, broke off, or ended with one."""
     MALFORMED = "malformed"
     """The answer is not of the agreed shape."""
+    LATE = "late"
+    """No answer in time."""
+    NOT_ASKED = "not-asked"
+    """It is this run's own doing that nobody was asked, or that nothing came of it: settings, files, our folders."""
 
 
 class TargetError(Exception):
     """A target could not answer. `message` quotes the target's own words, bounded, and names no secret.
 
-    `retry_after_s` is what the target asked for, in seconds.
+    `retry_after_s` is what the target asked for, in seconds. `status` is that of an HTTP answer.
     """
 
     def __init__(
@@ -66,6 +74,26 @@ class TargetError(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.hint = hint
+
+    @property
+    def blame(self) -> Blame:
+        """Whose fault it is: the one place that says so for every target.
+
+        An HTTP status outside `TURNED_AWAY` is a crash, be it 5xx or another 4xx (400, 404, 422): the target was there
+        and gave no answer, and which requests it takes is a part of what a change can break.
+        """
+        match self.fault:
+            case TargetFault.NOT_ASKED:
+                return Blame.OURS
+            case TargetFault.UNREACHABLE:
+                return Blame.UNREACHABLE
+            case _:
+                return Blame.UNREACHABLE if self.status in TURNED_AWAY else Blame.CRASHED
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the target was too slow, and nothing else is known of it."""
+        return self.fault is TargetFault.LATE
 
 
 class Target(Protocol):

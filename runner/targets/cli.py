@@ -16,7 +16,7 @@ from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.process.captured import Captured
 from runner.process.environment import allowed
-from runner.process.run import ProcessError
+from runner.process.run import ProcessError, Refusal
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.cli_batch import batch_input, read_batch
 from runner.targets.cli_call import MAX_OUTPUT, PREFIX, Call, Called, Caller
@@ -178,12 +178,13 @@ class CliTarget:
         try:
             called = await self._caller.call(call)
         except ProcessError as error:
-            raise TargetError(self._redact(f"CLI error: {error.message}"), fault=TargetFault.REFUSED) from error
+            fault = TargetFault.NOT_ASKED if error.refusal is Refusal.SYSTEM else TargetFault.REFUSED
+            raise TargetError(self._redact(f"CLI error: {error.message}"), fault=fault) from error
         finished = called.finished
         said = last_words(finished, self._redact)
         if finished.timed_out:
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
-            raise TargetError(what, fault=TargetFault.REFUSED, retryable=True)
+            raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
             raise TargetError(
                 f"CLI {ending(finished)}{said}", fault=TargetFault.REFUSED, hint=_hint(finished.code, call.cwd)

@@ -171,7 +171,7 @@ class CodexTarget:
         """The answer of a run that went well. Raises TargetError."""
         if finished.timed_out:
             limit = self._settings.timeout_seconds or 0
-            raise self._error(f"Codex CLI timed out after {limit:g} s", finished, log)
+            raise self._error(f"Codex CLI timed out after {limit:g} s", finished, log, TargetFault.LATE)
         if finished.stdout.cut:
             raise self._error(f"Codex CLI printed more than {MAX_OUTPUT:,} bytes", finished, log)
         text = finished.stdout.text()

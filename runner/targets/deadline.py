@@ -1,4 +1,7 @@
-"""Time that a case waits for its turn is not the target's: it counts neither as latency nor against the limit."""
+"""Whose time it is: waiting for a turn is not the target's and counts neither as latency nor against the limit.
+
+Waiting for another try counts, but when the limit is reached meanwhile it was not the target that was slow.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,39 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+
+from runner.targets.base import TargetError
+
+
+@dataclass(slots=True)
+class Retrying:
+    """After which failure another try is being waited for; None while the target is asked."""
+
+    after: TargetError | None = None
+
 
 _LIMIT: ContextVar[asyncio.Timeout | None] = ContextVar("limit", default=None)
+_RETRYING: ContextVar[Retrying | None] = ContextVar("retrying", default=None)
 _WAITED: ContextVar[list[float] | None] = ContextVar("waited", default=None)
 
 
 @contextmanager
-def counted_against(limit: asyncio.Timeout) -> Iterator[None]:
-    """The limit of the case that runs inside."""
-    token = _LIMIT.set(limit)
+def counted_against(limit: asyncio.Timeout, retrying: Retrying | None = None) -> Iterator[None]:
+    """The limit of the case that runs inside, and where it is noted what its next try waits for."""
+    tokens = _LIMIT.set(limit), _RETRYING.set(retrying)
     try:
         yield
     finally:
-        _LIMIT.reset(token)
+        _LIMIT.reset(tokens[0])
+        _RETRYING.reset(tokens[1])
+
+
+def waits_after(error: BaseException | None) -> None:
+    """From now on the case waits for another try after this failure; None: it is asking again."""
+    retrying = _RETRYING.get()
+    if retrying is not None:
+        retrying.after = error if isinstance(error, TargetError) else None
 
 
 @contextmanager

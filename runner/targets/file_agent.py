@@ -102,7 +102,7 @@ class FileAgentTarget:
                     files = sandbox.snapshot() if sandbox else ()
         except (SandboxError, OSError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
-            raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.REFUSED) from error
+            raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.response(duration_ms, stub_mode=False).model_copy(update={"files": files})
 

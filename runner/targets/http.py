@@ -111,13 +111,8 @@ class HttpTarget:
         started = time.perf_counter()
         try:
             answer, body = await self._exchange(http_request)
-        except httpx.ReadError as error:
-            raise TargetError(
-                self._redact(f"agent error: the connection broke in the middle of the answer: {_words(error)}"),
-                fault=TargetFault.REFUSED,
-            ) from error
         except httpx.HTTPError as error:
-            raise self._unreachable(error, self._url, "agent error: no connection") from error
+            raise self._broken(error) from error
         duration_ms = (time.perf_counter() - started) * 1000
         if not answer.is_success:
             raise self._refused(answer, body)
@@ -185,6 +180,17 @@ class HttpTarget:
             retry_after_s=_retry_after(answer.headers),
         )
 
+    def _broken(self, error: httpx.HTTPError) -> TargetError:
+        """No answer, or half of one. Only who could not connect at all is unreachable."""
+        if isinstance(error, httpx.ReadError):
+            what, again = "broke in the middle of the answer", False
+        elif _was_made(error):
+            what, again = "broke before the answer", True
+        else:
+            return self._unreachable(error, self._url, "agent error: no connection")
+        said = self._redact(f"agent error: the connection {what}: {_words(error)}")
+        return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
+
     def _unreachable(self, error: httpx.HTTPError, url: httpx.URL, what: str) -> TargetError:
         return TargetError(
             self._redact(f"{what} to {url.host}:{url.port or (443 if url.scheme == 'https' else 80)}: {_words(error)}"),
@@ -229,6 +235,16 @@ class HttpTarget:
             max_line_size=65_536,
             max_field_size=65_536,
         )
+
+
+def _was_made(error: httpx.HTTPError) -> bool:
+    """Whether there was a connection: the transport has one httpx error for many of aiohttp's."""
+    import aiohttp
+
+    cause = error.__cause__
+    if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
+        return False
+    return isinstance(cause, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
 
 
 def _words(error: Exception) -> str:

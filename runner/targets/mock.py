@@ -41,6 +41,7 @@ class MockAnswer(Described):
             return Response(
                 text=self.response,
                 calls_known=True if "tool_calls" in self.model_fields_set else None,
+                calls_place="`tool_calls` in the mock's description",
                 tool_calls=tuple(
                     ToolCall(name=call.tool, params=call.input, success=call.success) for call in self.tool_calls
                 ),

@@ -60,11 +60,11 @@ class Explainer:
             case ModelHTTPError():
                 return self._refused(error)
             case ModelTimeoutError():
-                return self._broken(error, "no answer in time")
+                return self._broken(error, "no answer in time", TargetFault.LATE)
             case ModelConnectionError():
                 return self._broken(error, "no connection" if _unsent(error) else "the connection broke")
             case UserError():
-                return self._error(f"cannot be asked: {self._words(str(error))}", TargetFault.REFUSED)
+                return self._error(f"cannot be asked: {self._words(str(error))}", TargetFault.NOT_ASKED)
         if answer is not None and answer.is_redirect:
             where = self._words(answer.headers.get("location", "")) or "nowhere"
             return self._error(
@@ -93,7 +93,7 @@ class Explainer:
 
     def late(self, timeout_s: float) -> TargetError:
         """No complete answer within the caller's time."""
-        return self._error(f"gave no answer within {timeout_s:g} s", TargetFault.REFUSED, retryable=True)
+        return self._error(f"gave no answer within {timeout_s:g} s", TargetFault.LATE, retryable=True)
 
     def _malformed(self, what: str) -> TargetError:
         return self._error(f"gave an answer that cannot be read: {what}", TargetFault.MALFORMED)
@@ -111,10 +111,9 @@ class Explainer:
             hint=_hint(error, spent=spent),
         )
 
-    def _broken(self, error: ModelConnectionError, what: str) -> TargetError:
+    def _broken(self, error: ModelConnectionError, what: str, fault: TargetFault = TargetFault.REFUSED) -> TargetError:
         words = self._words(_innermost(error))
-        fault = TargetFault.UNREACHABLE if _unsent(error) else TargetFault.REFUSED
-        return self._error(f"{what}: {words}", fault, retryable=True)
+        return self._error(f"{what}: {words}", TargetFault.UNREACHABLE if _unsent(error) else fault, retryable=True)
 
     def _error(
         self,

@@ -11,6 +11,7 @@ from pydantic import Field
 from runner.model.base import Frozen
 from runner.model.conversation import Response
 from runner.targets.base import TargetError
+from runner.targets.deadline import waits_after
 
 T = TypeVar("T")
 
@@ -57,6 +58,7 @@ async def _again(call: Callable[[], Awaitable[T]], policy: RetryPolicy, first: T
 
     def wait(state: RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome else None
+        waits_after(error)
         asked = error.retry_after_s if isinstance(error, TargetError) else None
         return policy.delay_s(state.attempt_number, asked)
 
@@ -65,6 +67,7 @@ async def _again(call: Callable[[], Awaitable[T]], policy: RetryPolicy, first: T
     async def once() -> T:
         if made:
             raise made.pop()
+        waits_after(None)
         return await call()
 
     retrying = AsyncRetrying(

@@ -131,7 +131,8 @@ class VscodeTarget:
 
     def _response(self, request: Request, reply: Reply) -> Response:
         if reply.text is None:
-            raise TargetError(self._redact(reply.why), fault=TargetFault.REFUSED)
+            fault = TargetFault.LATE if reply.late else TargetFault.REFUSED
+            raise TargetError(self._redact(reply.why), fault=fault)
         refuse_missing_file(request, reply.text)
         return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
 
@@ -151,7 +152,7 @@ class VscodeTarget:
                 file.write(prompt_document(request, ATTACHMENT_FILES).encode("utf-8", "replace"))
         except OSError as error:
             what = f"the prompt cannot be written to {PROMPTS}: {error.strerror}"
-            raise TargetError(what, fault=TargetFault.REFUSED) from error
+            raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
         return shown_path(path, self._root)
 
     def _masked(self, error: TargetError) -> TargetError:

@@ -17,11 +17,15 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to one prompt, and how many seconds it took; None where there is none, and then why."""
+    """The answer to one prompt, and how many seconds it took; None where there is none, and then why.
+
+    `late`: there is none because the time was over.
+    """
 
     text: str | None
     seconds: float = 0.0
     why: str = ""
+    late: bool = False
 
 
 class Dispatcher(Protocol):

@@ -180,7 +180,7 @@ class _Chat:
             await asyncio.sleep(self._limits.poll_s)
         late = f"no response within {limit_s:g} s: there is no"
         return tuple(
-            replies.get(name) or Reply(None, why=f"{late} {self._subagent.messages / f'{name}_res.md'}")
+            replies.get(name) or Reply(None, why=f"{late} {self._subagent.messages / f'{name}_res.md'}", late=True)
             for name in names
         )
 

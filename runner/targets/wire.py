@@ -30,7 +30,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u20
 class Preset:
     """How one kind of agent speaks. `body` None is the plain message; the other fields name what is read.
 
-    `omits_no_calls`: an answer without a list of calls says that there was none.
+    `leaves_out_none`: where this object is there, an answer without a list of calls says that there was none.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Preset:
     call_name: str = "name"
     call_params: str = "params"
     body: JsonValue = None
-    omits_no_calls: bool = False
+    leaves_out_none: str | None = None
 
 
 PRESETS: Final = {
@@ -50,7 +50,7 @@ PRESETS: Final = {
         call_name="function.name",
         call_params="function.arguments",
         body={"messages": "{{conversation}}"},
-        omits_no_calls=True,
+        leaves_out_none="choices[0].message",
     ),
 }
 
@@ -64,6 +64,7 @@ class Wire:
         self._template = settings.request_template if settings.request_template is not None else preset.body
         self._text_path = settings.response_path or preset.text
         self._calls_path = settings.tool_calls_path or preset.calls
+        self._calls_place = f"a list of tool calls at `{self._calls_path[:MAX_QUOTE]}` (toolCallsPath, preset)"
 
     def body(self, request: Request) -> bytes:
         """The request's body: `{"message": …}`, with `conversation` for several messages, or the template filled in."""
@@ -89,14 +90,23 @@ class Wire:
                 raise _malformed(f'the answer has no text at "{self._text_path}"', body)
             text = ""
         calls = self._tool_calls(document, body)
+        known = calls is not None or self._says_none(document)
         return Response(
             text=well_formed(text),
             tool_calls=calls or (),
-            calls_known=True if self._preset.omits_no_calls or calls is not None else None,
+            calls_known=True if known else None,
+            calls_place="" if known else self._calls_place,
             usage=_usage(document),
             cost_usd=_cost(document),
             duration_ms=duration_ms,
         )
+
+    def _says_none(self, document: JsonValue) -> bool:
+        """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
+        if _exists(document, self._calls_path):
+            return True
+        holder = self._preset.leaves_out_none
+        return holder is not None and self._calls_path == self._preset.calls and _exists(document, holder)
 
     def _tool_calls(self, document: JsonValue, body: bytes) -> tuple[ToolCall, ...] | None:
         """The calls in order; None for an answer that has no list of them."""

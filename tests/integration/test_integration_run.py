@@ -264,7 +264,7 @@ def test_run__agent_that_answers_nonsense__ends_with_a_clear_message_and_keeps_t
         "hangs": "timeout: no response within 1500 ms",
     }[kind]
     assert cases[2]["error"].startswith(said)
-    assert cases[2]["status"] == ("failed" if kind == "hangs" else "error")
+    assert (cases[2]["status"], cases[2]["blame"]) == ("error", "crashed")
 
 
 def test_run__health_check_fails__exits_3_and_asks_nothing(tmp_path) -> None:

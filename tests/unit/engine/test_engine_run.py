@@ -9,7 +9,7 @@ from runner.engine.plan import Limits
 from runner.engine.run import Run
 from runner.engine.store import write_result
 from runner.model.conversation import Response
-from runner.model.result import RunResult, Status
+from runner.model.result import Blame, RerunEnd, RunResult, Status
 from runner.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
@@ -56,7 +56,7 @@ def test_run__no_concurrency_named__one_at_a_time(tmp_path) -> None:
 
 
 @pytest.mark.contract("run.timeout")
-def test_run__silent_agent__case_fails_with_timeout_and_the_others_go_on(tmp_path) -> None:
+def test_run__silent_agent__case_is_an_error_with_timeout_and_the_others_go_on(tmp_path) -> None:
     async def hangs(request):
         await asyncio.sleep(60 if request.case_id == "c1" else 0)
         return Response(text="ok")
@@ -65,11 +65,13 @@ def test_run__silent_agent__case_fails_with_timeout_and_the_others_go_on(tmp_pat
         make_plan(make_suite(*ten_cases()), target=ScriptedTarget(hangs), limits=Limits(timeout_ms=30)), tmp_path
     )
     case = result.suites[0].cases[1]
-    assert (case.status, case.error, case.assertions_run) == (
-        Status.FAILED,
+    assert (case.status, case.passed, case.error, case.assertions_run) == (
+        Status.ERROR,
+        False,
         "timeout: no response within 30 ms",
         0,
     )
+    assert (case.blame, case.trials[0].blame, case.trials[0].timed_out) == (Blame.CRASHED, Blame.CRASHED, True)
     assert result.summary.passed == 9
 
 
@@ -101,6 +103,101 @@ def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:
     assert len(target.asked) == 5
     assert (result.summary.errored, result.summary.not_run, result.complete) == (5, 5, False)
     assert result.stopped == "no connection to the target, 5 cases in a row: connection refused (start the agent)"
+
+
+class Doubts:
+    """Wants every case of the first pass again, so often."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+        self.asked = False
+
+    def doubtful(self, result):
+        self.asked = True
+        return [key for key, _ in result.cases()]
+
+    def again(self, key, reruns):
+        return len(reruns) < self.times
+
+    def end(self, key, reruns):
+        return RerunEnd.DECIDED if len(reruns) >= self.times else RerunEnd.STOPPED
+
+
+def hanging(*numbers: int) -> ScriptedTarget:
+    """Never answers these cases; all of them where none is named."""
+
+    async def answer(request):
+        if not numbers or int(request.case_id[1:]) in numbers:
+            await asyncio.sleep(60)
+        return Response(text="ok")
+
+    return ScriptedTarget(answer)
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(tmp_path, concurrency) -> None:
+    target, doubts, limit = hanging(), Doubts(6), max(5, concurrency)
+    limits = Limits(timeout_ms=50, concurrency=concurrency, trials=2)
+    cases = [make_case(f"c{number}") for number in range(100)]
+    result = execute(make_plan(make_suite(*cases), target=target, limits=limits, confirming=doubts), tmp_path)
+    assert limit <= len(target.asked) <= 2 * limit
+    assert (result.summary.errored, result.summary.not_run, result.complete) == (limit, 100 - limit, False)
+    said = f"no answer from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
+    assert result.stopped == f"{said} (raise timeoutMs if it needs longer)"
+    assert not doubts.asked
+
+
+def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_them_again(tmp_path) -> None:
+    slow = (0, 1, 2, 3, 5, 6, 7, 8)
+    target, limits = hanging(*slow), Limits(timeout_ms=20)
+    plan = make_plan(make_suite(*ten_cases()), target=target, limits=limits, confirming=Doubts(3))
+    result = execute(plan, tmp_path)
+    assert (result.stopped, result.summary.errored, result.summary.passed) == (None, 8, 2)
+    assert {case.id: case.reruns for case in result.suites[0].cases} == {f"c{number}": 3 for number in range(10)}
+
+
+def test_run__few_cases_and_no_answer_at_all__their_re_runs_end_early_too(tmp_path) -> None:
+    target, limits = hanging(), Limits(timeout_ms=20)
+    plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, confirming=Doubts(6))
+    result = execute(plan, tmp_path)
+    assert len(target.asked) == 4 + 5
+    assert result.stopped is not None
+
+
+def test_run__gone_and_hanging_by_turns__is_given_up_in_words_that_are_true_of_both(tmp_path) -> None:
+    async def answer(request):
+        if int(request.case_id[1:]) % 2:
+            await unreachable(request)
+        await asyncio.sleep(60)
+
+    plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget(answer), limits=Limits(timeout_ms=20))
+    said = "no answer from the target, 5 cases in a row: timeout: no response within 20 ms (raise timeoutMs"
+    assert execute(plan, tmp_path).stopped.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "blame"),
+    [
+        (TargetFault.UNREACHABLE, None, Blame.UNREACHABLE),
+        (TargetFault.REFUSED, None, Blame.CRASHED),
+        (TargetFault.REFUSED, 500, Blame.CRASHED),
+        (TargetFault.REFUSED, 503, Blame.CRASHED),
+        (TargetFault.REFUSED, 422, Blame.CRASHED),
+        (TargetFault.REFUSED, 401, Blame.UNREACHABLE),
+        (TargetFault.REFUSED, 403, Blame.UNREACHABLE),
+        (TargetFault.REFUSED, 429, Blame.UNREACHABLE),
+        (TargetFault.MALFORMED, None, Blame.CRASHED),
+        (TargetFault.LATE, None, Blame.CRASHED),
+        (TargetFault.NOT_ASKED, None, Blame.OURS),
+    ],
+)
+def test_run__target_breaks__has_the_blame_of_its_fault(tmp_path, fault, status, blame) -> None:
+    async def breaks(request):
+        raise TargetError("broken", fault=fault, status=status)
+
+    (case,) = execute(make_plan(target=ScriptedTarget(breaks)), tmp_path).suites[0].cases
+    assert (case.status, case.blame, case.trials[0].blame) == (Status.ERROR, blame, blame)
+    assert case.trials[0].timed_out is (fault is TargetFault.LATE)
 
 
 def test_run__unhealthy_target__asks_nothing(tmp_path) -> None:

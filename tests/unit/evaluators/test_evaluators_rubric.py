@@ -15,6 +15,7 @@ from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from runner.evaluators.rubric import MAX_CALLS, read_grades, render
 from runner.model.conversation import Response, ToolCall, Usage
 from runner.model.evaluator import Rubric, RubricDimension
+from runner.model.result import Blame
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 from tests.support.cases import make_case
@@ -169,19 +170,20 @@ def test_rubric__names__are_compared_without_case_and_the_first_entry_counts() -
     assert len(evaluation.hits[1]) < 600
 
 
-@pytest.mark.contract("judge.reply.again", "judge.reply.none", "judge.request.silent")
+@pytest.mark.contract("judge.reply.again", "judge.unreachable")
 @pytest.mark.parametrize(
     "unreadable", ["fine", "{}", '{"dimensions": []}', reply(kindness=1), reply(accuracy=None), '{"score": 1}']
 )
-def test_rubric__replies_that_grade_nothing__are_asked_again_and_then_a_zero(unreadable) -> None:
-    judge = ScriptedJudge(unreadable, unreadable, unreadable)
-    evaluation = judged(judge)
+def test_rubric__replies_that_grade_nothing__are_asked_again_and_then_no_judgement(unreadable) -> None:
+    paid = JudgeReply(unreadable, Usage(input_tokens=10, output_tokens=2), 0.25)
+    judge = ScriptedJudge(paid, paid, paid)
+    with pytest.raises(EvaluatorError) as caught:
+        judged(judge)
     assert len({user for _, user in judge.asked}) == 3
-    assert (evaluation.passed, evaluation.score, evaluation.hits, evaluation.misses) == (False, 0.0, (), ())
-    assert evaluation.error == "rubric: none of 3 replies of the judge held a valid JSON verdict"
-    assert (evaluation.warnings, evaluation.checks_run) == ((), 2)
-    assert evaluation.provider_request is not None
-    assert (evaluation.provider_request["replies"], evaluation.provider_request["judgeParseFailed"]) == (3, True)
+    said = "rubric: none of 3 replies of the judge held a valid JSON verdict; the last one: "
+    assert str(caught.value) == said + unreadable
+    assert (caught.value.blame, caught.value.cost_usd) == (Blame.OURS, 0.75)
+    assert caught.value.usage == Usage(input_tokens=30, output_tokens=6)
     assert judged(ScriptedJudge(unreadable, reply(accuracy=3, safety=1))).passed
 
 

@@ -61,7 +61,7 @@ def a_run() -> RunResult:
             FileJsonPath(path="notes/data.json", json_path="$.name", expected="other"),
             FileExists(path="../secret.txt"),
         ),
-        make_result("slow", "failed", description="Takes its time", assertions_run=0, error="timeout: no response"),
+        make_result("slow", "error", description="Takes its time", duration_ms=120.0, error="timeout: no response"),
         make_result("broken", "error", description="Breaks", error="Max turns (3) exceeded"),
         make_result("later", "not_run", description="Was never asked"),
         make_result("none", "passed", description="Asserts nothing", assertions_run=0),

@@ -6,6 +6,7 @@ import gzip
 import pytest
 
 from runner.model.conversation import Message, Response
+from runner.model.result import Blame
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.http import HttpTarget
 from runner.targets.http_settings import HttpSettings
@@ -337,6 +338,48 @@ def test_respond__openai_preset__speaks_chat_completions() -> None:
     assert (response.text, response.tool_calls[0].name, response.tool_calls[0].params) == ("", "a", {"x": 1})
     assert response.usage is not None
     assert response.usage.output_tokens == 6
+
+
+CALLS = [{"name": "a"}]
+
+
+def chat(**message: object) -> dict:
+    return {"choices": [{"message": {"content": "ok"} | message}]}
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "known"),
+    [
+        ({"response": "ok", "toolCalls": CALLS}, {}, True),
+        ({"response": "ok", "toolCalls": []}, {}, True),
+        ({"response": "ok", "toolCalls": None}, {}, True),
+        ({"response": "ok"}, {}, None),
+        ({"response": "ok", "toolCalls": []}, {"toolCallsPath": "tolCalls"}, None),
+        ({"response": "ok", "trace": {}}, {"toolCallsPath": "trace.tools"}, None),
+        ({"response": "ok", "trace": {"tools": None}}, {"toolCallsPath": "trace.tools"}, True),
+        ({"message": "ok"}, {"preset": "tool-forge-sidecar"}, None),
+        (chat(), {"preset": "openai-chat"}, True),
+        (chat(), {"preset": "openai-chat", "toolCallsPath": "choices[0].calls"}, None),
+        ({"reply": "ok"}, {"preset": "openai-chat", "responsePath": "reply"}, None),
+    ],
+)
+def test_respond__list_of_calls__is_known_where_the_answer_or_its_protocol_has_a_place_for_it(
+    body, settings, known
+) -> None:
+    with agent(answering(body)) as running:
+        response = ask(running.url, **settings)[0]
+    assert response.calls_known is known
+    path = settings.get("toolCallsPath", "choices[0].message.tool_calls" if "reply" in body else "toolCalls")
+    assert response.calls_place == ("" if known else f"a list of tool calls at `{path}` (toolCallsPath, preset)")
+
+
+def test_respond__cut_before_every_answer__has_crashed_and_is_not_unreachable() -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.reset()
+
+    error = broken(handler, max_retries=1)
+    assert error.message.startswith("agent error: the connection broke before the answer")
+    assert (error.fault, error.retryable, error.blame) == (TargetFault.REFUSED, True, Blame.CRASHED)
 
 
 def test_identity__url__shows_no_credentials_query_or_secret() -> None:

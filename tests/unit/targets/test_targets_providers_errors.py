@@ -356,7 +356,7 @@ def test_broken__reset__is_asked_once_and_may_be_tried_again(provider) -> None:
 @pytest.mark.parametrize("provider", [*VENDORS, "model"])
 def test_slow__ends_with_the_callers_time_and_is_asked_once(provider) -> None:
     error = refused(provider, Answer(b"{}", delay_s=30), timeout_s=1.5)
-    assert (error.fault, error.retryable) == (TargetFault.REFUSED, True)
+    assert (error.fault, error.retryable, error.timed_out) == (TargetFault.LATE, True, True)
     assert "1.5 s" in error.message or "in time" in error.message
 
 

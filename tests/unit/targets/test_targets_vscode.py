@@ -259,7 +259,7 @@ def test_vscode__response_never_comes__ends_with_the_time_and_frees_the_subagent
     program(answers={"stow": None})
     error = broken(tmp_path, timeout_seconds=0.5)
     assert error.message.startswith(f"no response within 0.5 s: there is no {subagents}/subagent-2/messages/")
-    assert error.fault is TargetFault.REFUSED
+    assert error.fault is TargetFault.LATE
     assert locks(subagents) == []
 
 
