@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from runner.action.log import Log
 from runner.action.plan import BaselineChoice, BaselineKind
 from runner.action.step import Step
 from runner.config.settings import CacheMode, RunConfig
+from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.stored import find_baseline
 from runner.github.artifacts import Wanted
@@ -17,6 +18,7 @@ from runner.github.baseline import ArtifactStore, Beside, Found, merge_base
 from runner.github.client import Client
 from runner.github.failure import GitHubError
 from runner.reports.wording import count
+from runner.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from runner.targets.recording import MAX_BYTES, RECORDING_NAME
 
 
@@ -63,7 +65,8 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside)
+    also = {LEDGER_NAME: MAX_LEDGER_BYTES}
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, also=also)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
     for note in store.notes:
         log.did(note)
@@ -71,10 +74,22 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
         log.did(f"no baseline: {found.reason}")
         return Origin(found)
     log.did(_sentence(found, choice.branch))
-    known = found.baseline.ledger.up_to(found.baseline.result)
-    log.did(f"its record goes back {count(len(known.runs), 'run')}")
+    baseline = replace(found.baseline, ledger=_ledger(found, log))
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return Origin(found.baseline, run_url, found.sha)
+    return Origin(baseline, run_url, found.sha)
+
+
+def _ledger(found: Found, log: Log) -> Ledger:
+    """What travels with the baseline; one that cannot be read is said, and is worth as much as none."""
+    data, ledger = found.beside.get(LEDGER_NAME), EMPTY
+    try:
+        ledger = read_ledger(data, f"the ledger of {found.baseline.source}") if data is not None else EMPTY
+    except GateError as error:
+        log.commands.warning(f"The record of earlier runs is lost: {error.message}")
+        log.trail.append(f"the record of earlier runs is lost: {error.message}")
+    known = ledger.up_to(found.baseline.result)
+    log.did(f"its record goes back {count(len(known.runs), 'run')}")
+    return ledger
 
 
 def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from runner.model.comparison import Unmeasured
 from runner.model.result import RunResult, Status
 from runner.results.ledger import EMPTY, Ledger
-
-
-@dataclass(frozen=True, slots=True)
-class Unmeasured:
-    """A run that was passed over although it was nearer: fewer than half of its cases could be judged."""
-
-    run_id: str
-    sha: str | None
-    judged: int
-    cases: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +59,4 @@ def judged_of(run: RunResult) -> tuple[int, int]:
 def unmeasured(run: RunResult) -> Unmeasured:
     """A run that was not measured, as it is named."""
     judged, cases = judged_of(run)
-    return Unmeasured(run.run_id, run.git.sha if run.git else None, judged, cases)
+    return Unmeasured(run_id=run.run_id, sha=run.git.sha if run.git else None, judged=judged, cases=cases)

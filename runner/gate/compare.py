@@ -196,6 +196,7 @@ def _facts(baseline: Baseline) -> BaselineFacts:
         suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
         total_duration_ms=result.summary.total_duration_ms,
         estimated_cost_usd=result.summary.estimated_cost_usd,
+        unmeasured=baseline.unmeasured,
     )
 
 

@@ -134,14 +134,20 @@ def read_archive(file: Path, shown: str) -> RunResult:
     return _from_zip(file, shown)
 
 
-def extract(file: Path, name: str, to: Path, limit: int) -> bool:
-    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+def entry_of(file: Path, name: str, limit: int) -> bytes | None:
+    """The one entry of this name at the top of an archive; None where there is none, or it is larger than that."""
     try:
         with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
             data = stream.read(limit + 1)
     except (KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError):
-        return False
-    if len(data) > limit:
+        return None
+    return data if len(data) <= limit else None
+
+
+def extract(file: Path, name: str, to: Path, limit: int) -> bool:
+    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+    data = entry_of(file, name, limit)
+    if data is None:
         return False
     try:
         to.parent.mkdir(parents=True, exist_ok=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from runner.errors import GateError
-from runner.gate.baseline import Baseline, NoBaseline
-from runner.gate.stored import extract, read_archive
+from runner.gate.baseline import Baseline, NoBaseline, measured, unmeasured
+from runner.gate.stored import entry_of, extract, read_archive
 from runner.github.artifacts import (
     Artifact,
     Trail,
@@ -25,9 +25,8 @@ from runner.github.client import Client
 from runner.github.commits import RunFacts, distance, workflow_run
 from runner.github.download import BadArchiveError, fetch_artifact
 from runner.github.failure import GitHubError, Kind
+from runner.model.comparison import Unmeasured
 from runner.model.result import GitFacts, RunResult
-from runner.results.beside import ledger_beside
-from runner.results.ledger import EMPTY, Ledger
 
 MAX_TRIED: Final = 10
 MAX_LOOKED_AT: Final = 30
@@ -44,6 +43,8 @@ class Found:
     sha: str
     trail: str
     """What was seen and not taken; empty when nothing was."""
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that were asked for and travel with the run, by name; as foreign as the run itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +79,25 @@ class ArtifactStore:
     """Finds baselines among artifacts. GitHubError comes out where GitHub does not answer: that is no absence."""
 
     def __init__(
-        self, client: Client, wanted: Wanted, *, temporary: Path | None = None, beside: Beside | None = None
+        self,
+        client: Client,
+        wanted: Wanted,
+        *,
+        temporary: Path | None = None,
+        beside: Beside | None = None,
+        also: Mapping[str, int] | None = None,
     ) -> None:
+        """`also` names files of the archive to hand out with the baseline, each with its largest size in bytes."""
         self._beside = beside
+        self._also = also or {}
+        self._handed: dict[int, Mapping[str, bytes]] = {}
+        self._unmeasured: list[Unmeasured] = []
         self._client = client
         self._wanted = wanted
         self._temporary = temporary
         self.notes: list[str] = []
         """What could not be learnt and does not matter for the verdict."""
         self._fetched: dict[int, RunResult] = {}
-        self._ledgers: dict[int, Ledger] = {}
         self._left = MAX_TRIED
 
     def nearest(self, now: datetime) -> Found | NoBaseline:
@@ -105,7 +115,11 @@ class ArtifactStore:
         remedy = (
             "name its file with `baseline-workflow`" if elsewhere else f"the next run on {wanted.branch} stores one"
         )
-        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}")
+        # an outage that lasted for longer than is looked back: behind it there may well be a baseline
+        hidden = bool(self._unmeasured) and not self._left
+        if hidden:
+            remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
+        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden)
 
     def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> Found | None:
         """The first of these that can be used; not more are looked at than is reasonable."""
@@ -117,7 +131,7 @@ class ArtifactStore:
             if run is None:
                 continue
             self._left -= 1
-            result = self._complete_run(artifact, run, trail)
+            result = self._complete_run(artifact, run, trail, as_baseline=True)
             if result is not None:
                 return self._found(artifact, run, result, now, str(trail))
         return None
@@ -133,7 +147,7 @@ class ArtifactStore:
         trail = Trail()
         if run.of_this_repository:
             for artifact in artifacts_of_run(self._client, run_id, self._wanted.name):
-                result = None if artifact.expired else self._complete_run(artifact, run, trail)
+                result = None if artifact.expired else self._complete_run(artifact, run, trail, as_baseline=True)
                 if result:
                     return self._found(artifact, run, result, now, "")
         why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
@@ -143,19 +157,22 @@ class ArtifactStore:
             "name another run, or use baseline: auto",
         )
 
-    def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
+    def _complete_run(
+        self, artifact: Artifact, run: RunFacts, trail: Trail, *, as_baseline: bool = False
+    ) -> RunResult | None:
+        """The complete run in an artifact; None, and a word on the trail, where it cannot serve.
+
+        A baseline has to be measured too, and what travels with it is kept.
+        """
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
         refused = ""
 
-        ledger = EMPTY
-
         def accept(result: RunResult, archive: Path) -> None:
-            nonlocal refused, ledger
+            nonlocal refused
             refused = self._why_not(result, run)
-            ledger = EMPTY if refused else ledger_beside(archive)
-            if not refused and self._beside is not None:
-                extract(archive, self._beside.name, self._beside.to, self._beside.limit)
+            if as_baseline and not refused:
+                refused = self._taken(artifact, result, run, archive)
 
         try:
             result = fetch_result(self._client, artifact, self._temporary, accept)
@@ -171,8 +188,18 @@ class ArtifactStore:
             trail.reject(artifact, refused)
             return None
         self._fetched[artifact.id] = result
-        self._ledgers[artifact.id] = ledger
         return result
+
+    def _taken(self, artifact: Artifact, result: RunResult, run: RunFacts, archive: Path) -> str:
+        """Keep what travels with a baseline; what speaks against it as one, in the words of the trail."""
+        if not measured(result):
+            self._unmeasured.append(unmeasured(result).model_copy(update={"sha": run.head_sha}))
+            return "that could not be measured"
+        if self._beside is not None:
+            extract(archive, self._beside.name, self._beside.to, self._beside.limit)
+        found = {name: entry_of(archive, name, limit) for name, limit in self._also.items()}
+        self._handed[artifact.id] = {name: data for name, data in found.items() if data is not None}
+        return ""
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
         """What speaks against a run as a baseline, in the words of the trail; empty when nothing does."""
@@ -192,9 +219,9 @@ class ArtifactStore:
             source=f"artifact {artifact.id} of run {run.id}",
             age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
             commits_behind=self._behind(run.head_sha),
-            ledger=self._ledgers.get(artifact.id, EMPTY),
+            unmeasured=tuple(self._unmeasured),
         )
-        return Found(baseline, artifact.id, run.id, run.head_sha, trail)
+        return Found(baseline, artifact.id, run.id, run.head_sha, trail, self._handed.get(artifact.id, {}))
 
     def _behind(self, sha: str) -> int | None:
         """How many commits the branch has that the baseline has not; None when that cannot be told."""

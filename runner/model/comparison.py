@@ -106,6 +106,15 @@ class CaseChange(Record):
         return CaseKey(self.suite, self.case_id)
 
 
+class Unmeasured(Record):
+    """A run that was passed over as a baseline although it was nearer: fewer than half of its cases were judged."""
+
+    run_id: str
+    sha: str | None = None
+    judged: int
+    cases: int
+
+
 class BaselineFacts(Record):
     """Which earlier run this is. Ages are filled in by whoever knows the clock and the history."""
 
@@ -123,6 +132,8 @@ class BaselineFacts(Record):
     """Passing cases by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Nearer runs that could not be measured, the nearest first."""
 
 
 class Comparison(Record):

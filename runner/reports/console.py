@@ -10,6 +10,7 @@ from runner.model.comparison import Outcome
 from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
 from runner.registry.staleness import console_line as console_words
 from runner.reports.console_changes import MAX_ID, changes
+from runner.reports.phrases import unmeasured
 from runner.reports.sentences import undecided
 from runner.reports.view import CaseRow, SuiteRow, View
 from runner.reports.waived import waived_counts
@@ -124,6 +125,8 @@ class _Console:
             yield view.reruns
         if view.comparison is not None:
             yield console_line(_baseline(view))
+            if passed_over := unmeasured(view, mark=str):
+                yield console_line(passed_over, 500)
         yield ""
         words, colour = {
             Outcome.PASS: ("GATE PASSED", "green"),

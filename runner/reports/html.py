@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from runner.model.result import CaseResult, SuiteResult
-from runner.reports import wording
+from runner.reports import phrases, wording
 from runner.reports.view import CaseRow, SuiteRow, View
 from runner.text.escape import one_line
 
@@ -51,6 +51,7 @@ def render_html(view: View) -> str:
             context=view.context,
             sections=sections,
             numbers=numbers,
+            unmeasured_note=phrases.unmeasured(view, mark=str),
             answers_left_out=view.summary.total_cases > MAX_CASES_WITH_ALL_ANSWERS,
         )
     )

@@ -108,6 +108,7 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "open_rows": OPEN_ROWS,
         "provenance": phrases.provenance(view),
         "baseline_words": phrases.baseline(view) if view.comparison else None,
+        "unmeasured_note": phrases.unmeasured(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
     }
 

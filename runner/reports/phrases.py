@@ -140,6 +140,27 @@ def stale_baseline(view: View) -> str:
     return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
 
 
+def unmeasured(view: View, mark: Callable[[str], str] = code_span) -> str | None:
+    """Which runs of the baseline's branch were passed over because they could not be measured; None where none was.
+
+    `mark` sets off names and commits as the place where the sentence stands does it.
+    """
+    if view.comparison is None or not view.comparison.baseline.unmeasured:
+        return None
+    facts = view.comparison.baseline
+    first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
+    branch = view.context.baseline_branch or view.context.base_branch
+    newest = f"{mark(branch)}'s newest" if branch else "The newest"
+    before = " before this change" if branch else ""
+    sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
+    which = f"{newest} {len(facts.unmeasured)} runs{before}" if more else f"{newest} run{before}, {sha},"
+    judged = (
+        f"{'in ' + sha + ' ' if more else ''}{first.judged} of {wording.count(first.cases, 'case')} could be judged"
+    )
+    compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
+    return f"{which} could not be measured: {judged}. Compared with {compared}."
+
+
 def provenance(view: View) -> str:
     """What was evaluated and compared with, in one line; addresses only where they are known."""
     context, parts = view.context, []

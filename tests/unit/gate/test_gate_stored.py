@@ -7,8 +7,9 @@ import pytest
 
 from runner.engine.store import write_result
 from runner.errors import GateError
-from runner.gate.baseline import Baseline, NoBaseline, Unmeasured
+from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.stored import extract, find_baseline, read_archive, read_run, runs_in
+from runner.model.comparison import Unmeasured
 from tests.support.results import RUN_ID, make_run
 
 OLDER, NEWER, BROKEN = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "123")
@@ -101,7 +102,7 @@ def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_
         found = find_baseline(reference, tmp_path)
         assert isinstance(found, Baseline)
         assert found.result.run_id == OLDER
-        assert found.unmeasured == (Unmeasured(NEWER, outage.git.sha, judged=0, cases=2),)
+        assert found.unmeasured == (Unmeasured(run_id=NEWER, sha=outage.git.sha, judged=0, cases=2),)
 
 
 def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:

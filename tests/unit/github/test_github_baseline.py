@@ -20,6 +20,7 @@ from runner.gate.baseline import NoBaseline
 from runner.github.artifacts import MAX_LISTED, Wanted, is_workflow
 from runner.github.baseline import MAX_HISTORY, MAX_TRIED, ArtifactStore, Beside, Found, merge_base
 from runner.github.failure import GitHubError, Kind
+from runner.model.comparison import Unmeasured
 from runner.model.result import GitFacts, Shard
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
@@ -35,10 +36,10 @@ ZIP, BLOB, RUN, LIST = (
 )
 
 
-def record(run_id: str = "stored", **fields) -> bytes:
+def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields) -> bytes:
     """A stored run that says nothing of its commit, unless it is told to."""
     values = {"run_id": run_id, "git": None} | fields
-    return make_run({"a": "passed"}, **values).model_dump_json(by_alias=True).encode()
+    return make_run(cases or {"a": "passed"}, **values).model_dump_json(by_alias=True).encode()
 
 
 WANTED = Wanted(name="eval-gate-results", branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
@@ -441,6 +442,44 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
         store = ArtifactStore(client, WANTED, beside=Beside("answers.jsonl", kept, limit))
         assert taken(store.nearest(NOW)) == "x"
         assert kept.exists() is there
+
+
+def test_nearest__files_asked_for__are_handed_out_with_it_within_their_limits(client, keep) -> None:
+    keep("c5", {"run.json": record("x"), "ledger.json": b"12345", "other.json": b"1"})
+    for limit, expected in ((4, {}), (5, {"ledger.json": b"12345"})):
+        found = ArtifactStore(client, WANTED, also={"ledger.json": limit, "absent.json": 9}).nearest(NOW)
+        assert isinstance(found, Found)
+        assert found.beside == expected
+
+
+OUTAGE = {"a": "error", "b": "error", "c": "passed"}
+
+
+def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_and_the_baseline_says_so(
+    store, keep
+) -> None:
+    keep("c3")
+    keep("c5", {"run.json": record("outage", OUTAGE)})
+    found = store(near=sha("c5")).nearest(NOW)
+    assert taken(found) == "of-c3"
+    assert isinstance(found, Found)
+    assert found.baseline.unmeasured == (Unmeasured(run_id="outage", sha=sha("c5"), judged=1, cases=3),)
+    assert found.trail == "seen 2: 1 that could not be measured"
+
+
+def test_nearest__an_outage_longer_than_is_looked_back__is_not_taken_for_no_baseline(store, keep) -> None:
+    keep("c1")
+    for _ in range(MAX_TRIED):
+        keep("c5", {"run.json": record("outage", OUTAGE)})
+    found = store(near=sha("c5")).nearest(NOW)
+    assert isinstance(found, NoBaseline)
+    assert found.unavailable
+
+
+def test_of_run__could_not_be_measured__is_refused(store, keep) -> None:
+    artifact = keep("c5", {"run.json": record("outage", OUTAGE)})
+    with pytest.raises(GateError, match="could not be measured"):
+        store().of_run(artifact.run_id, NOW)
 
 
 def test_nearest__temporary_files__are_gone_afterwards(store, keep, reject, tmp_path) -> None:

@@ -174,7 +174,7 @@ SAFE_FILTERS = {
 }
 OURS = {
     # our own words and numbers, and addresses that we made
-    *("marker", "provenance", "baseline_words", "stale_note", "title", "level"),
+    *("marker", "provenance", "baseline_words", "stale_note", "unmeasured_note", "title", "level"),
     *("view.symbol", "view.heading", "view.lead", "view.spending", "view.stale_count"),
     *("context.report_url", "context.errors_doc_url"),
     *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),

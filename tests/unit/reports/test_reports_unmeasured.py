@@ -1,0 +1,36 @@
+"""The sentence about runs that were passed over because they could not be measured, everywhere it is read."""
+
+import pytest
+
+from runner.gate.baseline import Baseline, unmeasured
+from runner.gate.judge import judge
+from runner.gate.limits import Policy
+from runner.reports.context import ReportContext
+from runner.reports.render import render
+from tests.support.results import make_baseline_run, make_run
+
+
+def judged(count: int = 1):
+    outages = tuple(
+        unmeasured(make_run({"a": "error", "b": "error"}, run_id=f"outage-{number}", git={"sha": f"{number}abc1234"}))
+        for number in range(count)
+    )
+    baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unmeasured=outages)
+    return judge(make_run({"a": "passed", "b": "passed"}), baseline, Policy(), everything_selected=True)
+
+
+@pytest.mark.parametrize("form", ["md", "console", "html"])
+def test_report__newest_run_was_not_measured__names_it_and_what_was_compared_with(form) -> None:
+    text = render(form, judged(), ReportContext(base_branch="main")).replace("`", "")
+    sentence = "newest run before this change, 0abc123, could not be measured: 0 of 2 cases could be judged. Compared"
+    assert sentence in text
+    assert "Compared with 3f2c1ab." in text
+
+
+def test_report__several__counts_them() -> None:
+    text = render("console", judged(3), ReportContext())
+    assert "The newest 3 runs could not be measured: in 0abc123 0 of 2 cases could be judged." in text
+
+
+def test_report__none__says_nothing() -> None:
+    assert "could not be measured" not in render("md", judged(0), ReportContext())
