@@ -41,7 +41,7 @@ def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
         case BaselineKind.NONE:
             return Origin(NOT_ASKED_FOR)
         case BaselineKind.STORED:
-            found = find_baseline(choice.reference, Path(config.output_dir))
+            found = find_baseline(choice.reference, Path(config.output_dir), config.history)
             log.did(f"baseline: {choice.reference}")
             return Origin(found)
     try:
@@ -54,9 +54,13 @@ def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
 
 def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: Log) -> Origin:
     environment, settings, now = step.environment, step.settings, datetime.now(UTC)
+    own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
+    own_named = own_named or len(step.artifact_names) == 1
     own_workflow = choice.workflow or environment.workflow_path
     wanted = Wanted(
-        name=settings.artifact_name,
+        names=step.artifact_names,
+        # whoever names workflow or artifact says which gate is meant
+        gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
         near=choice.commit or _fork_point(step.client, choice, log),

@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from runner.action.inputs import CommentMode
+from runner.action.legs import Whose, same_leg, taken, whose
 from runner.action.log import Log
 from runner.action.step import Step
 from runner.gate.acceptable import judged_as
 from runner.github.comments import Conversation, State, read_conversation, with_state, write_comment
 from runner.github.failure import GitHubError, Kind
 from runner.model.comparison import CaseClass, Outcome
-from runner.model.result import RunResult
+from runner.model.result import MadeBy, RunResult
 from runner.reports.context import ReportContext
 from runner.reports.fit import LADDER
 from runner.reports.markdown import render_comment
@@ -47,7 +48,10 @@ def draft_of(result: RunResult) -> Draft:
 
 
 def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
-    """Write or update the comment; its address, or None for none. Never raises: the log says what is lost."""
+    """Write or update the comment; its address, or None for none. The log says what is lost.
+
+    Raises TakenError where another leg of this run has written it, and nothing else.
+    """
     number = step.plan.pull_number
     if number is None:
         return None
@@ -57,6 +61,7 @@ def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str |
         if reason is not None:
             log.did(f"no comment: {reason}")
             return None
+        _refuse_second(step, conversation)
         return _write(step, number, draft, context, conversation, log)
     except GitHubError as error:
         log.lost("No comment", error)
@@ -68,6 +73,10 @@ def _write(
 ) -> str | None:
     sticky = conversation.sticky
     earlier = sticky.state if sticky else None
+    ours = step.made_by
+    # what another leg said was broken is not fixed here
+    if earlier is not None and not same_leg(ours, earlier.leg):
+        earlier = None
     fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
     context = replace(context, previous_red_sha=fixed)
     environment, head = step.environment, step.plan.head_sha
@@ -77,6 +86,7 @@ def _write(
         attempt=environment.run_attempt,
         outcome=draft.outcome.value,
         red_sha=_still_red(draft, earlier, head),
+        leg=ours.leg,
     )
     for start in range(min(MAX_RETREATS + 1, len(LADDER))):
         body = with_state(draft.render(context, start), state)
@@ -91,6 +101,16 @@ def _write(
             log.did(f"comment {'updated' if sticky else 'written'} on #{number}")
             return written.url or None
     raise last
+
+
+def _refuse_second(step: Step, conversation: Conversation) -> None:
+    """Raises TakenError where another leg of this run wrote the comment that is there."""
+    state = conversation.sticky.state if conversation.sticky else None
+    if state is None:
+        return
+    theirs = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
+    if whose(step.made_by, theirs) is Whose.ANOTHER_LEG:
+        raise taken(f"the comment `{step.key}`", "comment-key")
 
 
 def _still_red(draft: Draft, earlier: State | None, head: str) -> str | None:

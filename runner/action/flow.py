@@ -14,6 +14,7 @@ from pathlib import Path
 from runner.action.baseline import get_baseline
 from runner.action.context import context_of
 from runner.action.inputs import read_inputs
+from runner.action.legs import TakenError
 from runner.action.log import Log
 from runner.action.opening import open_step
 from runner.action.pardons import pardons_from_file, with_comments
@@ -22,6 +23,7 @@ from runner.action.publish import Finished, RunFiles, publish
 from runner.action.relay import find_pull_request, relayed_result
 from runner.action.running import get_result, read_config, selection_of
 from runner.action.step import Step
+from runner.action.store import refuse_second
 from runner.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from runner.config.settings import RunConfig
 from runner.engine.store import write_result
@@ -113,7 +115,18 @@ def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, st
     if found is None:
         put_out_nothing(step, log.commands)
         return ExitCode.PASSED
-    step = found
+    try:
+        return _published(found, config, rules, variables, log)
+    except TakenError as error:
+        # what is there is another leg's: nothing is written beside it
+        publish_refusal(step.environment, error, log.commands)
+        return error.exit_code
+
+
+def _published(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log) -> ExitCode:
+    """Raises TakenError where another leg of this run has published under the same name."""
+    if step.plan.mode is Mode.GATE:
+        refuse_second(step)
     try:
         finished, context = _gate(step, config, rules, variables, log)
     except GateError as error:
@@ -143,7 +156,7 @@ def _gate(
     else:
         reruns = Reruns(question, config.confirm) if config.confirm else None
         result, interrupted = get_result(step, config, variables, reruns, log)
-    judged = judge(result, question)
+    judged = judge(result.model_copy(update={"made_by": step.made_by}), question)
     context = context_of(step, variables, origin, judged)
     # a relay keeps nothing of what it was given
     files = None if relaying else _kept(judged, origin.baseline, output_dir, rules.reports, context)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,10 +18,13 @@ from runner.model.result import Shard
 
 PREFIX: Final = "INPUT_"
 DEFAULT_ARTIFACT: Final = "eval-gate-results"
+DEFAULT_CHECK: Final = "eval-gate"
 AUTO: Final = "auto"
 NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
 """Inputs that belong to the runner, which passes them on all the same."""
+_OF_THE_MOMENT: Final = frozenset({"github-token", "agent-endpoint", "base-url", "results", "baseline", "output-dir"})
+"""Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +116,18 @@ INPUTS: Final = (
     ),
     Input("baseline-branch", "Branch whose runs make baselines; the default branch."),
     Input("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
-    Input(
-        "artifact-name", "Name of the artifact with the result; give each leg of a matrix its own.", DEFAULT_ARTIFACT
-    ),
+    Input("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
     Input("upload", "Whether to store the result as an artifact of this run: the next baseline.", "true"),
     Input(
         "comment",
         "When to write the comment: always, changes, failures or never. One that is there is updated.",
         "always",
     ),
-    Input("comment-key", "What tells comments of several gates apart; workflow, job, config and artifact name."),
-    Input("check-run", "Name of the check run; empty for none.", "eval-gate"),
+    Input(
+        "comment-key",
+        "What tells several gates apart: comment, artifact, check run; else workflow, job, config and artifact name.",
+    ),
+    Input("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
     Input("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
     Input("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
     Input("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
@@ -184,6 +189,8 @@ class Settings:
     max_baseline_age_days: float
     max_baseline_commits: int
     accept_label: str = LABEL
+    leg: str = ""
+    """All inputs that are the same in every attempt of one leg, in one text."""
 
 
 def read_inputs(variables: Mapping[str, str]) -> Settings:
@@ -210,6 +217,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
+        leg=reader.leg(),
     )
     if reader.problems:
         raise GateError(
@@ -234,6 +242,10 @@ class _Reader:
             for name in self._given
             if name not in self._defaults and name not in _RESERVED
         ]
+
+    def leg(self) -> str:
+        """The inputs that tell legs of one job apart, as text."""
+        return json.dumps({name: self.text(name) for name in sorted(self._defaults.keys() - _OF_THE_MOMENT)})
 
     def text(self, name: str, *, keep_empty: bool = False) -> str:
         """The value; the default where it is empty, or only where it is missing."""

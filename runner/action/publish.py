@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from runner.action.check import CheckDraft, check
 from runner.action.comment import comment, draft_of
+from runner.action.legs import TakenError
 from runner.action.log import Log
 from runner.action.step import Step
 from runner.action.store import store
@@ -56,10 +58,21 @@ class Finished:
 
 
 def publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
-    """Artifact, comment, check run or annotations, summary, outputs: in this order, so that each can name the last."""
+    """Artifact, comment, check run or annotations, summary, outputs: in this order, so that each can name the last.
+
+    Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    """
     if finished.interrupted:
         _publish_interrupted(step, finished, context, log)
         return
+    try:
+        _publish(step, finished, context, log)
+    except TakenError:
+        _leave(step, finished, context, log)
+        raise
+
+
+def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
     artifact = store(step, finished.files.record, log) if finished.files else None
     if artifact is not None:
         base = f"{step.environment.server_url}/{step.environment.repository}"
@@ -84,7 +97,8 @@ def _publish_interrupted(step: Step, finished: Finished, context: ReportContext,
     """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
     _leave(step, finished, context, log)
     put_out(step.environment, _outputs(finished), log.commands)
-    check(step, _check_draft(finished, context), log)
+    with suppress(TakenError):  # it is not ours to change
+        check(step, _check_draft(finished, context), log)
 
 
 def _leave(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:

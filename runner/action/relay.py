@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from runner.action.inputs import DEFAULT_ARTIFACT
 from runner.action.log import Log
 from runner.action.step import Step
 from runner.engine.totals import summarise
 from runner.errors import ExitCode, GateError, Problem
-from runner.github.artifacts import artifacts_of_run
+from runner.github.artifacts import artifacts_of_run, names_of_run
 from runner.github.baseline import fetch_result
 from runner.github.commits import RunFacts, pull_request_of, workflow_run
 from runner.github.download import BadArchiveError
@@ -43,6 +44,9 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
     name, run_id = step.settings.artifact_name, _run_id(step)
     try:
+        several = any(one.startswith(f"{name}.") for one in names_of_run(step.client, run_id))
+        if several and name == DEFAULT_ARTIFACT:
+            raise _several(run_id)
         usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
         result = fetch_result(step.client, usable[0], step.environment.temporary) if usable else None
     except GitHubError as error:
@@ -50,7 +54,7 @@ def relayed_result(step: Step, log: Log) -> RunResult:
     except BadArchiveError as error:
         raise _no_result(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
     except GateError as error:
-        raise _no_result(error.message, error.problems) from error
+        raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
     if result is None:
         raise _no_result(f"run {run_id} left no artifact {name}")
     log.did(f"read artifact {usable[0].id} of run {run_id}")
@@ -102,6 +106,12 @@ def _run_id(step: Step) -> int:
 def _no_result(message: str, problems: Sequence[Problem] = ()) -> GateError:
     hint = "the log of that run says how it ended"
     return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
+
+
+def _several(run_id: int) -> GateError:
+    """Which of them took the plain name is chance: it must not decide what is published."""
+    hint = "give each gate of that workflow its own `artifact-name`, and name it here too"
+    return GateError("no-result", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE)
 
 
 def _unavailable(error: GitHubError) -> GateError:

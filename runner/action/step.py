@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from runner.action.inputs import DEFAULT_ARTIFACT, Settings
+from runner.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
 from runner.action.plan import Plan
 from runner.config.load import CONFIG_NAMES
 from runner.github.client import Client
 from runner.github.environment import WorkflowEnvironment
+from runner.github.upload import job_of
+from runner.model.result import MadeBy
 from runner.text.escape import comment_key
 
 
@@ -45,6 +48,32 @@ class Step:
             settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else "",
         ]
         return comment_key(".".join(part for part in parts if part))
+
+    @property
+    def made_by(self) -> MadeBy:
+        """Who this is, for those who come after: gate, run, attempt, and leg."""
+        environment = self.environment
+        job = f"{job_of(environment.runtime_token)} {environment.runner}"
+        leg = "-".join(_digest(text) for text in (job, environment.step, self.settings.leg))
+        return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
+
+    @property
+    def artifact_names(self) -> tuple[str, ...]:
+        """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
+        name = self.settings.artifact_name
+        return (name, f"{name}.{self.key}") if name == DEFAULT_ARTIFACT else (name,)
+
+    @property
+    def check_names(self) -> tuple[str, ...]:
+        """The same for the check run; none where there is to be none."""
+        name = self.settings.check_run
+        if name is None:
+            return ()
+        return (name, f"{name} ({self.key})") if name == DEFAULT_CHECK else (name,)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def _name_of(config: str) -> str | None:

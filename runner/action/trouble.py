@@ -21,7 +21,10 @@ from runner.reports.problems import error_lines
 
 
 def publish_trouble(step: Step, error: GateError, context: ReportContext, log: Log) -> None:
-    """Comment, check run, summary and outputs for an error. The check is a failure: a neutral one would satisfy."""
+    """Comment, check run, summary and outputs for an error. The check is a failure: a neutral one would satisfy.
+
+    Raises TakenError where they are another leg's of this run.
+    """
     _say(error, log.commands)
     heading = _heading(error)
 

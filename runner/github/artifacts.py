@@ -55,7 +55,8 @@ class Artifact(Facts):
 class Wanted:
     """Which artifacts may be a baseline, and to which commit the nearest is sought."""
 
-    name: str
+    names: tuple[str, ...]
+    """What it may be called; where a run has several of them, the later name first."""
     branch: str
     workflows: tuple[str, ...]
     """Paths or file names of workflow files; empty for any."""
@@ -63,6 +64,13 @@ class Wanted:
     own_run_id: int
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
+    gate: str | None = None
+    """The key of the gate that may have made it; None for any."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by."""
+        return self.names[0]
 
 
 @dataclass(slots=True)
@@ -92,8 +100,12 @@ def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifac
 
     The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
     """
-    listed = list(islice(_listed(client, wanted.name), MAX_LISTED))
-    trail.more = len(listed) == MAX_LISTED
+    listed = []
+    for name in reversed(wanted.names):
+        found = list(islice(_listed(client, name), MAX_LISTED))
+        trail.more = trail.more or len(found) == MAX_LISTED
+        listed += found
+    listed.sort(key=_made, reverse=True)
     yield from _nearest_first(client, [one for one in listed if _usable(one, wanted, trail)], wanted)
 
 
@@ -137,12 +149,23 @@ def is_workflow(path: str, wanted: tuple[str, ...]) -> bool:
     return not wanted or any(path == one or PurePosixPath(path).name == one for one in wanted)
 
 
-def artifacts_of_run(client: Client, run_id: int, name: str) -> tuple[Artifact, ...]:
-    """The artifacts of this name of one run."""
+def artifacts_of_run(client: Client, run_id: int, *names: str) -> tuple[Artifact, ...]:
+    """The artifacts of these names of one run, the newest first: of a later attempt before those of an earlier one."""
     doing = f"listing the artifacts of run {run_id}"
-    query = {"name": name}
     path = f"/actions/runs/{run_id}/artifacts"
-    return client.page(doing, path, Artifact, permission=ACTIONS, query=query, key="artifacts")
+    found = [
+        one
+        for name in names
+        for one in client.page(doing, path, Artifact, permission=ACTIONS, query={"name": name}, key="artifacts")
+    ]
+    return tuple(sorted(found, key=_made, reverse=True))
+
+
+def names_of_run(client: Client, run_id: int) -> frozenset[str]:
+    """What the artifacts of one run are called; of very many the newest hundred."""
+    doing = f"listing the artifacts of run {run_id}"
+    path = f"/actions/runs/{run_id}/artifacts"
+    return frozenset(one.name for one in client.page(doing, path, Artifact, permission=ACTIONS, key="artifacts"))
 
 
 def _listed(client: Client, name: str) -> Iterator[Artifact]:
@@ -162,7 +185,7 @@ def _by_runs(client: Client, wanted: Wanted) -> Iterator[Artifact]:
         )
         trusted_runs = (run for run in runs if run.event in TRUSTED_EVENTS and run.of_this_repository)
         for run in islice(trusted_runs, MAX_RUNS):
-            yield from artifacts_of_run(client, run.id, wanted.name)
+            yield from artifacts_of_run(client, run.id, *reversed(wanted.names))
 
 
 def _usable(artifact: Artifact, wanted: Wanted, trail: Trail) -> bool:

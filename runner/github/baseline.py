@@ -146,7 +146,7 @@ class ArtifactStore:
             raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run") from error
         trail = Trail()
         if run.of_this_repository:
-            for artifact in artifacts_of_run(self._client, run_id, self._wanted.name):
+            for artifact in artifacts_of_run(self._client, run_id, *reversed(self._wanted.names)):
                 result = None if artifact.expired else self._complete_run(artifact, run, trail, as_baseline=True)
                 if result:
                     return self._found(artifact, run, result, now, "")
@@ -208,6 +208,8 @@ class ArtifactStore:
             return "of another commit than its run's"
         if not result.complete:
             return "of an incomplete run"
+        if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
+            return f"of another gate ({result.made_by.gate})"
         return "of some cases only" if result.partial or result.shard != self._wanted.shard else ""
 
     def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:

@@ -69,6 +69,7 @@ class Written(Facts):
     id: int
     html_url: str | None = None
     external_id: str | None = None
+    """What its writer gave it to be known by."""
     output: Output | None = None
 
 
@@ -117,6 +118,12 @@ def write_check(client: Client, check: Check) -> Made:
     return Made(written.id, written.html_url, written.external_id)
 
 
+def checks_named(client: Client, name: str, head_sha: str) -> tuple[Written, ...]:
+    """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
+    doing = f"looking for the check {name}"[:120]
+    return tuple(sorted(_named(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
+
+
 def _append(client: Client, check: Check, number: int, portion: Sequence[Annotation], there: int) -> None:
     """Add annotations, once: a request whose answer was lost may have added them, and would add them again."""
     path = f"/check-runs/{number}"
@@ -163,7 +170,11 @@ def _portions(annotations: tuple[Annotation, ...]) -> list[tuple[Annotation, ...
 
 def _find(client: Client, check: Check, doing: str) -> Written | None:
     """The check run that a lost answer may have made."""
-    path = f"/commits/{quote(check.head_sha)}/check-runs"
-    query = {"check_name": check.name, "filter": "all"}
-    found = client.page(doing, path, Written, permission=PERMISSION, query=query, key="check_runs")
+    found = _named(client, check.name, check.head_sha, doing)
     return next((one for one in found if one.external_id == check.external_id), None)
+
+
+def _named(client: Client, name: str, head_sha: str, doing: str) -> tuple[Written, ...]:
+    path = f"/commits/{quote(head_sha)}/check-runs"
+    query = {"check_name": name, "filter": "all"}
+    return client.page(doing, path, Written, permission=PERMISSION, query=query, key="check_runs")

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from runner.github.client import Client, Facts, parsed
 from runner.github.failure import GitHubError, Kind
+from runner.model.result import LEG_PATTERN
 
 PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = 100
@@ -46,6 +47,8 @@ class State(BaseModel):
     outcome: str = Field(max_length=20)
     red_sha: str | None = Field(None, pattern=r"^[0-9a-f]{7,64}$")
     """The newest commit of the pull request whose result was red, until one is green."""
+    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    """Which leg of a matrix it was, where several share the key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Pat
     def once() -> str:
         try:
             with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False) as http:
-                return _save(http, _address(http, client, artifact_id, doing), to, doing)
+                return save(http, _address(http, client, artifact_id, doing), to, doing)
         except httpx.HTTPError as error:
             raise GitHubError(Kind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
 
@@ -54,7 +54,7 @@ def _address(http: httpx.Client, client: Client, artifact_id: int, doing: str) -
     return str(answer.headers["location"])
 
 
-def _save(http: httpx.Client, address: str, to: Path, doing: str) -> str:
+def save(http: httpx.Client, address: str, to: Path, doing: str) -> str:
     """The archive's sha256 in hexadecimal. The request carries no token: the blob store refuses one."""
     digest, size = hashlib.sha256(), 0
     with http.stream("GET", address, headers={"User-Agent": user_agent()}) as answer, to.open("wb") as file:

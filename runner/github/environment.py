@@ -28,6 +28,9 @@ class WorkflowEnvironment:
     workflow_ref: str
     """For example `owner/name/.github/workflows/evals.yml@refs/heads/main`."""
     job: str
+    step: str
+    """The step's id, or what the runner calls it: `__owner_action`, and the second of them `__owner_action_2`."""
+    runner: str
     sha: str
     ref: str
     actor: str
@@ -77,6 +80,8 @@ def read_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
         run_attempt=_number(variables, "GITHUB_RUN_ATTEMPT") or 1,
         workflow_ref=variables.get("GITHUB_WORKFLOW_REF", ""),
         job=variables.get("GITHUB_JOB", ""),
+        step=variables.get("GITHUB_ACTION", ""),
+        runner=variables.get("RUNNER_NAME", ""),
         sha=variables.get("GITHUB_SHA", ""),
         ref=variables.get("GITHUB_REF", ""),
         actor=variables.get("GITHUB_ACTOR", ""),

@@ -65,13 +65,13 @@ def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
 def upload(client: Client, service: Service, name: str, file: Path, *, now: datetime) -> int:
     """Store the archive as an artifact of this run; its id. Raises GitHubError.
 
-    `conflict`: an artifact of this name is there already, made by another job of the same run; it is left as it is.
+    `conflict`: an artifact of this name is there already, made in the same run; it is left as it is.
     """
-    run, job = _backend_ids(service.token)
+    run, job = backend_ids(service.token)
     ids = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name": name}
     days = service.retention_days or _DEFAULT_DAYS
     expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    calls = _Calls(client, service, f"storing the artifact {name}"[:120])
+    calls = Calls(client, service, f"storing the artifact {name}"[:120])
     # version 4 means a zip; later ones name the type, which older services (and local emulations) do not know
     created = calls.ask("CreateArtifact", {**ids, "version": 4, "expires_at": expires}, _Created)
     if not created.ok or not created.url:
@@ -83,8 +83,8 @@ def upload(client: Client, service: Service, name: str, file: Path, *, now: date
     return int(done.id)
 
 
-class _Calls:
-    """The calls of one upload. Each may be repeated: none of them adds anything the second time."""
+class Calls:
+    """The calls for one artifact. Each may be repeated: none of them adds anything the second time."""
 
     def __init__(self, client: Client, service: Service, doing: str) -> None:
         self._client = client
@@ -159,7 +159,7 @@ def _message(answer: httpx.Response) -> str:
         return answer.reason_phrase
 
 
-def _backend_ids(token: str) -> tuple[str, str]:
+def backend_ids(token: str) -> tuple[str, str]:
     """The run and job in the token's scope `Actions.Results:<run>:<job>`. It is only read: GitHub verifies it."""
     try:
         payload = token.split(".")[1]
@@ -170,3 +170,11 @@ def _backend_ids(token: str) -> tuple[str, str]:
         doing = "reading the token of the artifact service"
         raise GitHubError(Kind.REFUSED, doing, "it has another form than expected") from error
     return run, job
+
+
+def job_of(token: str | None) -> str:
+    """What the artifact service calls this job, which legs of a matrix do not share; empty where it is not known."""
+    try:
+        return backend_ids(token)[1] if token else ""
+    except GitHubError:
+        return ""

@@ -299,6 +299,20 @@ class GitFacts(Record):
     repository: str | None = None
 
 
+LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"
+
+
+class MadeBy(Record):
+    """Which gate of which attempt of which workflow run made a result. A claim like the rest of the record."""
+
+    gate: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    """The gate's key: `comment-key`, or workflow file, job, configuration and artifact name (docs/action.md)."""
+    run_id: int
+    attempt: int = 1
+    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    """Digests of job, step and inputs, which tell legs of a matrix apart; None where it is not known."""
+
+
 class Shard(Record):
     """Part `index` of `count`, counting from 1."""
 
@@ -319,6 +333,8 @@ class RunResult(Record):
     """All that were asked, where it was more than one."""
     git: GitFacts | None = None
     shard: Shard | None = None
+    made_by: MadeBy | None = None
+    """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False
     """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
     suites: tuple[SuiteResult, ...] = ()

@@ -53,6 +53,9 @@ class Job:
         self.workspace = folder / "workspace"
         (self.workspace / "evals").mkdir(parents=True)
         self._runs = 100
+        self._jobs = 0
+        self.attempt = 1
+        self.leg = ""
 
     def write_suite(self, count: int = 4, name: str = "weather.golden.json") -> None:
         """Cases that ask `ask 0`, `ask 1`, … and want `ok` in the answer."""
@@ -68,8 +71,22 @@ class Job:
         self._runs += 1
         self.github.current_run_id = self._runs
         self.github.results.uploads.clear()  # a name is taken within its run only
-        self.github.runtime_token = runtime_token(run=f"backend-of-{self._runs}")
+        self.attempt = 1
+        self.begin_job()
         return self.github.state.add_run(self._runs, status="in_progress", **facts)
+
+    def begin_job(self, leg: str = "") -> None:
+        """Another job of this run: a leg of a matrix, or a call of a reusable workflow. Its job id is the same."""
+        self._jobs += 1
+        self.leg = leg or f"job-{self._jobs}"
+        job = f"{self.leg}-in-attempt-{self.attempt}"
+        self.github.runtime_token = runtime_token(run=f"backend-of-{self._runs}", job=job)
+
+    def begin_attempt(self, leg: str = "") -> None:
+        """The run again, all of it or what failed: names stay taken, the jobs get other names."""
+        self.attempt += 1
+        self.github.current_run.run_attempt = self.attempt
+        self.begin_job(leg)
 
     def step(
         self,
@@ -117,7 +134,9 @@ class Job:
             "GITHUB_WORKFLOW_REF": f"{self.github.state.full_name}/{GATE}@refs/heads/main",
             "GITHUB_JOB": "gate",
             "GITHUB_ACTOR": "octocat",
-            "GITHUB_RUN_ATTEMPT": "1",
+            "GITHUB_RUN_ATTEMPT": str(self.attempt),
+            "GITHUB_ACTION": "__acme_eval-gate",
+            "RUNNER_NAME": f"runner of {self.leg}, attempt {self.attempt}",
             "GITHUB_RETENTION_DAYS": "90",
             "GITHUB_SHA": self.github.state.branches["main"],
             "GITHUB_REF": "refs/heads/main",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-RAISED = {"GateError": 0, "Finding": 1}
+RAISED = {"GateError": 0, "TakenError": 0, "Finding": 1}
 """Constructors with the place of their code."""
 PASSING = {"passed", "no-baseline", "never-fails", "not-asked-for", "none-yet", "no-artifact"}
 """Codes of what is no error: a passing gate, and the absence of a baseline."""

@@ -9,6 +9,8 @@ import zipfile
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.github import Fault, sha
+from tests.support.github.results_service import Upload
+from tests.support.github.storage import Blob
 from tests.support.jobs import repository_facts
 
 
@@ -70,15 +72,16 @@ def test_push__enterprise_server__has_no_artifact_service_and_is_told_the_other_
     assert any("actions/upload-artifact" in line for line in ended.commands)
 
 
-def test_push__same_artifact_name_twice_in_a_run__the_first_stays_and_the_remedy_is_said(job, github) -> None:
+def test_push__the_name_is_an_upload_steps__the_first_stays_and_the_remedy_is_said(job, github) -> None:
+    job.begin_run(event="push")
+    github.results.uploads["eval-gate-results"] = upload = Upload(Blob())
+    upload.artifact = github.state.add_artifact(github.current_run, {"notes.txt": b"of a step of its own"})
+    upload.blob.data = upload.artifact.zip_bytes
     with agent() as running:
-        job.push(running.url)
-        first = dict(github.state.artifacts)
-        inputs = {"agent-endpoint": running.url}
-        ended = job.step("push", {"repository": repository_facts(github)}, inputs)
+        ended = job.step("push", {"repository": repository_facts(github)}, {"agent-endpoint": running.url})
     assert ended.code == 0
-    assert github.state.artifacts == first
-    assert any("give each leg of a matrix its own `artifact-name`" in line for line in ended.commands)
+    assert list(github.state.artifacts.values()) == [upload.artifact]
+    assert any("choose another `artifact-name`" in line for line in ended.commands)
 
 
 def test_push__other_branch__is_compared_and_its_result_is_no_baseline(job, github) -> None:

@@ -104,6 +104,14 @@ def test_relay__the_fork_claims_to_have_passed__counts_and_verdict_are_our_own(f
     assert not list(job.workspace.glob("evals/results/../../../../tmp/evil"))
 
 
+def test_relay__several_gates_left_a_result__none_of_them_is_published_by_chance(forked, job, github) -> None:
+    _, run, _ = forked
+    github.state.add_artifact(run, b"PK", "eval-gate-results.gate.yml.other")
+    ended = relay(job, github, run)
+    assert ended.code == 3
+    assert "several gates of run 102 left a result" in next(iter(github.state.comments.values())).body.lower()
+
+
 @pytest.mark.parametrize(
     "data", [b"not a zip", zipped({"run.json": b"{}"}), zipped({"../run.json": b"{}"}), zipped({"other.json": b"{}"})]
 )

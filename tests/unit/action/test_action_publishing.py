@@ -34,6 +34,7 @@ from runner.model.result import GitFacts
 from runner.reports.context import ReportContext
 from runner.reports.remarks import Remark
 from tests.support.github import GATE, Fault, sha
+from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
@@ -125,7 +126,9 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
     comment(step, draft_of(FAILED), CONTEXT, desk.log)
     sticky = read_conversation(client, 7, KEY).sticky
     assert sticky is not None
-    assert sticky.state == State(sha=pull.head_sha, run_id=9001, attempt=1, outcome="fail", red_sha=pull.head_sha)
+    assert sticky.state == State(
+        sha=pull.head_sha, run_id=9001, attempt=1, outcome="fail", red_sha=pull.head_sha, leg=step.made_by.leg
+    )
 
 
 def test_comment__never_short_enough__is_given_up_and_said(github, desk, step) -> None:
@@ -222,7 +225,26 @@ def test_check__mark__tells_this_gate_of_this_attempt_from_others(github, desk, 
         step = desk.step("pull_request", pull_request_event(github, pull), GITHUB_RUN_ATTEMPT=attempt)
         check(step, DRAFT, desk.log)
     marks = [one.fields["external_id"] for one in github.state.check_runs.values()]
-    assert marks == [f"{KEY}.9001.1", f"{KEY}.9001.2"]
+    assert marks == [f"{KEY}.9001.{attempt}.{step.made_by.leg}" for attempt in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("external_id", "name"),
+    [
+        (f"{KEY}.9001.1", "eval-gate"),  # of an older version
+        ("gate.yml.other.9001.1.00000000-00000000-00000000", f"eval-gate ({KEY})"),
+        ("gate.yml.other.8000.1.00000000-00000000-00000000", f"eval-gate ({KEY})"),
+        ("somebody else's", "eval-gate"),
+        (f"{KEY}.8000.1.00000000-00000000-00000000", "eval-gate"),
+    ],
+)
+def test_check__one_of_this_name_is_there__the_name_is_kept_only_for_this_gate(
+    github, desk, pull, external_id, name
+) -> None:
+    there = {"name": "eval-gate", "head_sha": pull.head_sha, "status": "completed", "conclusion": "failure"}
+    github.state.check_runs[1] = CheckRun(1, {"external_id": external_id, "started_at": "2026-01-01T00:00:00Z"} | there)
+    check(desk.step("pull_request", pull_request_event(github, pull)), DRAFT, desk.log)
+    assert [one.fields["name"] for one in github.state.check_runs.values()] == ["eval-gate", name]
 
 
 # --- the artifact
@@ -280,7 +302,7 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
     result = FAILED.model_copy(update={"git": GitFacts(sha=step.plan.head_sha)})
     store(step, write_result(desk.folder / "workspace" / "results", result), desk.log)
-    found = ArtifactStore(client, Wanted("eval-gate-results", "main", (GATE,), None, 1)).nearest(datetime.now(UTC))
+    found = ArtifactStore(client, Wanted(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(datetime.now(UTC))
     assert isinstance(found, NoBaseline)
 
 

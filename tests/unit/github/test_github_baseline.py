@@ -42,7 +42,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
     return make_run(cases or {"a": "passed"}, **values).model_dump_json(by_alias=True).encode()
 
 
-WANTED = Wanted(name="eval-gate-results", branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
+WANTED = Wanted(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_nearest__fork_that_was_deleted__does_not_spoil_the_list(store, keep, st
 def test_nearest__artifact_with_any_name__is_found_by_it(store, keep, name) -> None:
     keep("c5", {"run.json": record("other")})
     keep("c4", name=name)
-    assert taken(store(name=name, near=sha("c5")).nearest(NOW)) == "of-c4"
+    assert taken(store(names=(name,), near=sha("c5")).nearest(NOW)) == "of-c4"
 
 
 # --- which not, and why
@@ -671,8 +671,8 @@ def test_history__github_stops_answering__is_shorter_and_says_so(github, store, 
 
 
 def test_history__very_many_artifacts__no_more_of_the_list_is_read_than_needed(github, store, state) -> None:
-    run = state.add_run(head_sha="c5")
+    runs = [state.add_run(head_sha="c5") for _ in range(MAX_HISTORY)]
     for number in range(MAX_LISTED):
-        state.add_artifact(run, {"run.json": record(f"run-{number}")})
+        state.add_artifact(runs[number % MAX_HISTORY], {"run.json": record(f"run-{number}")})
     assert len(store().history()) == MAX_HISTORY
     assert len(github.requests("GET", LIST)) == 1
