@@ -26,13 +26,12 @@ from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import pardons_of
 from runner.gate.past import ledger_after
-from runner.gate.stored import LATEST, RUN_NAME, runs_in
+from runner.gate.stored import LATEST, RUN_NAME, first_measured, runs_in
 from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle
 from runner.reports.files import ReportRequest, parse_reports
 from runner.reports.matrix import Leg, Matrix, matrix_of
 from runner.reports.matrix_render import refuse_unknown, render_matrix, write_matrix
-from runner.results.ledger import ledger_of
 from runner.targets.book import TargetBook
 from runner.targets.build import Surroundings
 from runner.targets.recording import Mode, Recording
@@ -148,10 +147,11 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
     own = tuple(run for run in runs_in(folder) if run.target.name == name)
-    run = next((run for run in own if run.complete and not run.partial), None)
-    if run is None:
+    complete = [run for run in own if run.complete and not run.partial]
+    if not complete:
         return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
-    return Baseline(run, reference, ledger=ledger_of(own))
+    absent = NoBaseline("none-yet", f"in no run of {name[:80]} in {folder} could half of the cases be judged yet")
+    return first_measured(complete, reference, own) or absent
 
 
 async def check_each(configs: Iterable[RunConfig], selection: Selection, root: Path) -> None:

@@ -18,6 +18,7 @@ from runner.errors import GateError, Problem, did_you_mean
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from runner.gate.foreign import run_of_suite
 from runner.model.base import JsonValue
+from runner.model.comparison import Unmeasured
 from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
 from runner.results.beside import ledger_beside, ledger_file
 from runner.results.ledger import LEDGER_NAME, Ledger, ledger_of
@@ -66,12 +67,12 @@ def _find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBase
         complete = [run for run in runs if run.complete and not run.partial]
         if not complete:
             return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
-        found = _first_measured(complete, reference, runs)
+        found = first_measured(complete, reference, runs)
         return found or NoBaseline("none-yet", f"in no run in {output_dir} could half of the cases be judged yet")
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         runs = runs_in(path)
-        found = _first_measured(_complete(runs, path), reference, runs)
+        found = first_measured(_complete(runs, path), reference, runs)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return found
@@ -87,13 +88,14 @@ def _record(path: Path, reference: str, output_dir: Path) -> Path:
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
-def _first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[RunResult, ...]) -> Baseline | None:
+def first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[RunResult, ...]) -> Baseline | None:
     """The first of these that was measured, with those it was preferred to; None where none was."""
-    chosen = next((run for run in complete if measured(run)), None)
-    if chosen is None:
-        return None
-    passed_over = tuple(unmeasured(run) for run in complete[: complete.index(chosen)])
-    return Baseline(chosen, reference, ledger=ledger_of(runs), unmeasured=passed_over)
+    passed_over: list[Unmeasured] = []
+    for run in complete:
+        if measured(run):
+            return Baseline(run, reference, ledger=ledger_of(runs), unmeasured=tuple(passed_over))
+        passed_over.append(unmeasured(run))
+    return None
 
 
 def read_run(reference: str, output_dir: Path) -> RunResult:
