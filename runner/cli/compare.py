@@ -26,8 +26,13 @@ def add_to(app: typer.Typer) -> None:
 
 def compare(
     context: typer.Context,
-    baseline: Annotated[str, typer.Argument(help="Run id, results file, run folder, folder of runs, zip, or latest.")],
-    current: Annotated[str, typer.Argument(help="The same, for the run that is judged.")],
+    baseline: Annotated[
+        str,
+        typer.Argument(
+            help="Run id, results file, run folder, folder of runs, zip, or latest: the newest that passed."
+        ),
+    ],
+    current: Annotated[str, typer.Argument(help="The same, for the run that is judged; latest: the newest.")],
     history: options.History = None,
     fail_on: options.FailOn = None,
     min_pass_rate: options.MinPassRate = None,
@@ -58,18 +63,18 @@ def compare(
     from runner.gate.judge import Question, judge
     from runner.gate.limits import Policy
     from runner.gate.pardons import pardons_of
-    from runner.gate.stored import find_baseline, read_run
+    from runner.gate.stored import baseline_of, read_run
     from runner.reports.context import ReportContext
     from runner.reports.files import asked_for, write_reports
 
     given = options.given_flags(context)
     config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
     requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
-    earlier = find_baseline(baseline, folder, config.history)
-    pardons = pardons_of(config, Path.cwd(), datetime.now(UTC).date())
     run = read_run(current, folder)
+    earlier = baseline_of(run, baseline, folder, config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})
+    pardons = pardons_of(config, Path.cwd(), datetime.now(UTC).date())
     judged = judge(run, Question(earlier, policy, pardons=pardons))
     report_context = ReportContext()
     files = write_reports(requests, judged, report_context, Path())

@@ -26,7 +26,7 @@ from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.gate.pardons import pardons_of
 from runner.gate.past import ledger_after
-from runner.gate.stored import LATEST, RUN_NAME, first_measured, runs_in
+from runner.gate.stored import LATEST, RUN_NAME, first_measured, kept_in, newest_passed
 from runner.model.result import RunResult
 from runner.reports.console import ConsoleStyle
 from runner.reports.files import ReportRequest, parse_reports
@@ -133,25 +133,27 @@ def refuse_names(names: Sequence[str]) -> None:
 
 
 def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
-    """The newest complete run of the same target in a folder of runs; `latest` means the folder of results.
+    """The newest complete run of the same target in a folder of runs; with `latest` the newest result that passed.
 
     Raises GateError for any other baseline: one run cannot be what several targets are held against.
     """
     if reference is None:
         return NOT_ASKED_FOR
-    folder = output_dir if reference == LATEST else Path(reference)
-    if (reference != LATEST and not folder.is_dir()) or (folder / RUN_NAME).exists():
+    if reference == LATEST:
+        return newest_passed(output_dir, target=name)
+    folder = Path(reference)
+    if not folder.is_dir() or (folder / RUN_NAME).exists():
         raise GateError(
             "several-targets",
             f"one run cannot be the baseline of several targets: {reference[:200]}",
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
-    own = tuple(run for run in runs_in(folder) if run.target.name == name)
-    complete = [run for run in own if run.complete and not run.partial]
+    own = [one for one in kept_in(folder) if one.run.target.name == name]
+    complete = [one for one in own if one.run.complete and not one.run.partial]
     if not complete:
         return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
     absent = NoBaseline("none-yet", f"in no run of {name[:80]} in {folder} could half of the cases be judged yet")
-    return first_measured(complete, reference, own) or absent
+    return first_measured(complete, reference, [one.run for one in own]) or absent
 
 
 async def check_each(configs: Iterable[RunConfig], selection: Selection, root: Path) -> None:

@@ -170,7 +170,8 @@ Baseline = Annotated[
     str | None,
     typer.Option(
         metavar="REF",
-        help="Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest.",
+        help="Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest, "
+        "which is the newest that passed its gate.",
         rich_help_panel=_GATE,
     ),
 ]

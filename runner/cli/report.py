@@ -27,7 +27,7 @@ def add_to(app: typer.Typer) -> None:
 
 
 def report(
-    result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest.")],
+    result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest: the newest.")],
     report_format: Annotated[ReportFormat, typer.Option("--format", help="What to make of it.")] = ReportFormat.MD,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")

@@ -75,7 +75,7 @@ def run_and_judge(asked: Asked) -> ExitCode:
     output_dir = Path(config.output_dir)
     judging = Judging(
         policy=Policy.of(config),
-        baseline=find_baseline(config.baseline_reference, output_dir, config.history),
+        baseline=find_baseline(config.baseline_reference, output_dir, config.history, besides=asked.resume),
         reports=asked_for(config),
         output_dir=output_dir,
         pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
@@ -130,7 +130,7 @@ def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
     context = ReportContext(
         result_path=str(record),
         # the demonstration cannot be asked for single cases
-        rerun_command=rerun_command(sys.argv[1:], judged) if asked.own_configuration else None,
+        rerun_command=rerun_command(sys.argv[1:], judged, judging.baseline) if asked.own_configuration else None,
         no_baseline_reason=judging.baseline.reason if isinstance(judging.baseline, NoBaseline) else None,
     )
     print_result(judged, context, asked.verbosity, as_json=asked.as_json)

@@ -92,7 +92,8 @@ class RunConfig(BaseModel):
     )
     output_dir: Text = Field("evals/results", description="Where results are written.")
     baseline: Text | None = Field(
-        None, description="Earlier run to compare with: run id, results file, run folder, folder of runs, zip."
+        None,
+        description="Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
     )
     baseline_run_id: Text | None = Field(None, description="Run id of the baseline; the same as `baseline`.")
     history: Text | None = Field(

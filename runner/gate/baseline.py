@@ -22,6 +22,9 @@ class Baseline:
     unmeasured: tuple[Unmeasured, ...] = ()
     """Runs that would have been the baseline, had they been measured; the nearest first."""
 
+    exact: str | None = None
+    """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
+
     def of(self, held: RunResult) -> Baseline:
         """The same with its run as the gate counts it."""
         return replace(self, result=held)

@@ -7,8 +7,9 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -18,7 +19,7 @@ from runner.errors import GateError, Problem, did_you_mean
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from runner.gate.foreign import run_of_suite
 from runner.model.base import JsonValue
-from runner.model.comparison import Unmeasured
+from runner.model.comparison import Outcome, Unmeasured
 from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
 from runner.results.beside import ledger_beside, ledger_file
 from runner.results.ledger import LEDGER_NAME, Ledger, ledger_of
@@ -27,23 +28,29 @@ from runner.text.shape import field_path, sentence
 
 RUN_NAME: Final = "run.json"
 LATEST: Final = "latest"
+"""As a baseline the newest run that passed its gate; as the run that is judged or shown the newest of all."""
 MAX_RESULT_BYTES: Final = 64_000_000
 MAX_ENTRIES: Final = 10_000
 MAX_RUNS_READ: Final = 50
 """Of a folder of runs."""
+MAX_RUNS_SOUGHT: Final = 1_000
+"""Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 _END_BYTES: Final = 65_557
 """The longest end record of an archive, with its remark."""
 MAX_MISTAKES: Final = 1_000
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
-def find_baseline(reference: str | None, output_dir: Path, history: str | None = None) -> Baseline | NoBaseline:
+def find_baseline(
+    reference: str | None, output_dir: Path, history: str | None = None, *, besides: str | None = None
+) -> Baseline | NoBaseline:
     """The baseline that was named. One that is named and cannot be found is an error, not an absence.
 
     Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
-    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline.
+    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline. `besides` is the id of
+    the run that is judged, where it is in the folder too: no run is its own baseline.
     """
-    found = _find_baseline(reference, output_dir)
+    found = _find_baseline(reference, output_dir, besides)
     if history is None or isinstance(found, NoBaseline):
         return found
     return replace(found, ledger=read_history(history))
@@ -59,26 +66,20 @@ def read_history(reference: str) -> Ledger:
     return ledger_file(path)
 
 
-def _find_baseline(reference: str | None, output_dir: Path) -> Baseline | NoBaseline:
+def _find_baseline(reference: str | None, output_dir: Path, besides: str | None) -> Baseline | NoBaseline:
     if reference is None:
         return NOT_ASKED_FOR
     if reference == LATEST:
-        runs = runs_in(output_dir)
-        complete = [run for run in runs if run.complete and not run.partial]
-        if not complete:
-            return NoBaseline("none-yet", f"there is no complete run in {output_dir} yet")
-        found = first_measured(complete, reference, runs)
-        return found or NoBaseline("none-yet", f"in no run in {output_dir} could half of the cases be judged yet")
+        return newest_passed(output_dir, besides=besides)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
-        runs = runs_in(path)
-        found = first_measured(_complete(runs, path), reference, runs)
+        kept = kept_in(path)
+        found = first_measured(_complete(kept, path), reference, _runs(kept))
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return found
-    return Baseline(
-        read_run(reference, output_dir), reference, ledger=ledger_beside(_record(path, reference, output_dir))
-    )
+    record = _record(path, reference, output_dir)
+    return Baseline(read_run(reference, output_dir), reference, ledger=ledger_beside(record))
 
 
 def _record(path: Path, reference: str, output_dir: Path) -> Path:
@@ -88,14 +89,56 @@ def _record(path: Path, reference: str, output_dir: Path) -> Path:
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
-def first_measured(complete: Sequence[RunResult], reference: str, runs: tuple[RunResult, ...]) -> Baseline | None:
+def first_measured(complete: Iterable[Kept], reference: str, runs: Sequence[RunResult]) -> Baseline | None:
     """The first of these that was measured, with those it was preferred to; None where none was."""
     passed_over: list[Unmeasured] = []
-    for run in complete:
-        if measured(run):
-            return Baseline(run, reference, ledger=ledger_of(runs), unmeasured=tuple(passed_over))
-        passed_over.append(unmeasured(run))
+    for one in complete:
+        if measured(one.run):
+            ledger, over = ledger_of(runs), tuple(passed_over)
+            return Baseline(one.run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
+        passed_over.append(unmeasured(one.run))
     return None
+
+
+def baseline_of(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
+    """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
+    found = find_baseline(reference, output_dir, history, besides=current.run_id)
+    if isinstance(found, NoBaseline):
+        raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
+    return found
+
+
+def newest_passed(folder: Path, *, target: str | None = None, besides: str | None = None) -> Baseline | NoBaseline:
+    """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
+
+    A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
+    second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
+    passed, one of them has to be named, and a gate that needs a baseline does not pass as if there were none.
+    """
+    files = _written(folder)
+    older = (_kept(file) for _, file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT])
+    usable = _of_everything(chain(_read_all(files[:MAX_RUNS_READ]), older), target, besides)
+    judged: Kept | None = None
+    passed_over: list[Unmeasured] = []
+    for one in usable:
+        outcome = one.run.verdict.outcome if one.run.verdict else None
+        if outcome is Outcome.PASS:
+            before = islice(usable, MAX_RUNS_READ - 1)  # red ones too, but none whose change came later
+            ledger = ledger_of(_runs([one, *before]))
+            return Baseline(one.run, LATEST, ledger=ledger, unmeasured=tuple(passed_over), exact=_leads_to(one))
+        if not measured(one.run):
+            passed_over.append(unmeasured(one.run))
+        if outcome is not Outcome.ERROR:
+            judged = judged or one
+    of = f" of {target[:80]}" if target else ""
+    if judged is None:
+        return NoBaseline("none-yet", f"there is no complete run{of} in {folder} yet that could be judged")
+    return NoBaseline(
+        "none-passed",
+        f"no run{of} in {folder} has passed its gate yet: name the one to compare with by its id, such as "
+        f"{_leads_to(judged)[:200]}, or begin anew with --fail-on regressions and no baseline",
+        unavailable=True,
+    )
 
 
 def read_run(reference: str, output_dir: Path) -> RunResult:
@@ -178,22 +221,65 @@ def runs_in(folder: Path) -> tuple[RunResult, ...]:
 
     Of very many only those that were written last are read.
     """
-    written = sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(f"*/{RUN_NAME}")), reverse=True)
+    return _runs(kept_in(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run, and its folder in a folder of runs."""
+
+    run: RunResult
+    folder: Path
+
+
+def _runs(kept: Sequence[Kept]) -> tuple[RunResult, ...]:
+    return tuple(one.run for one in kept)
+
+
+def kept_in(folder: Path) -> list[Kept]:
+    """The runs of a folder of runs with their folders, newest first; of very many those that were written last."""
+    return _read_all(_written(folder)[:MAX_RUNS_READ])
+
+
+def _written(folder: Path) -> list[tuple[int, Path]]:
+    """The records of a folder of runs and when they were written, the last one first."""
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(f"*/{RUN_NAME}")), reverse=True)
+
+
+def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:
+    """These runs, newest first."""
     # timestamps are in seconds: of two runs of the same one, the later written is the later
-    runs = [(_parse(_read(file), str(file)), when) for when, file in written[:MAX_RUNS_READ]]
-    runs.sort(key=lambda run: (run[0].timestamp, run[1]), reverse=True)
-    return tuple(run for run, _ in runs)
+    kept = [(_kept(file), when) for when, file in files]
+    kept.sort(key=lambda one: (one[0].run.timestamp, one[1]), reverse=True)
+    return [one for one, _ in kept]
+
+
+def _kept(file: Path) -> Kept:
+    return Kept(_parse(_read(file), str(file)), file.parent)
+
+
+def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
+    """The complete runs, of this target, that no cases were chosen for."""
+    for one in kept:
+        run = one.run
+        if run.complete and not run.partial and run.run_id != besides and target in (None, run.target.name):
+            yield one
+
+
+def _leads_to(kept: Kept) -> str:
+    """What leads to exactly this run of the results folder."""
+    return kept.folder.name if _RUN_ID.fullmatch(kept.folder.name) else str(kept.folder)
 
 
 def _from_folder(folder: Path) -> RunResult:
     if (folder / RUN_NAME).is_file():
         return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
-    return _complete(runs_in(folder), folder)[0]
+    return _complete(kept_in(folder), folder)[0].run
 
 
-def _complete(runs: Sequence[RunResult], folder: Path) -> Sequence[RunResult]:
+def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:
     """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
-    complete = sorted((run for run in runs if run.complete), key=lambda run: run.partial)
+    complete = sorted((one for one in kept if one.run.complete), key=lambda one: one.run.partial)
     if complete:
         return complete
     raise _none_in(folder, "{} holds no complete run")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from runner.gate.baseline import NOT_ASKED_FOR
 from runner.model.comparison import Outcome
 from runner.model.result import CaseResult, StaleKind, Status, SuiteResult
 from runner.registry.staleness import console_line as console_words
@@ -127,6 +128,8 @@ class _Console:
             yield console_line(_baseline(view))
             if passed_over := unmeasured(view, mark=str):
                 yield console_line(passed_over, 500)
+        elif view.context.no_baseline_reason not in {None, NOT_ASKED_FOR.reason}:
+            yield console_line(f"not compared: {view.context.no_baseline_reason}", 1_000)
         yield ""
         words, colour = {
             Outcome.PASS: ("GATE PASSED", "green"),

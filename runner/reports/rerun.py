@@ -1,25 +1,48 @@
-"""The command that runs only the cases to look at."""
+"""The command that runs only the cases to look at, against the same baseline."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
+from typing import Final
 
 from runner.gate.acceptable import judged_as
+from runner.gate.baseline import Baseline, NoBaseline
 from runner.model.comparison import CaseClass
 from runner.model.grounds import Why
 from runner.model.result import RunResult, Status
+from runner.text.shell import hidden, shell_line
 
-MAX_RERUN_CASES = 20
+MAX_RERUN_CASES: Final = 20
+MAX_NAMES: Final = 2_000
+"""Characters of the names of all cases."""
 
 
-def rerun_command(arguments: Sequence[str], result: RunResult) -> str | None:
-    """The same command for only the cases to look at; None when there are none."""
-    ids = _worth_a_look(result)
-    if not ids:
+def rerun_command(
+    arguments: Sequence[str], result: RunResult, baseline: Baseline | NoBaseline | None = None
+) -> str | None:
+    """The same command for only the cases to look at; None when there are none.
+
+    What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
+    out, because a chosen case need not be in the same part again.
+    """
+    globs = [_glob(case_id) for case_id in _worth_a_look(result)[:MAX_RERUN_CASES]]
+    while len(globs) > 1 and sum(map(len, globs)) > MAX_NAMES:
+        globs.pop()
+    if not globs:
         return None
-    kept = _without_option(arguments, "--case", "--resume")
-    return shlex.join(["eval-gate", *kept, "--case", ",".join(ids[:MAX_RERUN_CASES])])
+    exact = baseline.exact if isinstance(baseline, Baseline) else None
+    kept = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
+    options = [*(["--baseline", exact] if exact else []), "--case", ",".join(globs)]
+    # behind `--` everything is a path
+    end = kept.index("--") if "--" in kept else len(kept)
+    return shell_line(["eval-gate", *kept[:end], *options, *kept[end:]])
+
+
+def _glob(case_id: str) -> str:
+    """What `--case` finds this case by: it splits at commas, takes blanks away at the ends, and reads globs."""
+    glob = "".join("?" if char == "," or hidden(char) else f"[{char}]" if char in "*?[" else char for char in case_id)
+    begin, end = len(glob) - len(glob.lstrip()), len(glob.rstrip())
+    return "?" * begin + glob[begin:end] + "?" * (len(glob) - end) if begin < end else "?" * len(glob)
 
 
 def _worth_a_look(result: RunResult) -> list[str]:
@@ -43,11 +66,14 @@ def _worth_a_look(result: RunResult) -> list[str]:
 
 
 def _without_option(arguments: Sequence[str], *names: str) -> list[str]:
+    """The arguments without these options, up to `--`, behind which there are none."""
     kept: list[str] = []
     skip_value = False
-    for argument in arguments:
+    for place, argument in enumerate(arguments):
         if skip_value:
             skip_value = False
+        elif argument == "--":
+            return [*kept, *arguments[place:]]
         elif argument in names:
             skip_value = True
         elif not argument.startswith(tuple(f"{name}=" for name in names)):

@@ -7,19 +7,28 @@ import pytest
 
 from runner.engine.store import write_result
 from runner.errors import GateError
-from runner.gate.baseline import Baseline, NoBaseline
-from runner.gate.stored import extract, find_baseline, read_archive, read_run, runs_in
+from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from runner.gate.limits import Policy
+from runner.gate.stored import MAX_RUNS_READ, baseline_of, extract, find_baseline, read_archive, read_run, runs_in
 from runner.model.comparison import Unmeasured
+from runner.model.result import RunResult
 from tests.support.results import RUN_ID, make_run
+from tests.support.verdicts import judge_against
 
 OLDER, NEWER, BROKEN = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "123")
 
 
+def judged_run(status: str, run_id: str, day: int = 1, **fields) -> RunResult:
+    """A run of one case that was judged on its own, as `eval-gate run` does it."""
+    run = make_run({"a": status}, run_id=run_id, timestamp=f"2026-11-{day:02}T00:00:00Z", **fields)
+    return judge_against(run, NOT_ASKED_FOR, Policy())
+
+
 @pytest.fixture
 def results(tmp_path):
-    write_result(tmp_path, make_run({"a": "passed"}, run_id=OLDER, timestamp="2026-11-01T00:00:00Z"))
-    write_result(tmp_path, make_run({"a": "failed"}, run_id=NEWER, timestamp="2026-11-02T00:00:00Z"))
-    write_result(tmp_path, make_run({"a": "not_run"}, run_id=BROKEN, timestamp="2026-11-03T00:00:00Z"))
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    write_result(tmp_path, judged_run("failed", NEWER, 2))
+    write_result(tmp_path, judged_run("not_run", BROKEN, 3))
     return tmp_path
 
 
@@ -46,11 +55,62 @@ def test_read_run__folder_of_runs__is_the_newest_complete_one(results) -> None:
     assert read_run(str(results), results).run_id == NEWER
 
 
-def test_read_run__latest__is_the_newest_of_all_and_as_a_baseline_the_newest_complete(results) -> None:
+@pytest.mark.contract("baseline.latest")
+def test_latest__is_the_newest_of_all_and_as_a_baseline_the_newest_that_passed(results) -> None:
     assert read_run("latest", results).run_id == BROKEN
     found = find_baseline("latest", results)
     assert isinstance(found, Baseline)
-    assert found.result.run_id == NEWER
+    assert (found.result.run_id, found.exact) == (OLDER, OLDER)
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__history__is_every_complete_run_up_to_the_baseline(results) -> None:
+    write_result(results, judged_run("passed", "green", 4))
+    write_result(results, judged_run("failed", "red", 5))
+    found = find_baseline("latest", results)
+    assert [run.run_id for run in found.history] == ["green", NEWER, OLDER]
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__nothing_has_passed_yet__says_what_to_name_and_is_no_free_pass(tmp_path) -> None:
+    write_result(tmp_path, judged_run("error", "outage", 1))
+    assert not find_baseline("latest", tmp_path).unavailable
+    write_result(tmp_path, judged_run("failed", NEWER, 2))
+    found = find_baseline("latest", tmp_path)
+    assert (found.code, found.unavailable) == ("none-passed", True)
+    assert found.reason == (
+        f"no run in {tmp_path} has passed its gate yet: name the one to compare with by its id, such as {NEWER}, "
+        "or begin anew with --fail-on regressions and no baseline"
+    )
+
+
+@pytest.mark.parametrize("fields", [{"partial": True}, {"complete": False}], ids=str)
+def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path, fields) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    run = judged_run("passed", NEWER, 2)
+    write_result(tmp_path, run.model_copy(update=fields))
+    assert find_baseline("latest", tmp_path).result.run_id == OLDER
+
+
+def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    for number in range(MAX_RUNS_READ + 3):
+        write_result(tmp_path, judged_run("failed", f"red-{number}", 2))
+    found = find_baseline("latest", tmp_path)
+    assert (found.result.run_id, len(found.history)) == (OLDER, 1)
+
+
+def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
+    assert baseline_of(read_run("latest", results), "latest", results).result.run_id == OLDER
+    with pytest.raises(GateError, match=r"no run in .* has passed its gate yet") as caught:
+        baseline_of(read_run(OLDER, results), "latest", results)
+    assert caught.value.code == "baseline-not-found"
+
+
+def test_find_baseline__folder_of_runs__may_be_red_and_says_which_it_was(results) -> None:
+    found = find_baseline(str(results), results / "none")
+    assert (found.result.run_id, found.exact) == (NEWER, str(results / NEWER))
+    assert [run.run_id for run in found.history] == [BROKEN, NEWER, OLDER]
 
 
 def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path) -> None:
@@ -91,7 +151,9 @@ def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> Non
 
 def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
     found = find_baseline("latest", tmp_path / "results")
-    assert found == NoBaseline("none-yet", f"there is no complete run in {tmp_path / 'results'} yet")
+    assert found == NoBaseline(
+        "none-yet", f"there is no complete run in {tmp_path / 'results'} yet that could be judged"
+    )
 
 
 def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:

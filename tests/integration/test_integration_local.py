@@ -1,0 +1,136 @@
+"""The loop on one's own machine: run, change the agent, run again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_run import gate, record, write_suite
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+
+
+def run(folder: Path, url: str, *arguments: str):
+    return gate(folder, "run", "--agent-endpoint", url, *arguments)
+
+
+def again(folder: Path, url: str, *arguments: str):
+    """The second line of the README's loop."""
+    return run(folder, url, "--baseline", "latest", "--fail-on", "regressions", *arguments)
+
+
+def said_after(word: str, done) -> list[str]:
+    """The command that the summary offers, as a shell reads it, without the program's name."""
+    line = next(line for line in done.stdout.splitlines() if line.startswith(word))
+    script = f"eval-gate() {{ printf '%s\\0' \"$@\"; }}; {line.removeprefix(word)}"
+    read = subprocess.run(["bash", "-c", script], capture_output=True, check=True, text=True, env={"LC_ALL": "C.UTF-8"})
+    return read.stdout.split("\0")[:-1]
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """A run that passed, and then an agent that breaks two cases."""
+    write_suite(tmp_path)
+    with agent() as running:
+        assert run(tmp_path, running.url).returncode == 0
+    first = record(tmp_path)["runId"]
+    with agent(fails_on(2, 3)) as running:
+        yield tmp_path, running.url, first
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__run_after_a_red_one__is_red_for_the_same_reason(broken) -> None:
+    folder, url, first = broken
+    for _ in range(3):
+        done = again(folder, url)
+        assert done.returncode == 1, done.stdout
+        assert "REGRESSIONS (2): gs-002, gs-003" in done.stdout
+        assert "GATE FAILED: 2 cases that pass in the baseline fail here" in done.stdout
+        found = record(folder)
+        assert found["baselineRunId"] == first
+        assert [change["change"] for change in found["comparison"]["changes"]].count("regression") == 2
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__named_red_run__is_what_it_is_compared_with(broken) -> None:
+    folder, url, _ = broken
+    assert again(folder, url).returncode == 1
+    red = record(folder)["runId"]
+    assert run(folder, url, "--baseline", red, "--fail-on", "regressions").returncode == 0
+    assert record(folder)["baselineRunId"] == red
+    # that one passed its gate, and is what the next one is compared with
+    assert again(folder, url).returncode == 0
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__first_run_was_red__is_not_passed_over_and_says_what_to_do(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent(fails_on(2)) as running:
+        assert run(tmp_path, running.url).returncode == 1
+        red = record(tmp_path)["runId"]
+        done = again(tmp_path, running.url)
+        assert done.returncode == 3, done.stdout
+        assert (
+            "not compared: no run in evals/results has passed its gate yet: "
+            f"name the one to compare with by its id, such as {red}, or begin anew"
+        ) in done.stdout
+        assert "COULD NOT DECIDE" in done.stdout
+        assert record(tmp_path)["verdict"]["reasons"][0]["code"] == "none-passed"
+        assert run(tmp_path, running.url, "--fail-on", "regressions").returncode == 0
+        assert again(tmp_path, running.url).returncode == 0
+    with agent() as running:
+        assert again(tmp_path, running.url).returncode == 0
+
+
+@pytest.mark.contract("baseline.latest")
+def test_compare__latest__is_the_newest_that_passed_as_baseline_and_the_newest_as_what_is_judged(broken) -> None:
+    folder, url, first = broken
+    assert again(folder, url).returncode == 1
+    done = gate(folder, "compare", "latest", "latest", "--fail-on", "regressions", "--json")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert (found["baselineRunId"], found["runId"]) == (first, record(folder)["runId"])
+    assert "REGRESSIONS (2)" in gate(folder, "report", "latest", "--format", "console").stdout
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__run_that_is_resumed__is_not_its_own_baseline(broken) -> None:
+    folder, url, first = broken
+    assert again(folder, url).returncode == 1
+    red = record(folder)["runId"]
+    assert run(folder, url, "--baseline", red, "--fail-on", "regressions").returncode == 0
+    green = record(folder)["runId"]
+    assert again(folder, url, "--resume", green).returncode == 1
+    assert record(folder)["baselineRunId"] == first
+
+
+@pytest.mark.parametrize("reference", ["latest", "evals/results"])
+def test_rerun__baseline_that_may_move__is_named_and_the_line_works(broken, reference) -> None:
+    folder, url, first = broken
+    (folder / "eval-gate.yaml").write_text(f"baseline: {reference}\nfailOn: [regressions]\n")
+    done = run(folder, url, "--shard", "1/1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    command = said_after("rerun:", done)
+    assert command[:3] == ["run", "--agent-endpoint", url]
+    assert "--shard" not in command
+    with agent() as running:
+        assert run(folder, running.url).returncode == 0  # what `latest` and the folder lead to now
+    later = gate(folder, *command)
+    assert (later.returncode, record(folder)["baselineRunId"]) == (1, first), later.stdout + later.stderr
+    assert [case["id"] for suite in record(folder)["suites"] for case in suite["cases"]] == ["gs-002", "gs-003"]
+
+
+def test_rerun__hostile_ids__run_exactly_these_cases(tmp_path) -> None:
+    ids = ["a[1]*", "b, c", "##[error]d", "it's", "plain"]
+    cases = [{"id": one, "input": {"message": "ask 1"}, "expect": {"responseContains": ["ok"]}} for one in ids]
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "odd.golden.json").write_text(json.dumps(cases))
+    with agent(fails_on(1)) as running:
+        done = run(tmp_path, running.url)
+        line = next(line for line in done.stdout.splitlines() if line.startswith("rerun:"))
+        assert "##[" not in line
+        assert gate(tmp_path, *said_after("rerun:", done)).returncode == 1
+    assert [case["id"] for case in record(tmp_path)["suites"][0]["cases"]] == ids
