@@ -32,6 +32,7 @@ from runner.gate.baseline import Baseline, NoBaseline
 from runner.gate.confirming import Reruns
 from runner.gate.judge import Question, judge
 from runner.gate.limits import Policy
+from runner.gate.must_pass import with_idle_patterns
 from runner.gate.past import ledger_after
 from runner.github.commands import Commands
 from runner.github.environment import WorkflowEnvironment, read_environment
@@ -152,7 +153,7 @@ def _gate(
     )
     relaying = step.plan.mode is Mode.RELAY
     if relaying:
-        result, interrupted = relayed_result(step, log), None
+        result, interrupted = with_idle_patterns(relayed_result(step, log), config.must_pass), None
     else:
         reruns = Reruns(question, config.confirm) if config.confirm else None
         result, interrupted = get_result(step, config, variables, reruns, log)

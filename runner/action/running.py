@@ -19,6 +19,7 @@ from runner.engine.prepare import prepare
 from runner.errors import ExitCode, GateError
 from runner.gate.confirming import Reruns
 from runner.gate.evidence import DEFAULT_CONFIRM
+from runner.gate.must_pass import with_idle_patterns
 from runner.gate.stored import read_run
 from runner.github.checkout import checked_out
 from runner.model.result import GitFacts, RunResult
@@ -53,7 +54,7 @@ def get_result(
         if not result.suites:
             raise GateError("no-result", f"results: {settings.results} holds no case", "name a finished run")
         log.did(f"read the result of run {result.run_id} from {settings.results}")
-        return result, None
+        return with_idle_patterns(result, config.must_pass, strict=config.strict), None
     with log.commands.group("Evals"):
         return asyncio.run(_run(step, config, variables, reruns, log))
 

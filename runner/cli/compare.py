@@ -62,6 +62,7 @@ def compare(
     from runner.config.load import load_config
     from runner.gate.judge import Question, judge
     from runner.gate.limits import Policy
+    from runner.gate.must_pass import with_idle_patterns
     from runner.gate.pardons import pardons_of
     from runner.gate.stored import baseline_of, read_run
     from runner.reports.context import ReportContext
@@ -70,7 +71,7 @@ def compare(
     given = options.given_flags(context)
     config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
     requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
-    run = read_run(current, folder)
+    run = with_idle_patterns(read_run(current, folder), policy.must_pass)
     earlier = baseline_of(run, baseline, folder, config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})

@@ -31,6 +31,7 @@ from runner.targets.base import Target
 from runner.targets.book import TargetBook
 from runner.targets.build import Surroundings, TargetChoice
 from runner.targets.recording import RECORDING_NAME, Mode, Recording, read_recording
+from runner.text.case_pattern import idle_patterns
 from runner.text.tokens import TokenData
 from runner.text.urls import public_url
 
@@ -68,8 +69,10 @@ async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, of
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
     warnings = tuple(registry.notices) if registry else not_asked
     chosen = select(suites, selection)
+    every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
+    idle = idle_patterns(config.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    return Inputs(chosen, registry, seed, warnings + missed_files(suites, chosen), planned)
+    return Inputs(chosen, registry, seed, warnings + idle + missed_files(suites, chosen), planned)
 
 
 def _answers_instead(config: RunConfig) -> str | None:

@@ -6,7 +6,6 @@ The plain rule is the contract's own ("passed then, fails now"). It stays as it 
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,17 +17,12 @@ from runner.model.case import CaseKey
 from runner.model.comparison import CaseChange, CaseClass, Comparison
 from runner.model.grounds import NO_RECORD, Belief, Evidence
 from runner.model.result import CaseResult, RunResult, Status
-
-TAG = "tag:"
-"""Begins a pattern that is about tags: `tag:safety`."""
+from runner.text.case_pattern import fits
 
 
 def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
     """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
-    return any(
-        pattern.removeprefix(TAG) in case.tags if pattern.startswith(TAG) else fnmatch.fnmatchcase(case.id, pattern)
-        for pattern in patterns
-    )
+    return any(fits(pattern, case.id, case.tags) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)

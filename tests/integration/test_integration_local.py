@@ -134,3 +134,35 @@ def test_rerun__hostile_ids__run_exactly_these_cases(tmp_path) -> None:
         assert "##[" not in line
         assert gate(tmp_path, *said_after("rerun:", done)).returncode == 1
     assert [case["id"] for case in record(tmp_path)["suites"][0]["cases"]] == ids
+
+
+def test_must_pass__pattern_that_names_nothing__is_a_warning_in_record_and_summary(broken) -> None:
+    folder, url, first = broken
+    patterns = ("--must-pass", "gs-02", "--must-pass", "tag:safety", "--must-pass", "gs-00*")
+    said = 'must-pass: "gs-02" names no case (did you mean "gs-002"?), so nothing has to pass because of it'
+    # of all cases, also where only some are chosen
+    for chosen in ((), ("--case", "gs-001"), ("--shard", "1/3")):
+        done = run(folder, url, *patterns, *chosen)
+        assert f"⚠ {said}" in done.stdout
+        assert record(folder)["warnings"] == [
+            said,
+            'must-pass: "tag:safety" names no case, so nothing has to pass because of it',
+        ]
+        assert 'names no case (did you mean "gs-002"?)' in gate(folder, "report", "latest").stdout
+    # of cases that are there, although they are not chosen, nothing is said
+    assert "names no case" not in run(folder, url, "--must-pass", "gs-005", "--case", "gs-001").stdout
+    stored = gate(folder, "compare", first, first, "--must-pass", "gs-9")
+    assert '⚠ must-pass: "gs-9" names no case' in stored.stdout
+
+
+def test_must_pass__pattern_that_names_nothing_under_strict__is_refused_before_anything_is_asked(tmp_path) -> None:
+    write_suite(tmp_path)
+    with agent() as running:
+        done = run(tmp_path, running.url, "--strict", "--must-pass", "gs-02", "--must-pass", "tag:safety")
+        assert running.requests == []
+    assert done.returncode == 2
+    assert "error[must-pass-unmatched]" in done.stderr
+    assert 'must-pass: "gs-02" names no case (did you mean "gs-002"?)' in done.stderr
+    (tmp_path / "eval-gate.yaml").write_text("mustPass: [gs-02]\nstrict: true\n")
+    validated = gate(tmp_path, "validate")
+    assert (validated.returncode, '"gs-02" names no case' in validated.stderr) == (2, True)

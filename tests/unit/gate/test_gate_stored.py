@@ -68,7 +68,7 @@ def test_latest__history__is_every_complete_run_up_to_the_baseline(results) -> N
     write_result(results, judged_run("passed", "green", 4))
     write_result(results, judged_run("failed", "red", 5))
     found = find_baseline("latest", results)
-    assert [run.run_id for run in found.history] == ["green", NEWER, OLDER]
+    assert [run.run_id for run in found.ledger.runs] == ["green", NEWER, OLDER]
 
 
 @pytest.mark.contract("baseline.latest")
@@ -110,7 +110,7 @@ def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
 def test_find_baseline__folder_of_runs__may_be_red_and_says_which_it_was(results) -> None:
     found = find_baseline(str(results), results / "none")
     assert (found.result.run_id, found.exact) == (NEWER, str(results / NEWER))
-    assert [run.run_id for run in found.history] == [BROKEN, NEWER, OLDER]
+    assert [run.run_id for run in found.ledger.runs] == [BROKEN, NEWER, OLDER]
 
 
 def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path) -> None:
