@@ -9,7 +9,20 @@ from typing import Annotated, NoReturn
 import typer
 
 from runner import __version__
-from runner.cli import action, agent_evals, compare, demo, init, merge, options, report, run, schema, validate
+from runner.cli import (
+    accept,
+    action,
+    agent_evals,
+    compare,
+    demo,
+    init,
+    merge,
+    options,
+    report,
+    run,
+    schema,
+    validate,
+)
 from runner.cli.console import Verbosity, prepare_streams, print_crash, print_error
 from runner.errors import ExitCode, GateError
 
@@ -44,6 +57,7 @@ def _everywhere(
 
 run.add_to(app)
 compare.add_to(app)
+accept.add_to(app)
 report.add_to(app)
 merge.add_to(app)
 validate.add_to(app)

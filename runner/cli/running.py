@@ -29,6 +29,7 @@ from runner.gate.pardons import Pardons, pardons_of
 from runner.gate.past import ledger_after
 from runner.gate.stored import find_baseline
 from runner.model.result import RunResult
+from runner.reports.accepting import accept_line
 from runner.reports.context import ReportContext
 from runner.reports.files import ReportRequest, asked_for, write_reports
 from runner.reports.rerun import rerun_command
@@ -59,6 +60,8 @@ class Judging:
     reports: tuple[ReportRequest, ...]
     output_dir: Path
     pardons: Pardons
+    accepted_file: str | None = None
+    """Where accepted failures are, if not in the usual place."""
 
     def question(self, asked: Asked) -> Question:
         """What the run is judged by."""
@@ -79,6 +82,7 @@ def run_and_judge(asked: Asked) -> ExitCode:
         reports=asked_for(config),
         output_dir=output_dir,
         pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
+        accepted_file=config.accepted_path,
     )
     result, interrupted = asyncio.run(ask(asked, config, judging.reruns(config, asked)))
     try:
@@ -131,6 +135,7 @@ def _publish(result: RunResult, judging: Judging, asked: Asked) -> RunResult:
         result_path=str(record),
         # the demonstration cannot be asked for single cases
         rerun_command=rerun_command(sys.argv[1:], judged, judging.baseline) if asked.own_configuration else None,
+        accept_line=accept_line(judged, judging.accepted_file) if asked.own_configuration else None,
         no_baseline_reason=judging.baseline.reason if isinstance(judging.baseline, NoBaseline) else None,
     )
     print_result(judged, context, asked.verbosity, as_json=asked.as_json)

@@ -44,15 +44,19 @@ def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...
     Raises GateError `invalid-configuration` or `invalid-yaml` with every problem; `no-configuration` for a file that
     cannot be read.
     """
+    return parse_waivers(waivers_data(file, shown_as=shown_as), today, shown_as=shown_as)
+
+
+def waivers_data(file: Path, *, shown_as: str) -> bytes:
+    """The file's bytes, no more than one too many; none where there is no such file. Raises `no-configuration`."""
     try:
         # a pipe or a device would be waited for
         if not file.is_file():
             return _nothing(file, shown_as)
         with file.open("rb") as stream:
-            data = stream.read(MAX_FILE_BYTES + 1)
+            return stream.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise _unreadable(shown_as, error.strerror or type(error).__name__) from error
-    return parse_waivers(data, today, shown_as=shown_as)
 
 
 def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
@@ -85,10 +89,10 @@ def _promise(waiver: Waiver) -> tuple[Kind, str, str | None]:
     return waiver.kind, waiver.case, waiver.suite
 
 
-def _nothing(file: Path, shown_as: str) -> tuple[Waiver, ...]:
+def _nothing(file: Path, shown_as: str) -> bytes:
     if file.exists() or file.is_symlink():
         raise _unreadable(shown_as, "it is no file")
-    return ()
+    return b""
 
 
 def _unreadable(shown_as: str, why: str) -> GateError:

@@ -143,6 +143,8 @@ class _Console:
             yield f"report: {view.context.result_path}"
         if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:
             yield f"rerun:  {view.context.rerun_command}"
+        if view.context.accept_line:
+            yield f"accept: {view.context.accept_line}"
 
 
 def _result(case: CaseResult, row: CaseRow) -> str:

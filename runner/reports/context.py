@@ -37,6 +37,8 @@ class ReportContext:
     accept_by_commit: bool = False
     """Such a comment has to name the commit: the pull request is a fork's."""
     rerun_command: str | None = None
+    accept_line: str | None = None
+    """The command that accepts the regressions, where somebody sits at a terminal."""
     result_path: str | None = None
     losses: tuple[str, ...] = ()
     """What could not be published, in sentences."""

@@ -1,9 +1,10 @@
-"""The loop on one's own machine: run, change the agent, run again."""
+"""The loop on one's own machine: run, change the agent, run again, accept what is known."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from tests.integration.test_integration_run import gate, record, write_suite
 from tests.support.agents import agent
 from tests.support.answers import fails_on
+
+FILE = ".eval-gate/accepted.yaml"
 
 
 def run(folder: Path, url: str, *arguments: str):
@@ -134,6 +137,65 @@ def test_rerun__hostile_ids__run_exactly_these_cases(tmp_path) -> None:
         assert "##[" not in line
         assert gate(tmp_path, *said_after("rerun:", done)).returncode == 1
     assert [case["id"] for case in record(tmp_path)["suites"][0]["cases"]] == ids
+
+
+def test_accept__line_of_the_red_summary__turns_the_gate_green_and_shows_why(broken) -> None:
+    folder, url, _ = broken
+    offered = said_after("accept:", again(folder, url))
+    assert offered == ["accept", "gs-002", "gs-003", "--reason", "…", "--until", "14d"]
+    refused = gate(folder, *offered)
+    assert (refused.returncode, "--reason: must say why, in words" in refused.stderr) == (2, True)
+    assert not (folder / FILE).exists()
+    done = gate(folder, *("the tool moves, #481" if part == "…" else part for part in offered), "--by", "Kim")
+    assert done.returncode == 0, done.stderr
+    until = (datetime.now(UTC) + timedelta(days=14)).date()
+    assert (folder / FILE).read_text() == "accepted:\n" + "".join(
+        f'  - case: gs-00{number}\n    reason: "the tool moves, #481"\n    until: {until}\n    by: Kim\n'
+        for number in (2, 3)
+    )
+    assert f"gs-003: accepted until {until} by Kim ({FILE}:6): the tool moves, #481" in done.stdout
+    assert "regressed: gs-002, gs-003" in done.stdout
+    green = again(folder, url)
+    assert green.returncode == 0, green.stdout
+    assert "ACCEPTED AND QUARANTINED (2): gs-002, gs-003" in green.stdout
+    assert "accept:" not in green.stdout
+    assert record(folder)["verdict"]["outcome"] == "pass"
+
+
+def test_accept__some_of_them__says_what_is_left_and_what_is_misspelt(broken) -> None:
+    folder, url, _ = broken
+    again(folder, url)
+    done = gate(folder, "accept", "gs-002", "gs-0005", "--reason", "known", "--until", "1d")
+    assert done.returncode == 0
+    assert 'warning: "gs-0005" names no case in evals/results (did you mean "gs-005"?)' in done.stderr
+    assert "1 regression of it not accepted: gs-003" in done.stdout
+    text = (folder / FILE).read_text()
+    twice = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "2d")
+    assert (twice.returncode, f'{FILE}:2: "gs-002" is accepted until' in twice.stderr) == (2, True)
+    passing = gate(folder, "accept", "gs-001", "--reason", "known", "--until", "2d", "--quarantine", "-q")
+    assert (passing.returncode, passing.stderr) == (0, "")
+    assert (folder / FILE).read_text().startswith(text)
+    assert gate(folder, "accept", "gs-004", "--reason", "r", "--until", "99d").returncode == 2
+
+
+def test_accept__configuration_names_the_file__is_where_it_is_written(broken) -> None:
+    folder, url, _ = broken
+    (folder / "eval-gate.yaml").write_text("acceptedPath: ops/known.yaml\noutputDir: out\n")
+    done = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d")
+    assert done.returncode == 0, done.stderr
+    assert "warning: no results in out to look the names up in" in done.stderr
+    assert "case: gs-002" in (folder / "ops/known.yaml").read_text()
+    other = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d", "--file", "other.yaml")
+    assert "ops/known.yaml is what a run reads: give it --accepted other.yaml" in other.stderr
+    offered = said_after("accept:", again(folder, url, "--output-dir", "evals/results"))
+    assert offered[-2:] == ["--file", "ops/known.yaml"]
+
+
+def test_accept__file_that_cannot_be_written__is_said_and_leaves_nothing(broken) -> None:
+    folder, _, _ = broken
+    (folder / ".eval-gate").write_text("")
+    done = gate(folder, "accept", "gs-002", "--reason", "known", "--until", "1d")
+    assert (done.returncode, f"{FILE} cannot be" in done.stderr) == (2, True), done.stderr
 
 
 def test_must_pass__pattern_that_names_nothing__is_a_warning_in_record_and_summary(broken) -> None:

@@ -1,4 +1,4 @@
-"""The commands that a summary offers for copying: run these cases again."""
+"""The commands that a summary offers for copying: run these cases again, accept these regressions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from runner.gate.fail_on import FailOn
 from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import RunResult
+from runner.reports.accepting import accept_line
 from runner.reports.rerun import MAX_NAMES, rerun_command
-from tests.support.results import make_baseline_run, make_run
+from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
 
@@ -63,3 +64,28 @@ def test_rerun__long_ids__are_as_many_as_a_line_takes() -> None:
     command = rerun_command(["run"], regressed(*(f"{number}{'x' * 300}" for number in range(12))))
     assert command.count(",") == 5
     assert len(command) < MAX_NAMES + 100
+
+
+def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:
+    assert accept_line(regressed("a", "b c"), None) == "eval-gate accept a 'b c' --reason '…' --until 14d"
+    assert accept_line(regressed("-a"), "x.yaml") == "eval-gate accept --reason '…' --until 14d --file x.yaml -- -a"
+    assert accept_line(regressed("a\nb"), None) is None
+
+
+def test_accept_line__no_regression_or_no_red_gate__is_not_there() -> None:
+    assert accept_line(judge(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy()), None) is None
+    lenient = judge(
+        make_run({"a": "failed"}),
+        Baseline(make_baseline_run({"a": "passed"}), "latest"),
+        Policy(frozenset({FailOn.NEVER})),
+    )
+    assert accept_line(lenient, None) is None
+
+
+def test_accept_line__id_that_another_file_has_too__comes_with_its_file() -> None:
+    def suites(status: str):
+        here = make_suite_result([make_result("a", status)])
+        return here, make_suite_result([make_result("a")], eval_file="evals/other.json")
+
+    run = judge(make_run(*suites("failed")), Baseline(make_baseline_run(*suites("passed")), "latest"), STRICT)
+    assert accept_line(run, None) == f"eval-gate accept a --reason '…' --until 14d --suite {FILE}"
