@@ -97,7 +97,7 @@ def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
     for number in range(MAX_RUNS_READ + 3):
         write_result(tmp_path, judged_run("failed", f"red-{number}", 2))
     found = find_baseline("latest", tmp_path)
-    assert (found.result.run_id, len(found.history)) == (OLDER, 1)
+    assert (found.result.run_id, len(found.ledger.runs)) == (OLDER, 1)
 
 
 def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
@@ -157,9 +157,10 @@ def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mis
 
 
 def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:
-    write_result(tmp_path, make_run({"a": "passed", "b": "passed"}, run_id=OLDER, timestamp="2026-11-01T00:00:00Z"))
+    good = make_run({"a": "passed", "b": "passed"}, run_id=OLDER, timestamp="2026-11-01T00:00:00Z")
     outage = make_run({"a": "error", "b": "error"}, run_id=NEWER, timestamp="2026-11-02T00:00:00Z")
-    write_result(tmp_path, outage)
+    for run in (good, outage):
+        write_result(tmp_path, judge_against(run, NOT_ASKED_FOR, Policy()))
     for reference in ("latest", str(tmp_path)):
         found = find_baseline(reference, tmp_path)
         assert isinstance(found, Baseline)
@@ -168,10 +169,10 @@ def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_
 
 
 def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:
-    write_result(tmp_path, make_run({"a": "error"}, run_id=OLDER))
+    write_result(tmp_path, judge_against(make_run({"a": "error"}, run_id=OLDER), NOT_ASKED_FOR, Policy()))
     found = find_baseline("latest", tmp_path)
     assert isinstance(found, NoBaseline)
-    assert "could half of the cases be judged" in found.reason
+    assert "no complete run" in found.reason
     with pytest.raises(GateError, match="could half of the cases be judged") as caught:
         find_baseline(str(tmp_path), tmp_path)
     assert caught.value.code == "baseline-not-found"
