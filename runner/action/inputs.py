@@ -80,8 +80,8 @@ INPUTS: Final = (
     _setting("max-cost-usd", "maxCostUsd"),
     Input(
         "fail-on",
-        "What fails the gate: failures, regressions or never; also stale, flaky. Empty: what the configuration file"
-        " says, else regressions.",
+        "What fails the gate: failures, regressions or never; also stale, flaky, removed, changed, new-failures. Empty:"
+        " what the configuration file says, else regressions.",
         key="failOn",
     ),
     _setting("min-pass-rate", "minPassRate"),

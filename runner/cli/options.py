@@ -187,7 +187,8 @@ FailOn = Annotated[
     list[str] | None,
     typer.Option(
         metavar="WHAT",
-        help="failures, regressions or never; add stale or flaky. Repeatable.  [default: failures]",
+        help="failures, regressions or never; add stale, flaky, removed, changed, new-failures. Repeatable."
+        "  [default: failures]",
         rich_help_panel=_GATE,
     ),
 ]

@@ -136,7 +136,9 @@ class RunConfig(BaseModel):
         None, description="File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists."
     )
     fail_on: tuple[Text, ...] = Field(
-        ("failures",), description="What fails the gate: failures, regressions or never; also stale, flaky."
+        ("failures",),
+        description="What fails the gate: failures, regressions or never; also stale, flaky, removed, changed,"
+        " new-failures.",
     )
     min_pass_rate: float | None = Field(None, ge=0, le=1, description="Least share of judged cases that pass, 0 to 1.")
     pass_score: float = Field(

@@ -23,6 +23,12 @@ class ModelJudge:
         self._asker = asker
 
     @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        chat = self._asker.chat
+        return _who(self._name, f"{chat.provider}:{chat.model}", chat.address)
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """How the judge's rate limit was met, if it was."""
         return (f"judge {self._name}: {self._asker.notice}",) if self._asker.notice else ()
@@ -50,6 +56,12 @@ class TargetJudge:
         self._timeout_s = None if target.timeout_ms is not None else timeout_s
 
     @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        found = self._target.identity
+        return _who(self._name, found.provider, found.identity)
+
+    @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say about being asked."""
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
@@ -71,6 +83,12 @@ class TargetJudge:
     async def aclose(self) -> None:
         """Give back what the target holds."""
         await self._target.aclose()
+
+
+def _who(name: str, what: str, address: str) -> str:
+    """`grader (openai:gpt-5, https://api.openai.com/v1)`, without saying anything twice."""
+    facts = [fact for fact in dict.fromkeys((what, address)) if fact and fact != name]
+    return f"{name} ({', '.join(facts)})" if facts else name
 
 
 Grading: TypeAlias = ModelJudge | TargetJudge

@@ -44,6 +44,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         partial=any(run.partial for run in runs),
         planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
+        measuring=runs[0].measuring if len({run.measuring for run in runs}) == 1 else None,
         suites=suites,
         comparison=_comparison(runs, suites),
         # parts run beside each other: the longest is what one waited for

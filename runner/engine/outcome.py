@@ -48,6 +48,7 @@ def begun(plan: RunPlan) -> RunResult:
         partial=plan.partial,
         planned=plan.planned,
         confirm=plan.limits.confirm,
+        measuring=plan.measuring,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,
     )
@@ -100,4 +101,5 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(CaseKey(suite.file, case.id))
     counted = heard(records, lists=id(target) in lists)
-    return settle(case, counted, other, first=plan.limits.trials, end=end)
+    result = settle(case, counted, other, first=plan.limits.trials, end=end)
+    return result.model_copy(update={"yardstick": plan.yardsticks.get(CaseKey(suite.file, case.id))})

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from runner.engine.confirming import Confirming
 from runner.engine.judging import Judges
 from runner.engine.rubrics import is_rubric
-from runner.model.case import EvalCase, EvalSuite
-from runner.model.result import GitFacts, Shard
+from runner.model.case import CaseKey, EvalCase, EvalSuite
+from runner.model.policy import Measuring
+from runner.model.result import GitFacts, Shard, Yardstick
 from runner.registry.staleness import Staleness
 from runner.targets.base import Target
 from runner.targets.recording import Recording
@@ -61,6 +62,10 @@ class RunPlan:
     recording: Recording | None = None
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""
+    yardsticks: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
+    """What every case is measured with."""
+    measuring: Measuring | None = None
+    """How all of them are measured."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
 

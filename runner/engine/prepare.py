@@ -15,6 +15,7 @@ from runner.engine.rubrics import gradable
 from runner.engine.select import missed_files, select
 from runner.engine.snapshot import capture_snapshot, load_seed
 from runner.engine.store import read_record
+from runner.engine.yardstick import Scripts, measuring, yardsticks
 from runner.errors import GateError, Problem
 from runner.formats.base import Reading
 from runner.formats.discovery import discover, load_suites
@@ -104,6 +105,7 @@ async def prepare(
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
     snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root, environment)
+    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -121,7 +123,9 @@ async def prepare(
             store_responses=config.store_responses,
             max_cost_usd=config.max_cost_usd,
         ),
-        tokens=TokenData(seed=inputs.seed, snapshot=snapshot),
+        tokens=tokens,
+        yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
+        measuring=measuring(config, scripts),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
         shard=selection.shard,

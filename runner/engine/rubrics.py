@@ -6,10 +6,11 @@ from runner.config.settings import RubricMode
 from runner.engine.judging import Judges
 from runner.model.case import EvalCase, EvalSuite
 from runner.model.evaluator import Rubric
+from runner.model.result import HELD_BACK
 
 NO_JUDGE = "rubric dimensions need a judge, and none is configured"
 SWITCHED_OFF = "rubric cases are switched off (rubric: never)"
-OTHERS_FAILED = "rubric cases are run when all others pass (rubric: after-pass)"
+OTHERS_FAILED = HELD_BACK
 
 
 def is_rubric(case: EvalCase) -> bool:

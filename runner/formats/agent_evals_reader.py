@@ -21,6 +21,7 @@ from runner.model.agent import SUITE_MODEL, SuiteAgent
 from runner.model.base import JsonValue
 from runner.model.case import Aggregation, EvalCase, EvalSuite, Location
 from runner.model.conversation import Message
+from runner.text.digest import digest
 from runner.text.shape import field_path, kind_of, sentence
 from runner.text.well_formed import well_formed
 
@@ -159,6 +160,8 @@ def _case(suite: wire.Suite, index: int, agent: SuiteAgent, location: Location, 
         target=TARGET,
         location=location,
         fingerprint=_fingerprint(case),
+        question=digest(case.prompt),
+        expectation=digest(_asserted(case)),
         warnings=findings.of_case(index),
     )
 
@@ -184,9 +187,13 @@ def _spec(assertion: wire.AnyAssertion) -> specs.SuiteAssertion:
 
 def _fingerprint(case: wire.Case) -> str:
     """SHA-256 of what is asked and expected. The agent is what is evaluated: a changed one is asked the same."""
-    assertions = [
+    asked = json.dumps({"prompt": case.prompt, "assertions": _asserted(case)}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(asked.encode()).hexdigest()
+
+
+def _asserted(case: wire.Case) -> list[JsonValue]:
+    """The assertions as they are written, but for what they are called."""
+    return [
         assertion.model_dump(mode="json", include={*type(assertion).model_fields} - {"description"})
         for assertion in case.assertions
     ]
-    asked = json.dumps({"prompt": case.prompt, "assertions": assertions}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(asked.encode()).hexdigest()

@@ -23,6 +23,7 @@ from runner.formats.agentv_turns import Turn, TurnReader, written
 from runner.model.base import JsonValue
 from runner.model.case import Aggregation, EvalCase, Location
 from runner.model.evaluator import EvaluatorSpec
+from runner.text.digest import digest
 from runner.text.shape import field_path
 
 MAX_DESCRIPTION: Final = 120
@@ -32,10 +33,11 @@ _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Evaluators, and the hash of what they ask for."""
+    """Evaluators, and the hash of what they ask for: with and without what only says who grades."""
 
     specs: tuple[EvaluatorSpec, ...]
     fingerprint: str
+    expectation: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,8 @@ class CaseReader:
             conversation_id=found.conversation_id,
             location=Location(file=self._file, line=self._findings.line(path)),
             fingerprint=_fingerprint(turns, expected, outcome, judged),
+            question=digest(_question(turns)),
+            expectation=digest([written(expected), outcome, judged.expectation]),
             warnings=self._findings.of_case,
         )
 
@@ -153,7 +157,7 @@ class CaseReader:
         if specs:
             self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
         asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
-        return Judged(specs, _hash(asked))
+        return Judged(specs, _hash(asked), digest(_without_grader(asked)))
 
 
 def _name(raw: JsonValue, path: Path) -> str:
@@ -184,11 +188,34 @@ def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
             return value
 
 
+_GRADER: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
+"""What an evaluator says of who grades, and how: these are parts of the yardstick by themselves."""
+
+
+def _without_grader(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            return {
+                # these two are keyed by names of tools and members, which may be any word
+                key: one if key in {"minimums", "weights"} else _without_grader(one)
+                for key, one in value.items()
+                if key not in _GRADER
+            }
+        case list():
+            return [_without_grader(one) for one in value]
+        case _:
+            return value
+
+
+def _question(turns: Sequence[Turn]) -> list[JsonValue]:
+    """What is asked, with the text of all files, and which of these are guidelines."""
+    return [written(turns), [[file.guideline for file in turn.files] for turn in turns]]
+
+
 def _fingerprint(turns: Sequence[Turn], expected: Sequence[Turn], outcome: str, judged: Judged) -> str:
     """SHA-256 of what is asked and expected, with the text of all files: the same wherever the repository lies."""
     asked: list[JsonValue] = [
-        written(turns),
-        [[file.guideline for file in turn.files] for turn in turns],
+        *_question(turns),
         written(expected),
         outcome,
         judged.fingerprint,

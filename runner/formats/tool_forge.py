@@ -34,6 +34,7 @@ from runner.model.evaluator import (
     ToolsCalled,
     ToolsNotCalled,
 )
+from runner.text.digest import digest
 from runner.text.shape import field_path, sentence
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
@@ -192,6 +193,8 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
         max_turns=case.max_turns or 5,
         location=location,
         fingerprint=_fingerprint(raw),
+        question=_digest(raw, _QUESTION),
+        expectation=_digest(raw, _EXPECTATION),
         warnings=warnings,
     )
 
@@ -247,7 +250,14 @@ def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the c
         yield MaxTokens(limit=expect.max_tokens)
 
 
-_ASKED = ("input", "expect", "stubs", "maxTurns", "rubric", "referenceData")
+_QUESTION = ("input", "stubs", "maxTurns")
+_EXPECTATION = ("expect", "rubric", "referenceData")
+_ASKED = (*_QUESTION, *_EXPECTATION)
+
+
+def _digest(raw: JsonValue, keys: Collection[str]) -> str:
+    assert isinstance(raw, dict)
+    return digest({key: raw[key] for key in keys if key in raw})
 
 
 def _fingerprint(raw: JsonValue) -> str:

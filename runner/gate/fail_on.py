@@ -16,10 +16,16 @@ class FailOn(StrEnum):
     NEVER = "never"
     STALE = "stale"
     FLAKY = "flaky"
+    REMOVED = "removed"
+    """A case that passed in the baseline is gone."""
+    CHANGED = "changed"
+    """A case that passed in the baseline is measured by another yardstick, or a rule asks for less."""
+    NEW_FAILURES = "new-failures"
+    """A case that the baseline does not have fails."""
 
 
 def parse_fail_on(words: Iterable[str]) -> frozenset[FailOn]:
-    """`failures`, `regressions` or `never`; `stale` and `flaky` add to them, alone to `failures`.
+    """`failures`, `regressions` or `never`; all other words add to them, alone to `failures`.
 
     Raises GateError `unknown-value`.
     """

@@ -15,6 +15,7 @@ from runner.gate.compare import compare, with_contract_fields
 from runner.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
 from runner.gate.evidence import Confirmation
 from runner.gate.limits import Policy
+from runner.gate.measuring import measured
 from runner.gate.pardons import Pardons
 from runner.gate.past import Past
 from runner.gate.policy import decide
@@ -51,15 +52,18 @@ def judge(run: RunResult, question: Question) -> RunResult:
     if isinstance(baseline, NoBaseline):
         waiving = _waiving(held, None, question)
         verdict = decide(Judged(held, waiving=waiving or Waiving()), policy, baseline)
-        return run.model_copy(update={"comparison": None, "waiving": waiving, "verdict": verdict})
+        recorded = {"comparison": None, "waiving": waiving, "verdict": verdict}
+        return run.model_copy(update={"policy": policy.on_record(run), **recorded})
     then = held_to(baseline.result, policy.pass_score)
-    comparison = _compared(held, then, question)
+    differs = measured(then, held, policy.on_record(run), everything_selected=question.everything_selected)
+    comparison = _compared(held, then, question).model_copy(update={"measured": differs})
     waiving = _waiving(held, comparison, question)
     judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(
         update={
             "suites": with_contract_fields(run, baseline.result),
             "baseline_run_id": baseline.result.run_id,
+            "policy": policy.on_record(run),
             "comparison": comparison,
             "waiving": waiving,
             "verdict": decide(judged, policy),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from runner.gate.evidence import DEFAULT_ERROR_RATE
 from runner.gate.fail_on import FailOn, parse_fail_on
 from runner.model.comparison import DEFAULT_SCORE_TOLERANCE
+from runner.model.policy import Measuring, RunPolicy
 
 if TYPE_CHECKING:
     from runner.config.settings import RunConfig
+    from runner.model.result import RunResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class Policy:
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
     max_token_increase: float | None = None
+    accepted: str | None = None
+    """The file of accepted failures, where one is named."""
 
     @classmethod
     def of(cls, config: RunConfig) -> Policy:
@@ -57,4 +61,13 @@ class Policy:
             max_latency_increase=config.max_latency_increase,
             max_cost_increase=config.max_cost_increase,
             max_token_increase=config.max_token_increase,
+            accepted=config.accepted_path,
+        )
+
+    def on_record(self, run: RunResult) -> RunPolicy:
+        """The rules as the record of a run that was held against them keeps them."""
+        rules = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "fail_on"}
+        how = run.measuring or Measuring()
+        return RunPolicy(
+            fail_on=tuple(sorted(word.value for word in self.fail_on)), trials=how.trials, confirm=how.confirm, **rules
         )

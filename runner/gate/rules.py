@@ -14,6 +14,7 @@ from runner.gate.noise import chance_of_drop
 from runner.gate.scores import exceeds, limit_words
 from runner.model.comparison import CaseChange, CaseClass, Comparison, Rule
 from runner.model.grounds import SuiteFinding, Why
+from runner.model.measuring import Measured
 from runner.model.result import CaseResult, RunResult, Status
 from runner.model.waiver import Standing, Waiving
 
@@ -77,6 +78,7 @@ def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
     if FailOn.FLAKY in policy.fail_on:
         flaky = _flaky(judged)
         yield _count("Flaky cases", "flaky", flaky, "is flaky", "are flaky")
+    yield from _about_the_measure(judged, policy)
     if FailOn.STALE in policy.fail_on:
         stale = sum(suite.stale for suite in judged.run.suites)
         yield _count("Stale suites", "stale", stale, "suite is stale", "suites are stale", noun="")
@@ -252,6 +254,28 @@ def _coverage(run: RunResult, least: float) -> Finding:
     rule = Rule(name="Coverage", value=f"{share * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=share >= least)
     what = f"{share * 100:.1f} % of the cases were judged, less than {least * 100:.1f} %"
     return Finding(rule, COVERAGE, what)
+
+
+def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """What somebody wants looked at whenever a change touches it: there has to be a baseline to tell."""
+    if judged.comparison is None:
+        return
+    measured = judged.comparison.measured or Measured()
+    if FailOn.REMOVED in policy.fail_on:
+        one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
+        yield _count("Removed cases", "removed", measured.removed, one, many)
+    if FailOn.CHANGED in policy.fail_on:
+        one = "that passes in the baseline is measured otherwise"
+        many = "that pass in the baseline are measured otherwise"
+        yield _count("Changed cases", "changed", measured.changed, one, many)
+        yield _count("Loosened rules", "loosened", measured.loosened, "asks for less", "ask for less", noun="rule")
+    if FailOn.NEW_FAILURES in policy.fail_on:
+        added = {change.key for change in judged.comparison.of(CaseClass.ADDED)}
+        failing = sum(
+            case.status is Status.FAILED and key in added and not judged.waives(*key)
+            for key, case in judged.run.cases()
+        )
+        yield _count("New failures", "new-failures", failing, "is new and fails", "are new and fail")
 
 
 def _cases(run: RunResult) -> Iterator[tuple[str, CaseResult]]:

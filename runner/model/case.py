@@ -77,6 +77,10 @@ class EvalCase(Frozen):
     skip_reason: str | None = None
     location: Location
     fingerprint: str
+    question: str | None = None
+    """What is asked alone, as the fingerprint has it: the first 16 hex digits of a SHA-256."""
+    expectation: str | None = None
+    """What the answer is held against, without what only says who grades it, and with which prompt or program."""
     warnings: tuple[str, ...] = ()
 
     @property

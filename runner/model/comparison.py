@@ -11,6 +11,7 @@ from runner.errors import ExitCode
 from runner.model.base import Record
 from runner.model.case import CaseKey, Location
 from runner.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
+from runner.model.measuring import Measured
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
 """A drop of a score that is not pointed out: what a judge gives one day and not the next."""
@@ -149,6 +150,8 @@ class Comparison(Record):
     """The accepted chance of a regression where nothing has changed; None with the plain rule."""
     evidence: Evidence | None = None
     """What else the classes rest on; None with the plain rule."""
+    measured: Measured | None = None
+    """What differs in how the two runs were measured; None where an older version did not say."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
 

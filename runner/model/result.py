@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -12,9 +12,12 @@ from runner.model.base import Record
 from runner.model.case import CaseKey, Location, Tier
 from runner.model.comparison import Comparison, Verdict
 from runner.model.conversation import Message
+from runner.model.policy import Measuring, RunPolicy
 from runner.model.waiver import Waiving
 
 SCHEMA_VERSION = 1
+HELD_BACK: Final = "rubric cases are run when all others pass (rubric: after-pass)"
+"""Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
 
 
 class Status(StrEnum):
@@ -121,7 +124,7 @@ class TraceSummary(Record):
 
 
 class Yardstick(Record):
-    """What one case was measured with, part by part. Equal parts are equal yardsticks; None is "does not apply".
+    """What one case was measured with, part by part. None is "does not apply".
 
     All but `judge` are the first 16 hex digits of a SHA-256.
     """
@@ -133,7 +136,9 @@ class Yardstick(Record):
     grader: str | None = None
     """Scripts and prompts that grade, by content."""
     seeds: str | None = None
-    """The values that the case's seed and snapshot tokens stood for."""
+    """The values that the case's seed tokens stood for."""
+    snapshot: str | None = None
+    """The values that its snapshot tokens stood for. They are current values: others are no other yardstick."""
     judge: str | None = None
     """Who graded, in plain text: name, model and address, without credentials."""
 
@@ -347,6 +352,10 @@ class RunResult(Record):
     """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
     confirm: int = Field(0, ge=0, le=100)
     """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
+    measuring: Measuring | None = None
+    """How all cases were measured; None where an older version did not say."""
+    policy: RunPolicy | None = None
+    """The rules that it was judged by; None where it was not judged, or by an older version."""
     comparison: Comparison | None = None
     waiving: Waiving | None = None
     """Failures that somebody accepted or set aside; None where nobody did."""

@@ -8,7 +8,7 @@ from typing import Final
 from runner.gate.rules import SCORE_DROP
 from runner.model.comparison import Outcome
 from runner.reports.markdown import render_summary
-from runner.reports.phrases import provenance
+from runner.reports.phrases import measured_block, provenance
 from runner.reports.view import View
 from runner.reports.waived import waived_counts
 from runner.reports.wording import count, percent
@@ -31,7 +31,9 @@ class CheckText:
 def render_check(view: View) -> CheckText:
     """The check's texts. The summary needs neither folding nor alerts, which are not shown everywhere."""
     lead = f"**{view.lead}** " if view.lead else ""
-    summary = "\n\n".join([lead + plain(view.opening, 600), _counts(view), f"<sub>{provenance(view)}</sub>"])
+    measured = [measured_block(view.measured)] if view.measured else []
+    why = lead + plain(view.opening, 600)
+    summary = "\n\n".join([why, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
     return CheckText(check_title(view), summary + "\n", render_summary(view, limit=PAGE_LIMIT))
 
 

@@ -139,6 +139,9 @@ class _Console:
         reasons = "; ".join([*view.reasons, *waived_counts(view.run)])
         why = console_line(undecided(view.run, view.verdict) if view.undecided else reasons, 1_000)
         yield self._paint(colour, f"{words}: {why}   exit {int(view.verdict.exit_code)}")
+        if view.measured:
+            yield f"{view.measured.title.lower()}{view.measured.remark}:"
+            yield from (f"  · {console_line(line, 500)}" for line in view.measured.lines())
         if view.context.result_path:
             yield f"report: {view.context.result_path}"
         if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:

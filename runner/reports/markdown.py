@@ -87,6 +87,7 @@ def _environment() -> Environment:
         "names": phrases.names,
         "names_seen": phrases.names_seen,
         "prose": phrases.prose,
+        "measured_block": phrases.measured_block,
         "why_cell": phrases.why_cell,
         "terms_cell": phrases.terms_cell,
         "entry_line": phrases.entry_line,

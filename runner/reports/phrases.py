@@ -12,6 +12,7 @@ from typing import Final
 
 from runner.model.result import StaleFact, StaleKind
 from runner.reports import sentences, wording
+from runner.reports.measured import MAX_NAMED, MeasuredWords
 from runner.reports.view import CaseRow, View
 from runner.reports.waived import WaiverWords
 from runner.text.escape import code_cell, code_span, cut, plain
@@ -91,6 +92,13 @@ def prose(words: str) -> str:
     """Half a sentence that has names in backticks; whatever stands between two of them is code."""
     pieces = re.split(r"`([^`]*)`", cut(words, MAX_SENTENCE))
     return "".join(code_span(piece) if place % 2 else _between(piece) for place, piece in enumerate(pieces))
+
+
+def measured_block(found: MeasuredWords, names: int = MAX_NAMED) -> str:
+    """What differs in how the run was measured, in one paragraph."""
+    sign = "⚠️ " if found.alarming else ""
+    said = " · ".join(prose(line) for line in found.lines(names))
+    return f"{sign}**{found.title}**{found.remark}: {said}"
 
 
 def _between(text: str) -> str:

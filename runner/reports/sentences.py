@@ -70,6 +70,10 @@ def _failed_words(run: RunResult, verdict: Verdict, regressions: int) -> str:
         "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
         "flaky": _counted(rules.get(FLAKY_RULE), "flaky case") or count(summary.flaky, "flaky case"),
         "failures": _counted(rules.get("Failures"), "failing case"),
+        "removed": _counted(rules.get("Removed cases"), "removed case"),
+        "changed": _counted(rules.get("Changed cases"), "case measured otherwise", "cases measured otherwise"),
+        "loosened": _counted(rules.get("Loosened rules"), "loosened rule"),
+        "new-failures": _counted(rules.get("New failures"), "new failing case"),
     }
     return said.get(code) or _limit_words(code, rules) or count(summary.failed, "failing case")
 

@@ -15,6 +15,7 @@ from runner.reports.causes import Cause, group_causes
 from runner.reports.context import ReportContext
 from runner.reports.grades import Grade, grades_of
 from runner.reports.lists import Lists
+from runner.reports.measured import MeasuredWords, measured_words
 from runner.reports.rates import Rates, certainty, rates_of
 from runner.reports.reruns import rerun_words
 from runner.reports.rows import CaseRow, rows_of
@@ -40,6 +41,8 @@ class View:
     heading: str
     lead: str | None
     opening: str
+    measured: MeasuredWords | None
+    """What differs in how this run was measured; it stands below the opening."""
     comparison: Comparison | None
     cases: tuple[CaseRow, ...]
     """All cases of the run, in its order; the other rows are among them."""
@@ -174,6 +177,7 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         heading=heading,
         lead=lead(verdict.outcome),
         opening=opening(run, verdict),
+        measured=measured_words(run.comparison, context),
         comparison=run.comparison,
         cases=rows.here,
         regressions=regressions,

@@ -169,7 +169,7 @@ def test_comment__refused_once__gets_shorter_step_by_step() -> None:
 
 SAFE_FILTERS = {
     *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
-    *("sentence", "names_seen", "why_cell", "terms_cell", "entry_line", "prose"),
+    *("sentence", "names_seen", "why_cell", "terms_cell", "entry_line", "prose", "measured_block"),
     *("percent", "signed", "seconds", "length", "min", "urlencode"),
 }
 OURS = {
@@ -184,7 +184,7 @@ OURS = {
 }
 MACROS = {
     *("title", "why", "case_table", "score_table", "folding_table", "cause_table", "suite_table", "grade_table"),
-    *("counts", "stale_line", "warning_list", "section", "list", "count", "rows_table", "evidence_table"),
+    *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table", "evidence_table"),
     *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure"),
 }
 

@@ -1,0 +1,306 @@
+"""Everything a change can bend in how it is measured, with the installed program: it is said, and can be made to block.
+
+Every bend here turns a red gate green, or could; the agent stays what it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_run import gate, record
+from tests.support.agents import Exchange, agent
+
+TITLE = "measured differently than the baseline:"
+CONFIG: dict[str, object] = {"failOn": ["regressions"], "mustPass": ["gs-000"]}
+SNAPSHOT = "python3 now.py"
+
+
+async def answer(exchange: Exchange) -> None:
+    exchange.answer({"response": "ok, 7 of 9", "toolCalls": []})
+
+
+@dataclass
+class Project:
+    """A repository with four cases and everything that can be bent about them."""
+
+    folder: Path
+    url: str
+
+    def __post_init__(self) -> None:
+        expect = [["ok"], ["{{seed:seven}}"], ["{{snapshot:nine}}"], ["ok"]]
+        self.cases = [
+            {"id": f"gs-{number:03}", "input": {"message": f"ask {number}"}, "expect": {"responseContains": values}}
+            for number, values in enumerate(expect)
+        ]
+        self.write_cases()
+        self.write("eval-gate.json", json.dumps(CONFIG))
+        self.write("seed.json", json.dumps({"seven": 7}))
+        self.write("now.py", "print('{\"nine\": 9}')\n")
+        self.write("again.py", 'print(\'{"nine": "ok"}\')\n')
+
+    def write(self, name: str, text: str) -> None:
+        file = self.folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+
+    def write_cases(self, name: str = "weather.golden.json") -> None:
+        self.write(f"evals/{name}", json.dumps(self.cases))
+
+    def configure(self, **settings: object) -> None:
+        self.write("eval-gate.json", json.dumps(CONFIG | settings))
+
+    def run(self, *arguments: str, **flags: str):
+        given = {"agent-endpoint": self.url, "seed-manifest": "seed.json", "snapshot-command": SNAPSHOT} | flags
+        options = [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
+        return gate(self.folder, "run", *options, *arguments)
+
+
+@pytest.fixture
+def project(tmp_path):
+    with agent(answer) as running:
+        made = Project(tmp_path, running.url)
+        done = made.run()
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert TITLE not in done.stdout
+        yield made
+
+
+def removed(project: Project) -> Mapping[str, str]:
+    del project.cases[3]
+    project.write_cases()
+    return {}
+
+
+def renamed(project: Project) -> Mapping[str, str]:
+    project.cases[3]["id"] = "gs-other"
+    project.write_cases()
+    return {}
+
+
+def moved(project: Project) -> Mapping[str, str]:
+    (project.folder / "evals/weather.golden.json").rename(project.folder / "evals/forecast.golden.json")
+    return {}
+
+
+def weakened(project: Project) -> Mapping[str, str]:
+    project.cases[3]["expect"] = {"responseNonEmpty": True}
+    project.write_cases()
+    return {}
+
+
+def emptied(project: Project) -> Mapping[str, str]:
+    project.cases[3]["expect"] = {}
+    project.write_cases()
+    return {}
+
+
+def asked_otherwise(project: Project) -> Mapping[str, str]:
+    project.cases[3]["input"] = {"message": "say 3"}
+    project.write_cases()
+    return {}
+
+
+def another_seed(project: Project) -> Mapping[str, str]:
+    project.write("seed.json", json.dumps({"seven": "ok"}))
+    return {}
+
+
+def another_snapshot(project: Project) -> Mapping[str, str]:
+    return {"snapshot-command": "python3 again.py"}
+
+
+def another_snapshot_script(project: Project) -> Mapping[str, str]:
+    project.write("now.py", 'print(\'{"nine": "ok"}\')\n')
+    return {}
+
+
+def configured(**settings: object) -> Callable[[Project], Mapping[str, str]]:
+    def bend(project: Project) -> Mapping[str, str]:
+        project.configure(**settings)
+        return {}
+
+    return bend
+
+
+GONE = "1 case that passes in the baseline"
+BENDS = {
+    "removed": (removed, f"{GONE} is no longer checked (removed): `gs-003`", False),
+    "renamed": (renamed, "1 case has another name and is measured the same: `gs-003` → `gs-other`", False),
+    "moved": (moved, "4 cases have other names and are measured the same: `gs-000` → `evals/forecast.golden", False),
+    "weakened": (weakened, f"{GONE} has another expectation: `gs-003`", True),
+    "emptied": (emptied, f"{GONE} checks nothing any more: `gs-003`", True),
+    "asked": (asked_otherwise, f"{GONE} is asked another question: `gs-003`", True),
+    "seed": (another_seed, "the seed values of 1 case are others: `gs-001`", True),
+    "snapshot": (
+        another_snapshot,
+        f"the snapshot of 1 case is another one: `python3 again.py`, was `{SNAPSHOT}`",
+        True,
+    ),
+    "snapshot-script": (another_snapshot_script, "the snapshot of 1 case is another one: `gs-002`", True),
+    "never": (configured(failOn=["never"]), "rule loosened: fail-on regressions → never", True),
+    "allowed": (configured(allowedRegressions=100), "rule loosened: allowed-regressions 0 → 100", True),
+    "pass-score": (configured(passScore=0.01), "rule loosened: pass-score 1 → 0.01", True),
+    "errors": (configured(maxErrors=3), "rule loosened: max-errors 0 → 3", True),
+    "must-pass": (configured(mustPass=[]), "rule loosened: must-pass without `gs-000`", True),
+    "confirm": (configured(confirm=6), "rule loosened: confirm 0 → 6", True),
+    "stricter": (configured(minPassRate=0.5), "rule tightened: min-pass-rate none → 0.5", False),
+    "trials": (configured(trials=2), "rule changed: trials 1 → 2", False),
+}
+
+
+@pytest.mark.parametrize("name", BENDS)
+def test_run__something_is_measured_differently__is_said_below_the_verdict(project, name) -> None:
+    bend, said, _ = BENDS[name]
+    done = project.run("--baseline", "evals/results", **bend(project))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    verdict = next(number for number, line in enumerate(lines) if line.startswith("GATE PASSED"))
+    assert lines[verdict + 1] == TITLE
+    assert f"  · {said}" in "\n".join(lines[verdict + 2 :])
+    comment = gate(project.folder, "report", "latest", "--format", "md").stdout
+    assert "**Measured differently than the baseline**" in comment.partition("<details>")[0]
+
+
+@pytest.mark.parametrize("name", [name for name in BENDS if name != "never"])  # which stands alone
+def test_run__fail_on_changed__blocks_what_weakens_and_nothing_else(project, name) -> None:
+    bend, _, blocks = BENDS[name]
+    flags = bend(project)
+    done = project.run("--baseline", "evals/results", "--fail-on", "regressions,changed", **flags)
+    assert done.returncode == (1 if blocks else 0), done.stdout + done.stderr
+    assert blocks == ("measured otherwise (allowed: 0)" in done.stdout or "asks for less (allowed: 0)" in done.stdout)
+
+
+def test_run__fail_on_removed__blocks_a_case_that_is_gone(project) -> None:
+    removed(project)
+    done = project.run("--baseline", "evals/results", "--fail-on", "regressions,removed")
+    assert done.returncode == 1
+    assert "GATE FAILED: 1 case that passes in the baseline is gone (allowed: 0)   exit 1" in done.stdout
+    rule = {"name": "Removed cases", "value": "1", "limit": "0", "ok": False}
+    assert rule in record(project.folder)["verdict"]["rules"]
+
+
+@pytest.mark.parametrize("bend", [renamed, moved])
+def test_run__fail_on_removed__lets_a_case_have_another_name(project, bend) -> None:
+    bend(project)
+    done = project.run("--baseline", "evals/results", "--fail-on", "regressions,removed")
+    assert done.returncode == 0, done.stdout
+
+
+def test_run__fail_on_removed__some_cases_chosen__the_others_are_not_gone(project) -> None:
+    done = project.run("--baseline", "evals/results", "--fail-on", "regressions,removed", "--case", "gs-000")
+    assert done.returncode == 0, done.stdout
+    assert "no longer checked" not in done.stdout
+
+
+def test_run__fail_on_new_failures__blocks_a_new_case_that_fails(project) -> None:
+    first = record(project.folder)["runId"]
+    project.cases.append(
+        {"id": "gs-004", "input": {"message": "ask 4"}, "expect": {"responseContains": ["never said"]}}
+    )
+    project.write_cases()
+    green = project.run("--baseline", first, "--fail-on", "regressions")
+    red = project.run("--baseline", first, "--fail-on", "regressions,new-failures")
+    assert (green.returncode, red.returncode) == (0, 1)
+    assert "GATE FAILED: 1 case is new and fails (allowed: 0)   exit 1" in red.stdout
+
+
+def test_compare__another_policy__is_said_as_in_the_run(project) -> None:
+    first = record(project.folder)["runId"]
+    project.configure(allowedRegressions=100)
+    project.run("--baseline", "evals/results")
+    second = record(project.folder)
+    assert second["policy"]["allowedRegressions"] == 100
+    done = gate(
+        project.folder,
+        *("compare", first, second["runId"], "--fail-on", "regressions"),
+        *("--must-pass", "gs-000", "--allowed-regressions", "100"),
+    )
+    assert "rule loosened: allowed-regressions 0 → 100" in done.stdout
+
+
+def test_run__another_address_behind_the_same_name__is_said(project) -> None:
+    was = project.url
+    with agent(answer) as other:
+        project.url = other.url
+        done = project.run("--baseline", "evals/results")
+    assert f"the target `agent` is `{other.url}`, was `{was}`" in done.stdout
+
+
+GRADED = """\
+execution: {target: desk}
+evalcases:
+  - id: greeting
+    expected_outcome: Says hello.
+    input_messages: [{role: user, content: hello}]
+    execution:
+      evaluators:
+        - {name: words, type: code_judge, script: python3 checks/words.py}
+        - {name: sense, type: llm_judge, prompt: checks/sense.md}
+"""
+TARGETS = """\
+targets:
+  - {name: desk, provider: mock, response: hello, judge_target: grader}
+  - {name: grader, provider: mock, response: '{"score": 1, "hits": [], "misses": [], "reasoning": "fine"}'}
+  - {name: kinder, provider: mock, response: '{"score": 1, "hits": [], "misses": [], "reasoning": "kind"}'}
+"""
+
+
+@pytest.fixture
+def graded(tmp_path) -> Path:
+    (tmp_path / "checks").mkdir()
+    for name, text in {
+        "desk.eval.yaml": GRADED,
+        "targets.yaml": TARGETS,
+        "checks/words.py": "print('{\"score\": 1}')\n",
+        "checks/sense.md": "Is {{candidate_answer}} a good answer?\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    done = graded_run(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return tmp_path
+
+
+def graded_run(folder: Path, *arguments: str):
+    return gate(folder, "run", ".", "--output-dir", "results", "--fail-on", "regressions", *arguments)
+
+
+def the_script(folder: Path) -> str:
+    (folder / "checks/words.py").write_text("# kinder\nprint('{\"score\": 1.0}')\n")
+    return "the script or prompt that grades 1 case is another one: `greeting`"
+
+
+def the_prompt(folder: Path) -> str:
+    (folder / "checks/sense.md").write_text("Call {{candidate_answer}} a good answer.\n")
+    return "the script or prompt that grades 1 case is another one: `greeting`"
+
+
+def the_command(folder: Path) -> str:
+    (folder / "desk.eval.yaml").write_text(GRADED.replace("words.py", "words.py --kind"))
+    return "the script or prompt that grades 1 case is another one: `greeting`"
+
+
+def the_judge(folder: Path) -> str:
+    (folder / "targets.yaml").write_text(TARGETS.replace("judge_target: grader", "judge_target: kinder"))
+    return "the judge of 1 case is `kinder (mock"
+
+
+@pytest.mark.parametrize("bend", [the_script, the_prompt, the_command, the_judge])
+def test_run__another_grader__is_said_and_can_block(graded, bend) -> None:
+    said = bend(graded)
+    done = graded_run(graded, "--baseline", "results", "--fail-on", "regressions,changed")
+    assert f"  · {said}" in done.stdout, done.stdout + done.stderr
+    assert "has another expectation" not in done.stdout
+    assert done.returncode == 1
+
+
+def test_run__nothing_has_changed__says_nothing(graded) -> None:
+    every = ("--baseline", "results", "--fail-on", "regressions,changed,removed,new-failures")
+    graded_run(graded, *every)
+    done = graded_run(graded, *every)
+    assert done.returncode == 0, done.stdout
+    assert "differently" not in done.stdout

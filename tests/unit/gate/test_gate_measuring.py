@@ -1,0 +1,169 @@
+"""What differs in how two runs were measured: which rules ask for less, and which cases are checked otherwise."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.gate.loosening import changed_rules
+from runner.gate.measuring import MAX_NAMED, measured
+from runner.model.measuring import Measure
+from runner.model.policy import Measuring, RunPolicy
+from runner.model.result import HELD_BACK, Shard, Yardstick
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+
+USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
+LOOSER, STRICTER = Measure.LOOSENED, Measure.TIGHTENED
+
+
+def _with(**rules: object) -> RunPolicy:
+    return USUAL.model_copy(update=rules)
+
+
+@pytest.mark.parametrize(
+    ("rules", "kind"),
+    [
+        ({"fail_on": ("never",)}, LOOSER),
+        ({"fail_on": ("failures",)}, STRICTER),
+        ({"fail_on": ("failures", "regressions")}, STRICTER),
+        ({"fail_on": ("regressions", "stale")}, STRICTER),
+        ({"min_pass_rate": 0.9}, STRICTER),
+        ({"max_errors": 1}, LOOSER),
+        ({"pass_score": 0.5}, LOOSER),
+        ({"score_tolerance": 0.5}, LOOSER),
+        ({"max_score_drop": 0.5}, STRICTER),
+        ({"confirm": 0}, STRICTER),
+        ({"confirm": 1}, LOOSER),
+        ({"confirm": 12}, STRICTER),
+        ({"error_rate": 0.01}, LOOSER),
+        ({"error_rate": 0.2}, STRICTER),
+        ({"must_pass": ("a",)}, STRICTER),
+        ({"allowed_regressions": 1}, LOOSER),
+        ({"min_coverage": 0.5}, STRICTER),
+        ({"max_latency_increase": 30.0}, STRICTER),
+        ({"max_cost_increase": 0.0}, STRICTER),
+        ({"max_token_increase": 1.0}, STRICTER),
+        ({"accepted": "other.yaml"}, LOOSER),
+        ({"trials": 3}, Measure.CHANGED),
+    ],
+)
+def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules, kind) -> None:
+    (found,) = changed_rules(USUAL, _with(**rules))
+    (back,) = changed_rules(_with(**rules), USUAL)
+    assert found.kind is kind
+    assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
+    assert (back.then, back.now) == (found.now, found.then)
+
+
+def test_changed_rules__one_word_for_another__is_looser() -> None:
+    (found,) = changed_rules(_with(fail_on=("regressions", "flaky")), _with(fail_on=("regressions", "stale")))
+    assert found.kind is LOOSER
+
+
+@given(st.sampled_from([0, 3, 6]), st.sampled_from([None, 0.5]), st.sampled_from([("a",), ("a", "b"), ()]))
+def test_changed_rules__equal_policies__differ_in_nothing(confirm, rate, patterns) -> None:
+    same = _with(confirm=confirm, min_pass_rate=rate, must_pass=patterns)
+    assert changed_rules(same, same) == ()
+
+
+def test_changed_rules__record_that_does_not_say__differs_in_nothing() -> None:
+    assert changed_rules(_with(confirm=None, trials=None, error_rate=None), _with(trials=3)) == ()
+
+
+def _kinds(then, now, policy: RunPolicy = USUAL, **options) -> dict[str, int]:
+    found = measured(then, now, policy, **options)
+    return {one.kind.value: one.count for one in found.differences}
+
+
+def _one(make, status: str = "passed", measuring: Measuring | None = None, **fields):
+    stick = {name: fields.pop(name) for name in tuple(fields) if name in Yardstick.model_fields}
+    parts = {"question": "q", "expectation": "e"} | stick
+    case = make_result("a", status, yardstick=Yardstick(**parts), **fields)
+    return make(make_suite_result([case, make_result("b")]), measuring=measuring)
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "expected"),
+    [
+        ({}, {}, {}),
+        ({}, {"expectation": "other", "fingerprint": "2"}, {"expectation": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 1}, {"fewer_checks": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0}, {"emptied": 1}),
+        ({}, {"expectation": "other", "fingerprint": "2", "assertions_run": 0, "status": "failed"}, {"expectation": 1}),
+        ({}, {"question": "other", "fingerprint": "2"}, {"question": 1}),
+        ({"status": "failed"}, {"question": "other", "fingerprint": "2"}, {}),
+        ({"status": "failed", "grader": "g"}, {"grader": "h"}, {"grader": 1}),
+        ({"judge": "x"}, {"judge": "y"}, {"judge": 1}),
+        ({"judge": "x"}, {}, {"judge": 1}),
+        ({"judge": "x"}, {"expectation": "other", "fingerprint": "2"}, {"expectation": 1}),
+        ({"seeds": "x"}, {"seeds": "y"}, {"seeds": 1}),
+        ({"snapshot": "x"}, {"snapshot": "y"}, {}),
+        ({}, {"status": "skipped"}, {"skipped": 1}),
+        ({}, {"status": "skipped", "error": HELD_BACK}, {}),
+        ({}, {"fingerprint": "2"}, {"asked": 1}),
+        ({}, {"status": "failed"}, {}),
+        ({}, {"status": "error"}, {}),
+    ],
+)
+def test_measured__one_case__is_another_one_in_this_way(then, now, expected) -> None:
+    assert _kinds(_one(make_baseline_run, **then), _one(make_run, **now)) == expected
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (Measuring(snapshot="curl x"), Measuring(snapshot="curl x"), False),
+        (Measuring(snapshot="curl x"), Measuring(snapshot="curl y"), True),
+        (Measuring(snapshot="s", snapshot_scripts="1"), Measuring(snapshot="s", snapshot_scripts="2"), True),
+        (Measuring(snapshot="a.json"), Measuring(snapshot="a.json", snapshot_fixed=True), True),
+        (None, Measuring(snapshot="curl x"), False),
+    ],
+)
+def test_measured__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
+    found = _kinds(_one(make_baseline_run, snapshot="1", measuring=then), _one(make_run, snapshot="2", measuring=now))
+    assert found == ({"snapshot_source": 1} if said else {})
+
+
+def test_measured__older_record__only_says_what_its_fingerprints_say() -> None:
+    then = make_baseline_run(make_suite_result([make_result("a", fingerprint="1"), make_result("b", fingerprint=None)]))
+    now = make_run(
+        make_suite_result([make_result("a", fingerprint="2", yardstick=Yardstick(judge="x")), make_result("b")])
+    )
+    assert _kinds(then, now) == {"asked": 1}
+
+
+def test_measured__cases_gone__counts_those_that_passed_and_names_the_first() -> None:
+    then = make_baseline_run(
+        {f"c{number:02}": "failed" if number < 5 else "passed" for number in range(50)} | {"x": "passed"}
+    )
+    found = measured(then, make_run({"x": "passed"}), USUAL)
+    (gone,) = found.differences
+    assert (gone.kind, gone.count, len(gone.cases), found.removed, found.changed) == (
+        Measure.REMOVED,
+        45,
+        MAX_NAMED,
+        45,
+        0,
+    )
+    assert gone.cases[0].case_id == "c05"
+
+
+@pytest.mark.parametrize("fields", [{"partial": True}, {"shard": Shard(index=1, count=2)}])
+def test_measured__part_of_the_cases__nothing_is_gone(fields) -> None:
+    then = make_baseline_run({"a": "passed", "b": "passed"})
+    assert _kinds(then, make_run({"a": "passed"}, **fields)) == {}
+    assert _kinds(then, make_run({"a": "passed"}), everything_selected=False) == {}
+
+
+def test_measured__changed__counts_each_case_once_and_only_those_that_passed() -> None:
+    then, now = _one(make_baseline_run, judge="x", grader="g"), _one(make_run, judge="y", grader="h", expectation="o")
+    assert measured(then, now, USUAL).changed == 1
+    assert measured(_one(make_baseline_run, "failed", judge="x"), now, USUAL).changed == 0
+
+
+def test_measured__everything__the_weightiest_comes_first() -> None:
+    then = _one(make_baseline_run, judge="x").model_copy(update={"policy": _with(must_pass=("a",))})
+    now = _one(make_run, judge="y")
+    kinds = [one.kind for one in measured(then, now, _with(min_pass_rate=0.5)).differences]
+    assert kinds == [Measure.LOOSENED, Measure.JUDGE, Measure.TIGHTENED]
