@@ -19,6 +19,7 @@ from runner.action.log import Log
 from runner.action.opening import open_step
 from runner.action.pardons import pardons_from_file, with_comments
 from runner.action.plan import Mode
+from runner.action.policy_from import ruled_by
 from runner.action.publish import Finished, RunFiles, publish
 from runner.action.relay import find_pull_request, relayed_result
 from runner.action.running import get_result, read_config, selection_of
@@ -82,7 +83,7 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
         publish_refusal(environment, error, commands)
         return error.exit_code
     try:
-        return _act(step, config, rules, variables, Log(commands, step.plan.read_only))
+        return _act(step, config, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
         made = [Path(config.output_dir), *(report.file for report in rules.reports if report.file)]
@@ -101,7 +102,7 @@ def run_publish(variables: Mapping[str, str]) -> ExitCode:
     return run_action(variables)
 
 
-def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log) -> ExitCode:
+def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
     for reason in step.plan.reasons:
         log.did(reason)
     if step.plan.mode is Mode.RELAY:
@@ -117,19 +118,19 @@ def _act(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, st
         put_out_nothing(step, log.commands)
         return ExitCode.PASSED
     try:
-        return _published(found, config, rules, variables, log)
+        return _published(found, config, variables, log)
     except TakenError as error:
         # what is there is another leg's: nothing is written beside it
         publish_refusal(step.environment, error, log.commands)
         return error.exit_code
 
 
-def _published(step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log) -> ExitCode:
+def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
     """Raises TakenError where another leg of this run has published under the same name."""
     if step.plan.mode is Mode.GATE:
         refuse_second(step)
     try:
-        finished, context = _gate(step, config, rules, variables, log)
+        finished, context = _gate(step, config, variables, log)
     except GateError as error:
         publish_trouble(step, error, context_of(step, variables), log)
         return error.exit_code
@@ -138,11 +139,10 @@ def _published(step: Step, config: RunConfig, rules: Rules, variables: Mapping[s
     return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
 
 
-def _gate(
-    step: Step, config: RunConfig, rules: Rules, variables: Mapping[str, str], log: Log
-) -> tuple[Finished, ReportContext]:
+def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
-    output_dir = Path(config.output_dir)
+    ruled = ruled_by(step, config, variables, log)
+    config, rules, output_dir = ruled.config, Rules.of(ruled.config), Path(config.output_dir)
     origin = get_baseline(step, config, log)
     question = Question(
         origin.baseline,
@@ -158,7 +158,7 @@ def _gate(
         reruns = Reruns(question, config.confirm) if config.confirm else None
         result, interrupted = get_result(step, config, variables, reruns, log)
     judged = judge(result.model_copy(update={"made_by": step.made_by}), question)
-    context = context_of(step, variables, origin, judged)
+    context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused)
     # a relay keeps nothing of what it was given
     files = None if relaying else _kept(judged, origin.baseline, output_dir, rules.reports, context)
     shown = replace(context, result_path=str(files.record)) if files else context

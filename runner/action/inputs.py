@@ -97,6 +97,12 @@ INPUTS: Final = (
     _setting("max-cost-increase", "maxCostIncrease"),
     _setting("max-token-increase", "maxTokenIncrease"),
     _setting("accepted", "acceptedPath"),
+    Input(
+        "policy-from",
+        "Whose configuration file says what fails a pull request: head, its own; or base, that of the branch it is"
+        " merged into, as always for forks. Inputs win over both.",
+        "head",
+    ),
     Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
     _setting("strict", "strict"),
     _setting("store-responses", "storeResponses"),
@@ -156,6 +162,13 @@ OUTPUTS: Final = (
 )
 
 
+class PolicyFrom(StrEnum):
+    """Whose rules a pull request is judged by."""
+
+    HEAD = "head"
+    BASE = "base"
+
+
 class CommentMode(StrEnum):
     """When a comment is made. One that is there is updated in every mode."""
 
@@ -191,6 +204,7 @@ class Settings:
     accept_label: str = LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
+    policy_from: PolicyFrom = PolicyFrom.HEAD
 
 
 def read_inputs(variables: Mapping[str, str]) -> Settings:
@@ -214,6 +228,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         comment_key=reader.text("comment-key") or None,
         check_run=reader.text("check-run", keep_empty=True) or None,
         annotations=reader.flag("annotations"),
+        policy_from=reader.policy_from(),
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
@@ -288,6 +303,16 @@ class _Reader:
             self.problems.append(Problem(message, field="comment"))
             return CommentMode.ALWAYS
         return CommentMode(text)
+
+    def policy_from(self) -> PolicyFrom:
+        """`head` or `base`."""
+        text = self.text("policy-from")
+        sides = [side.value for side in PolicyFrom]
+        if text not in sides:
+            message = f'"{text[:80]}" is not known{did_you_mean(text, sides)}; allowed: {", ".join(sides)}'
+            self.problems.append(Problem(message, field="policy-from"))
+            return PolicyFrom.BASE
+        return PolicyFrom(text)
 
     def shard(self) -> Shard | None:
         """`2/4`."""

@@ -34,10 +34,21 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 
 def read_config(settings: Settings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
     """The configuration: inputs, then variables, then the file. Raises GateError with every problem."""
-    file = workspace / settings.config if settings.config else find_config(workspace)
+    return config_of(settings, variables, workspace / settings.config if settings.config else find_config(workspace))
+
+
+def config_of(
+    settings: Settings, variables: Mapping[str, str], file: Path | None, shown_as: str | None = None
+) -> RunConfig:
+    """The same with this file; None is no file."""
     flags = {key: from_text(key, text) for key, text in settings.flags.items()}
     return load_config(
-        flags, variables, file, defaults=DEFAULTS, name_of=lambda key: _INPUT_NAMES.get(key) or flag_of(key)
+        flags,
+        variables,
+        file,
+        shown_as=shown_as,
+        defaults=DEFAULTS,
+        name_of=lambda key: _INPUT_NAMES.get(key) or flag_of(key),
     )
 
 

@@ -8,15 +8,8 @@ import typer
 
 from runner.cli import options, options_gate
 
-JUDGING = frozenset(
-    {
-        *("history", "failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
-        *("mustPass", "allowedRegressions", "minCoverage", "acceptedPath"),
-        *("maxLatencyIncrease", "maxCostIncrease", "maxTokenIncrease"),
-        *("outputDir", "reports", "exports"),
-    }
-)
-"""The configuration keys that judging a stored result has use for."""
+USED = frozenset({"history", "outputDir", "reports", "exports"})
+"""The configuration keys that judging a stored result has use for, beside the rules."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -60,6 +53,7 @@ def compare(
 
     from runner.cli.output import print_result, say_written
     from runner.config.load import load_config
+    from runner.config.settings import RULES
     from runner.gate.judge import Question, judge
     from runner.gate.limits import Policy
     from runner.gate.must_pass import with_idle_patterns
@@ -69,7 +63,7 @@ def compare(
     from runner.reports.files import asked_for, write_reports
 
     given = options.given_flags(context)
-    config = load_config({key: given[key] for key in given.keys() & JUDGING}, {}, None)
+    config = load_config({key: given[key] for key in given.keys() & (RULES | USED)}, {}, None)
     requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
     run = with_idle_patterns(read_run(current, folder), policy.must_pass)
     earlier = baseline_of(run, baseline, folder, config.history)

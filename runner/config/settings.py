@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
@@ -34,6 +34,16 @@ class CacheMode(StrEnum):
     RECORD = "record"
     REPLAY = "replay"
     AUTO = "auto"
+
+
+RULES: Final = frozenset(
+    {
+        *("failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
+        *("mustPass", "allowedRegressions", "minCoverage", "acceptedPath"),
+        *("maxLatencyIncrease", "maxCostIncrease", "maxTokenIncrease"),
+    }
+)
+"""The keys of the rules that a finished run is held against."""
 
 
 class RunConfig(BaseModel):

@@ -66,8 +66,11 @@ class Policy:
 
     def on_record(self, run: RunResult) -> RunPolicy:
         """The rules as the record of a run that was held against them keeps them."""
+        return self.recorded(run.measuring or Measuring())
+
+    def recorded(self, how: Measuring) -> RunPolicy:
+        """The rules, together with those about how a run is made."""
         rules = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "fail_on"}
-        how = run.measuring or Measuring()
         return RunPolicy(
             fail_on=tuple(sorted(word.value for word in self.fail_on)), trials=how.trials, confirm=how.confirm, **rules
         )

@@ -41,7 +41,7 @@ def compare_with_base(client: Client, waivers: Sequence[Waiver], path: str, ref:
     if not waivers:
         return Compared(())
     try:
-        data = _file_at(client, path, ref)
+        data = file_at(client, path, ref)
     except GitHubError as error:
         return Compared(tuple(waivers), f"which entries of {path} are new could not be told: {error}")
     try:
@@ -57,15 +57,15 @@ def read_base(client: Client, path: str, ref: str, today: date) -> Compared:
     Where it cannot be had or is not valid, nothing in it counts.
     """
     try:
-        data = _file_at(client, path, ref)
+        data = file_at(client, path, ref)
         waivers = parse_waivers(data or b"", today, shown_as=path)
     except (GitHubError, GateError) as error:
         return Compared((), f"nothing in {path} counts: {error}")
     return Compared(marked_new(waivers, waivers))
 
 
-def _file_at(client: Client, path: str, ref: str) -> bytes | None:
-    """The file's bytes at a commit; None where there is none."""
+def file_at(client: Client, path: str, ref: str) -> bytes | None:
+    """The file's bytes at a commit or branch; None where there is none. Raises GitHubError."""
     doing = f"reading {path} of the base branch"[:120]
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API

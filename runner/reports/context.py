@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from runner.model.measuring import Difference
+
 
 @dataclass(frozen=True, slots=True)
 class ReportContext:
@@ -36,6 +38,8 @@ class ReportContext:
     """The label that such a comment needs."""
     accept_by_commit: bool = False
     """Such a comment has to name the commit: the pull request is a fork's."""
+    unused_rules: tuple[Difference, ...] = ()
+    """What the pull request's own configuration says otherwise, where it is judged by the base branch's rules."""
     rerun_command: str | None = None
     accept_line: str | None = None
     """The command that accepts the regressions, where somebody sits at a terminal."""

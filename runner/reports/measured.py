@@ -48,26 +48,30 @@ class MeasuredWords:
     alarming: bool
     differences: tuple[Difference, ...]
     place: str
+    unused: tuple[Difference, ...] = ()
+    """Rules that the pull request brings and that do not count."""
 
     def lines(self, named: int = MAX_NAMED) -> tuple[str, ...]:
         """A half sentence for each difference, with at most so many names in it."""
-        shown = [_words(one, self.place, min(named, MAX_NAMED)) for one in self.differences[:MAX_LINES]]
-        rest = len(self.differences) - len(shown)
-        return (*shown, *([f"and {count(rest, 'more difference')}"] if rest else []))
+        unused = [f"not used, the base branch's counts: {_words(one, '', 0)}" for one in self.unused]
+        said = [*unused, *(_words(one, self.place, min(named, MAX_NAMED)) for one in self.differences)]
+        shown, rest = said[:MAX_LINES], len(said) - MAX_LINES
+        return (*shown, *([f"and {count(rest, 'more difference')}"] if rest > 0 else []))
 
 
 def measured_words(comparison: Comparison | None, context: ReportContext) -> MeasuredWords | None:
     """What there is to say; None where nothing differs, or nothing is known."""
     found = comparison.measured.differences if comparison and comparison.measured else ()
-    if not found:
+    if not found and not context.unused_rules:
         return None
     branch = context.baseline_branch or context.base_branch
     by_pull_request = context.base_branch is not None
     return MeasuredWords(
         title="Changed by this pull request" if by_pull_request else "Measured differently than the baseline",
         remark=" (in how it is measured)" if by_pull_request else "",
-        alarming=any(one.kind not in _HARMLESS for one in found),
+        alarming=any(one.kind not in _HARMLESS for one in (*found, *context.unused_rules)),
         differences=found,
+        unused=context.unused_rules,
         place=f"on {one_line(branch, MAX_BRANCH)}" if branch else "in the baseline",
     )
 

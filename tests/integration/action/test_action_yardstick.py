@@ -1,0 +1,130 @@
+"""A pull request that changes how it is measured: the real action says so, and can be judged by the base's rules."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.integration.action.test_action_pull_request import baseline_of_today, comments_of, the_check
+from tests.support.agents import agent
+from tests.support.answers import fails_on
+from tests.support.github.faults import Fault
+
+CONFIG = "eval-gate.yaml"
+STRICT = "failOn: [regressions, removed]\nmustPass: [gs-000]\n"
+LAX = "failOn: [never]\nallowedRegressions: 100\n"
+
+
+@pytest.fixture
+def branch(job, github):
+    """A default branch with strict rules and one run behind it."""
+    (job.workspace / CONFIG).write_text(STRICT)
+    with agent() as running:
+        assert job.push(running.url).code == 0
+        baseline_of_today(github)
+        github.state.files[github.state.branches["main"], CONFIG] = STRICT.encode()
+        yield
+
+
+def bend_rules(job) -> None:
+    (job.workspace / CONFIG).write_text(LAX)
+
+
+def remove_case(job, number: int) -> None:
+    file = job.workspace / "evals/weather.golden.json"
+    file.write_text(json.dumps([case for case in json.loads(file.read_text()) if case["id"] != f"gs-{number:03}"]))
+
+
+def above_the_fold(github) -> str:
+    return comments_of(github)[0].partition("<details>")[0]
+
+
+def test_pull_request__loosens_the_rules__is_green_and_everybody_is_told(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    bend_rules(job)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
+    said = (
+        "**Changed by this pull request** (in how it is measured): rule loosened: fail-on regressions, removed → never"
+    )
+    check = the_check(github, pull.head_sha)["output"]
+    places = (above_the_fold(github), ended.summary.partition("<details>")[0], check["summary"], check["text"])
+    for place in places:
+        # characters that may begin Markdown are entities in what is shown
+        assert said in place.replace("&#45;", "-").replace("&#8203;", ""), place
+        assert "rule loosened: must-pass without `gs-000`" in place
+    assert "  · rule loosened: allowed-regressions 0 → 100" in ended.log
+
+
+def test_pull_request__removes_the_failing_case__is_said_and_blocked(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    remove_case(job, 2)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 1, ended.log
+    assert "1 case that passes on main is no longer checked (removed): `gs-002`" in above_the_fold(github)
+    assert the_check(github, pull.head_sha)["output"]["title"].startswith("1 removed case")
+
+
+def test_policy_from_base__pull_request_loosens_the_rules__is_judged_by_the_bases(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    bend_rules(job)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    assert f"judged by the rules of main: {CONFIG}" in ended.log
+    assert "not used, the base branch's counts: rule loosened: allowed" in above_the_fold(github)
+
+
+@pytest.mark.parametrize("asked", [{}, {"policy-from": "head"}])
+def test_fork__loosens_the_rules__is_always_judged_by_the_bases(job, github, branch, asked) -> None:
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    bend_rules(job)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, asked)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+def test_policy_from_base__inputs_of_the_step__win(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base", "fail-on": "never"})
+    assert ended.code == 0, ended.log
+
+
+def test_policy_from_base__base_has_no_file__takes_the_defaults(job, github, branch) -> None:
+    del github.state.files[github.state.branches["main"], CONFIG]
+    pull = github.state.add_pull(7)
+    bend_rules(job)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert ended.code == 1, ended.log
+    assert "it has no configuration file, so those are the defaults" in ended.log
+
+
+def test_policy_from_base__base_file_is_wrong__is_refused_with_its_place(job, github, branch) -> None:
+    github.state.files[github.state.branches["main"], CONFIG] = b"failOn: [regressions]\nmaxErrors: many\n"
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert (ended.code, running.requests) == (2, [])
+    assert f"{CONFIG} on main:2" in ended.log
+
+
+def test_policy_from_base__github_does_not_answer__does_not_decide(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    bend_rules(job)
+    github.faults.add("GET", r"/contents/eval-gate", Fault.permission())
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert ended.code == 3, ended.log
+    assert "the rules of main could not be read" in ended.log
+
+
+def test_policy_from__unknown_word__is_refused(job, github) -> None:
+    with agent() as running:
+        ended = job.push(running.url, {"policy-from": "bass"})
+    assert ended.code == 2
+    assert 'policy-from: "bass" is not known' in ended.log
