@@ -47,7 +47,11 @@ def compare(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither."""
+    """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither.
+
+    The rules are those that the second run was judged by when it was made, but for the options given here. So the
+    verdict is the same again, unless it is compared with another run than it was.
+    """
     from datetime import UTC, datetime
     from pathlib import Path
 
@@ -63,9 +67,14 @@ def compare(
     from runner.reports.files import asked_for, write_reports
 
     given = options.given_flags(context)
-    config = load_config({key: given[key] for key in given.keys() & (RULES | USED)}, {}, None)
-    requests, policy, folder = asked_for(config), Policy.of(config), Path(config.output_dir)
-    run = with_idle_patterns(read_run(current, folder), policy.must_pass)
+    flags = {key: given[key] for key in given.keys() & (RULES | USED)}
+    config = load_config(flags, {}, None)
+    folder = Path(config.output_dir)
+    run = read_run(current, folder)
+    if run.policy is not None:
+        config = load_config(flags, {}, None, defaults=run.policy.as_settings())
+    requests, policy = asked_for(config), Policy.of(config)
+    run = with_idle_patterns(run, policy.must_pass)
     earlier = baseline_of(run, baseline, folder, config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})

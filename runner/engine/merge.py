@@ -47,6 +47,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         measuring=runs[0].measuring if len({run.measuring for run in runs}) == 1 else None,
         suites=suites,
         comparison=_comparison(runs, suites),
+        policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
         warnings=tuple(

@@ -7,7 +7,7 @@ known when the run was made is in its record, so that the same run gets the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runner.gate.acceptable import held_to
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -47,6 +47,8 @@ class Question:
 
 def judge(run: RunResult, question: Question) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
+    if run.partial or run.shard is not None:
+        question = replace(question, everything_selected=False)
     policy, baseline = question.policy, question.baseline
     held = held_to(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):

@@ -70,7 +70,7 @@ class Policy:
 
     def recorded(self, how: Measuring) -> RunPolicy:
         """The rules, together with those about how a run is made."""
-        rules = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "fail_on"}
+        rules = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"fail_on", "confirm"}}
         return RunPolicy(
             fail_on=tuple(sorted(word.value for word in self.fail_on)), trials=how.trials, confirm=how.confirm, **rules
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runner.model.base import Record
+from runner.model.base import JsonValue, Record
 
 
 class RunPolicy(Record):
@@ -26,6 +26,11 @@ class RunPolicy(Record):
     trials: int | None = None
     accepted: str | None = None
     """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
+
+    def as_settings(self) -> dict[str, JsonValue]:
+        """The same as keys of the configuration, for whoever judges by these rules again."""
+        told = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"trials", "accepted"})
+        return told | ({"acceptedPath": self.accepted} if self.accepted else {})
 
 
 class Measuring(Record):

@@ -9,12 +9,12 @@ import pytest
 
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.result import RunResult
 from runner.reports.accepting import accept_line
 from runner.reports.rerun import MAX_NAMES, rerun_command
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
 
@@ -22,7 +22,7 @@ STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
 def regressed(*ids: str) -> RunResult:
     """A run in which these cases, which passed, fail."""
     then = make_baseline_run(dict.fromkeys(ids, "passed"))
-    return judge(make_run(dict.fromkeys(ids, "failed")), Baseline(then, "latest"), STRICT)
+    return judge_against(make_run(dict.fromkeys(ids, "failed")), Baseline(then, "latest"), STRICT)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_perso
 
 
 def test_accept_line__no_regression_or_no_red_gate__is_not_there() -> None:
-    assert accept_line(judge(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy()), None) is None
-    lenient = judge(
+    assert accept_line(judge_against(make_run({"a": "failed"}), NOT_ASKED_FOR, Policy()), None) is None
+    lenient = judge_against(
         make_run({"a": "failed"}),
         Baseline(make_baseline_run({"a": "passed"}), "latest"),
         Policy(frozenset({FailOn.NEVER})),
@@ -87,5 +87,5 @@ def test_accept_line__id_that_another_file_has_too__comes_with_its_file() -> Non
         here = make_suite_result([make_result("a", status)])
         return here, make_suite_result([make_result("a")], eval_file="evals/other.json")
 
-    run = judge(make_run(*suites("failed")), Baseline(make_baseline_run(*suites("passed")), "latest"), STRICT)
+    run = judge_against(make_run(*suites("failed")), Baseline(make_baseline_run(*suites("passed")), "latest"), STRICT)
     assert accept_line(run, None) == f"eval-gate accept a --reason '…' --until 14d --suite {FILE}"

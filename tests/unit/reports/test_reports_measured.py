@@ -8,7 +8,6 @@ import pytest
 
 from runner.gate.baseline import Baseline
 from runner.gate.fail_on import FailOn
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.model.policy import Measuring, RunPolicy
 from runner.model.result import RunResult, TargetIdentity, Yardstick
@@ -19,6 +18,7 @@ from runner.reports.markdown import render_comment, render_summary
 from runner.reports.render import render
 from runner.reports.view import ReportContext, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
 ON_GITHUB = ReportContext(name="support", comment_key="k", repository="acme/bot", base_branch="main")
@@ -50,7 +50,7 @@ def bent(name: str = "refund/partial", many: int = 1) -> RunResult:
         measuring=Measuring(snapshot=f"other {name}", trials=1, confirm=6),
     )
     policy = Policy(frozenset({FailOn.NEVER}), allowed_regressions=100, min_coverage=0.5)
-    return judge(now, Baseline(then, "main", age_days=2, commits_behind=4), policy)
+    return judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4), policy)
 
 
 @pytest.mark.parametrize(("state", "run"), [("bent", bent()), ("hostile", bent(HOSTILE, 8))])
@@ -84,7 +84,7 @@ def test_comment__every_step_of_the_ladder__keeps_the_block_before_any_fold(star
 
 def test_summary__so_long_that_only_counts_are_left__keeps_the_block() -> None:
     names = [f"case {number} {'x' * 300}" for number in range(3000)]
-    run = judge(
+    run = judge_against(
         make_run(dict.fromkeys(names, "failed")),
         Baseline(make_baseline_run(dict.fromkeys([*names, "gone"], "passed")), "main"),
         Policy(frozenset({FailOn.REGRESSIONS})),
@@ -93,6 +93,6 @@ def test_summary__so_long_that_only_counts_are_left__keeps_the_block() -> None:
 
 
 def test_reports__nothing_differs__say_nothing() -> None:
-    run = judge(make_run({"a": "passed"}), Baseline(make_baseline_run({"a": "passed"}), "main"), Policy())
+    run = judge_against(make_run({"a": "passed"}), Baseline(make_baseline_run({"a": "passed"}), "main"), Policy())
     assert "measured" not in render("md", run, ON_GITHUB)
     assert view_of(run, ON_GITHUB).measured is None

@@ -3,11 +3,11 @@
 import pytest
 
 from runner.gate.baseline import Baseline, unmeasured
-from runner.gate.judge import judge
 from runner.gate.limits import Policy
 from runner.reports.context import ReportContext
 from runner.reports.render import render
 from tests.support.results import make_baseline_run, make_run
+from tests.support.verdicts import judge_against
 
 
 def judged(count: int = 1):
@@ -16,7 +16,7 @@ def judged(count: int = 1):
         for number in range(count)
     )
     baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "latest", unmeasured=outages)
-    return judge(make_run({"a": "passed", "b": "passed"}), baseline, Policy(), everything_selected=True)
+    return judge_against(make_run({"a": "passed", "b": "passed"}), baseline, Policy(), everything_selected=True)
 
 
 @pytest.mark.parametrize("form", ["md", "console", "html"])
