@@ -72,7 +72,7 @@ class Past:
         self._pass_score = pass_score
         self._ledger = baseline.ledger.up_to(baseline.result)
         self._runs = _comparable(self._ledger.runs)
-        self._known: dict[tuple[str, tuple[bool, ...]], list[Seen]] = {}
+        self._records: dict[tuple[str, tuple[bool, ...]], CaseRecord] = {}
 
     def of(self, current: RunResult) -> Mapping[CaseKey, CasePast]:
         """The past of every case of this run, those that have another name now among them."""
@@ -84,7 +84,8 @@ class Past:
         """How many of the newest runs are at the level of the newest, over all cases of the branch."""
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key in self._ledger.every_key():
-            for at, seen in self._seen_newest(self._ledger.case(key)):
+            known = self._ledger.case(key)
+            for at, seen in self._seen(known, _newest(known, self._runs)):
                 if at < len(runs) and (answered := seen.first.answered).runs:
                     runs[at][key] = answered
         return runs_of_this_level(runs)
@@ -135,17 +136,15 @@ class Past:
         ]
 
     def _record(self, known: LedgerCase, measured: str | None) -> CaseRecord:
-        """By this yardstick; by the newest one where none is named."""
-        seen = self._seen_newest(known) if measured is None else self._seen(known, measured)
-        return _record_of(tuple(one for at, one in seen if at < self.level))
+        """By this yardstick; by the newest one where none is named. Most cases of a suite share one past."""
+        fits = _newest(known, self._runs) if measured is None else _fits(known, measured)
+        if (known.runs, fits) not in self._records:
+            level = self.level
+            self._records[known.runs, fits] = record_of([one for at, one in self._seen(known, fits) if at < level])
+        return self._records[known.runs, fits]
 
-    def _seen_newest(self, known: LedgerCase) -> list[tuple[int, Seen]]:
-        newest = next((entry for _, entry in self._entries(known)), None)
-        return self._seen(known, known.yardsticks[newest.place]) if newest else []
-
-    def _seen(self, known: LedgerCase, measured: str) -> list[tuple[int, Seen]]:
-        """What the comparable runs saw of a case by this yardstick, each with its place among them."""
-        fits = tuple(alike(one, measured).all for one in known.yardsticks)
+    def _seen(self, known: LedgerCase, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
+        """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
         return _seen_in(known.runs, fits, self._names, self._pass_score)
 
     @cached_property
@@ -192,6 +191,18 @@ def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
     return baseline.ledger.up_to(baseline.result).with_run(run, renamed(baseline.result, run))
 
 
+def _fits(known: LedgerCase, measured: str) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are this one."""
+    return tuple(alike(one, measured).all for one in known.yardsticks)
+
+
+def _newest(known: LedgerCase, runs: Sequence[int]) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are the one of its newest run among these."""
+    entries = known.entries()
+    newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
+    return _fits(known, known.yardsticks[newest.place]) if newest else (False,) * len(known.yardsticks)
+
+
 def _comparable(runs: Sequence[LedgerRun]) -> tuple[int, ...]:
     """The places of the runs that count: the baseline, and those before it of the same agent that were measured."""
     return tuple(place for place, run in enumerate(runs) if place == 0 or (run.usable and run.target == runs[0].target))
@@ -211,9 +222,6 @@ def _seen_in(
             if first.runs:
                 found.append((at, Seen(run_id, first, again, sha)))
     return found
-
-
-_record_of = lru_cache(maxsize=20_000)(record_of)
 
 
 @lru_cache(maxsize=20_000)
