@@ -3,6 +3,9 @@
 A record is only worth as much as it is about the same thing. A case that broke on the branch itself would look flaky,
 and each pull request would be blamed for it; one that was mended would look broken. So a record starts where the case
 last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
+
+Only answers can say that. A case that crashed in the newest run was judged last in the run before it, and whoever makes
+it answer wrong is not excused by the crash; in its rate a crash counts as a failure.
 """
 
 from __future__ import annotations
@@ -34,23 +37,36 @@ class Seen(NamedTuple):
         """Both together."""
         return self.first.plus(self.again)
 
+    @property
+    def answered(self) -> Seen:
+        """Without the executions that gave no answer to judge."""
+        return self._replace(first=self.first.answered, again=self.again.answered)
+
 
 def record_of(seen: Sequence[Seen]) -> CaseRecord:
     """The record of a case from its runs, newest first; runs that did not judge it are left out."""
     judged = [one for one in seen if one.first.runs]
     if not judged:
         return NO_RECORD
-    streak = _streak(judged)
-    cut = streak if len(streak) < len(judged) and _turned(streak, judged[len(streak) :]) else judged
+    answers = [answered for one in judged if (answered := one.answered).all.runs]
+    cut = judged[: _since(judged, answers)]
     counts = _sum(one.first for one in cut)
     return CaseRecord(
         counts=counts,
         steadiness=_steadiness(cut),
         shown_by=_shown_by(cut, counts),
-        newest_failed=judged[0].all.fails,
-        broken_since=_broken_since(judged),
+        newest_failed=bool(answers) and answers[0].all.fails,
+        broken_since=_broken_since(answers),
         since=cut[-1].run_id if len(cut) < len(judged) else None,
     )
+
+
+def _since(judged: Sequence[Seen], answers: Sequence[Seen]) -> int:
+    """How many of the newest runs are at the level of the newest answers."""
+    streak = _streak(answers) if answers else ()
+    if not streak or len(streak) == len(answers) or not _turned(streak, answers[len(streak) :]):
+        return len(judged)
+    return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
 
 
 def _broken_since(judged: Sequence[Seen]) -> RunName | None:
@@ -77,8 +93,6 @@ def _turned(streak: Sequence[Seen], older: Sequence[Seen]) -> bool:
 
     And does not just happen to end so: the chance of that is the suite's test with this one case in it.
     """
-    if not streak:
-        return False
     now, before = _sum(one.all for one in streak), _sum(one.first for one in older)
     if now.fails == before.fails:
         return False

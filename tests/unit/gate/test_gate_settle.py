@@ -293,11 +293,22 @@ def crashed(record: str, first: str, again: str = "", **fields) -> CaseFacts:
         (CLEAN, "C", "CCC", ("regression", "evidence")),
         (CLEAN, "C", "CFC", ("regression", "evidence")),
         (CLEAN, "C", "PP", ("unsettled", "recovered")),
-        ("C" + "P" * 9, "C", "", ("still_failing", "main-broke")),
+        ("C" + "P" * 9, "F", "FFFFFF", ("regression", "evidence")),
+        ("CCC" + "P" * 7, "F", "FFFFFF", ("regression", "evidence")),
+        ("CF" + "P" * 8, "F", "", ("still_failing", "main-broke")),
         ("F" * 10, "C", "", ("still_failing", None)),
         ("PCPPCPPCPP", "C", "CC", ("errored", "not-rerun")),
     ],
-    ids=["dead", "crashes and fails", "recovered", "main crashes", "fails on main", "crashes now and then on main"],
+    ids=[
+        "dead",
+        "crashes and fails",
+        "recovered",
+        "main crashed once",
+        "main crashes",
+        "main broke before it crashed",
+        "fails on main",
+        "crashes now and then on main",
+    ],
 )
 def test_settle__crash__makes_a_suspect_as_a_wrong_answer_does(record, first, again, expected) -> None:
     assert class_of(crashed(record, first, again)) == expected
