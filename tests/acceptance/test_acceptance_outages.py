@@ -1,0 +1,139 @@
+"""Crashes, refusals and time-outs: on main, here, of some cases and of all of them (1 and 6 of what was wrong)."""
+
+from __future__ import annotations
+
+import time
+
+from tests.support.world import NOBODY, expect
+
+GOOD = "PPPPPPPP*4"
+
+
+# --- what happens here
+
+
+def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outage_as_the_other_reading(world) -> None:
+    seen = world(GOOD).here("CCCCCCCC")
+    expect(seen, 1, "8 regressions", first="regressions", says=["if the agent was down"], regression=range(8))
+    assert "all-crashed" in seen.reasons
+    assert seen.json["summary"]["passRate"] is None
+
+
+def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
+    seen = world(GOOD).here("PPPPPPPP", url=NOBODY)
+    expect(seen, 3, "could not decide", first="nothing-judged", says=["This says nothing about your change"],
+           errored=range(5), not_run=[5, 6, 7])  # fmt: skip
+
+
+def test_everything_is_refused_with_429__could_not_be_decided(world) -> None:
+    seen = world(GOOD).here("LLLLLLLL")
+    assert "regression" not in seen.classes.values()
+    assert (seen.code, seen.json["verdict"]["outcome"]) == (3, "error"), seen.text
+    assert "could not decide" in seen.title
+
+
+def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
+    made, begun = world(GOOD), time.monotonic()
+    seen = made.here("HHHHHHHH", timeout_ms="300", concurrency="1")
+    expect(seen, 3, "could not decide", first="nothing-judged", errored=range(5), not_run=[5, 6, 7])
+    assert len(made.script.asked) <= 5
+    assert time.monotonic() - begun < 30
+    assert "in a row" in seen.head
+
+
+def test_half_of_the_cases_crash__they_are_the_regressions(world) -> None:
+    seen = world(GOOD).here("CCCCPPPP")
+    expect(seen, 1, "4 regressions", first="regressions", regression=range(4))
+    assert (seen.json["summary"]["errored"], seen.json["summary"]["passed"]) == (4, 4)
+
+
+def test_half_of_the_cases_are_refused__nothing_is_a_regression_and_the_gate_does_not_pass(world) -> None:
+    seen = world(GOOD).here("LLLLPPPP")
+    expect(seen, 1, "4 cases could not be measured", first="could-not-measure", errored=range(4))
+
+
+def test_more_than_half_are_refused__could_not_be_decided(world) -> None:
+    seen = world(GOOD).here("LLLLLPPP")
+    expect(seen, 3, "could not decide", first="too-many-errors", errored=range(5))
+
+
+def test_one_case_crashes_once__is_not_sure_and_passes(world) -> None:
+    seen = world(GOOD).here("C(P)PPPPPPP")
+    expect(seen, 0, "no regressions", unsettled=[0])
+    assert seen.change(0)["grounds"]["here"]["crashes"] == 1
+
+
+def test_one_case_is_broken_off_always__is_a_regression(world) -> None:
+    expect(world(GOOD).here("RPPPPPPP"), 1, "1 regression", regression=[0])
+
+
+def test_new_case_crashes__is_an_error_that_main_does_not_have(world) -> None:
+    made = world(GOOD)
+    made.cases.append({"id": "gs-new", "input": {"message": "ask 8"}, "expect": {"responseContains": ["ok"]}})
+    made.write()
+    seen = made.here("PPPPPPPPC")
+    expect(seen, 1, "could not be measured", first="could-not-measure", added=["gs-new"])
+
+
+# --- what happened on main
+
+
+def test_one_500_on_main__the_pull_request_breaks_exactly_this_case__is_red(world) -> None:
+    """The case is held against the newest run that judged it."""
+    made = world("PPPPPPPP*4 CPPPPPPP")
+    seen = made.here("FPPPPPPP")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert seen.change(0)["comparedWith"]["runId"] != seen.json["baselineRunId"]
+
+
+def test_outage_is_mains_newest_run__everything_fails_here__is_red_and_the_outage_is_named(world) -> None:
+    made = world("PPPPPPPP*4 CCCCCCCC")
+    seen = made.here("FFFFFFFF")
+    expect(seen, 1, "8 regressions", says=["could not be measured", "Compared with"], regression=range(8))
+    (unmeasured,) = seen.json["comparison"]["baseline"]["unmeasured"]
+    assert (unmeasured["judged"], unmeasured["cases"]) == (0, 8)
+
+
+def test_outage_is_mains_newest_run__nothing_changed_here__is_green_and_the_outage_is_named(world) -> None:
+    expect(world("PPPPPPPP*4 CCCCCCCC").here("PPPPPPPP"), 0, "no regressions", says=["could not be measured"])
+
+
+def test_one_crash_on_main_and_the_same_here__is_still_crashing_and_does_not_block(world) -> None:
+    seen = world("PPPPPPPP*4 CPPPPPPP").here("CPPPPPPP")
+    expect(seen, 0, "no regressions", still_errored=[0])
+
+
+def test_one_crash_on_main_and_another_here__only_the_other_counts(world) -> None:
+    seen = world("PPPPPPPP*4 CPPPPPPP").here("CCPPPPPP")
+    expect(seen, 1, "1 regression", regression=[1], still_errored=[0])
+
+
+def test_crash_on_main_is_mended_here__is_compared_with_the_run_that_judged_it(world) -> None:
+    expect(world("PPPPPPPP*4 CPPPPPPP").here("PPPPPPPP"), 0, "no regressions")
+
+
+def test_main_has_crashed_ever_since__passes_here__has_nothing_to_be_compared_with(world) -> None:
+    seen = world("CPPPPPPP*2").here("PPPPPPPP")
+    expect(seen, 0, "no regressions", incomparable=[0])
+    assert "no earlier run could judge it" in seen.change(0)["reason"]
+
+
+# --- the same in a pull request
+
+
+def test_pull_request__outage_on_main__compared_with_the_run_before_it(action) -> None:
+    good, outage = action.main("PPPP"), action.main("CCCC")
+    seen = action.here("FFFF")
+    expect(seen, 1, "4 regressions", says=[outage[0][:7], good[0][:7], "could not be measured"], regression=range(4))
+    assert seen.ended.outputs["baseline-sha"] == good[0]
+
+
+def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastructure(action) -> None:
+    action.main("PPPP*3")
+    expect(action.here("CCPP"), 1, "2 regressions", regression=[0, 1])
+
+
+def test_pull_request__agent_is_gone__could_not_decide(action) -> None:
+    action.main("PPPP*2")
+    seen = action.here("PPPP", url=NOBODY)
+    expect(seen, 3, "could not decide", says=["This says nothing about your change"], errored=range(4))
