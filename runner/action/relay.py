@@ -71,7 +71,6 @@ def unjudged(result: RunResult, git: GitFacts) -> RunResult:
             "summary": summarise(cases, result.summary.wall_ms),
             "complete": result.complete and all(case.status is not Status.NOT_RUN for case in cases),
             "git": git,
-            "planned": None,
             "baseline_run_id": None,
             "comparison": None,
             "verdict": None,

@@ -41,7 +41,8 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         target=runs[0].target,
         targets=_targets(runs),
         git=runs[0].git,
-        partial=any(run.partial for run in runs),
+        # of the cases of a part that is missing nobody can say that they are gone
+        partial=bool(missing) or any(run.partial for run in runs),
         planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
         measuring=runs[0].measuring if len({run.measuring for run in runs}) == 1 else None,

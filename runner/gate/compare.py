@@ -45,15 +45,17 @@ def compare(
     *,
     everything_selected: bool = True,
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
+    heard_elsewhere: bool = False,
 ) -> Comparison:
     """Every case of both runs, exactly once; those of the baseline that are gone come last.
 
     When only some cases were selected, the others are not `removed` and are left out. A graded case whose score fell
     by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
+    `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
     """
     there, earlier = baseline.result.by_key(), renamed(baseline.result, current)
     stale = {suite.eval_file: suite.stale for suite in current.suites}
-    silent = nobody_answered(current)
+    silent = not heard_elsewhere and nobody_answered(current)
     changes = []
     for key, case in current.cases():
         known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))

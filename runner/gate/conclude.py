@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from runner.gate.evidence import Confirmation
+from runner.gate.pairing import renamed
 from runner.gate.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
 from runner.gate.prior import Prior
 from runner.gate.settle import CaseFacts, settle
@@ -63,15 +64,25 @@ def known_from(
     return Known(past.of(run), evidence)
 
 
-def known_again(run: RunResult, evidence: Evidence) -> Known:
-    """What was known when the run was made, from its own record."""
+def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> Known:
+    """What was known when the run was made, from its own record; whether the baseline has a case is told by itself.
+
+    Of parts that were joined only the whole knows which cases are another file's now.
+    """
     assert run.comparison is not None
-    return Known({change.key: _past_of(change) for change in run.comparison.changes}, evidence)
+    there, earlier = baseline.by_key(), renamed(baseline, run)
+    return Known(
+        {
+            change.key: _past_of(change, there.get(earlier.get(change.key, change.key)))
+            for change in run.comparison.changes
+        },
+        evidence,
+    )
 
 
-def _past_of(change: CaseChange) -> CasePast:
-    """The past of a case as the record tells it."""
-    if change.change is CaseClass.ADDED:
+def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
+    """The past of a case as the record tells it, and as the baseline has it."""
+    if change.change is CaseClass.ADDED and before is None:
         return NOTHING_KNOWN
     then = None
     if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
@@ -79,8 +90,8 @@ def _past_of(change: CaseChange) -> CasePast:
         then = Then(change.baseline, passed, change.compared_with)
     return CasePast(
         then=then,
-        present=True,
-        errored=change.change is CaseClass.STILL_ERRORED,
+        present=before is not None,
+        errored=before is not None and before.status is Status.ERROR,
         record=change.case_record or NO_RECORD,
         scores=change.score_record,
     )
@@ -157,9 +168,8 @@ def conclude(
     `allowed` is the number of regressions that do not fail the gate.
     """
     if not run.confirm:
-        return comparison.model_copy(
-            update={"changes": tuple(_with_record(change, known) for change in comparison.changes)}
-        )
+        changes = tuple(_with_record(change, known) for change in comparison.changes)
+        return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
     facts = facts_of(comparison, run, known, patterns=patterns, set_aside=set_aside)
     settlement = settle(facts, known.confirmation, allowed=allowed)
     settled = {one.key: one for one in settlement.cases}

@@ -88,9 +88,9 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
         )
     then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
     aside = set_aside(held, then, question.pardons)
-    facts = facts_of(
-        _plain(held, then, known, question), held, known, patterns=question.policy.must_pass, set_aside=aside
-    )
+    # a case that is too late is run again in a shard even if it is the only one there: the whole must know
+    plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
+    facts = facts_of(plain, held, known, patterns=question.policy.must_pass, set_aside=aside)
     return facts, known.confirmation
 
 
@@ -139,7 +139,9 @@ def _named(baseline: BaselineFacts) -> str:
     return f"commit {baseline.sha[:7]}" if baseline.sha else f"run {baseline.run_id[:8]}"
 
 
-def _plain(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:
+def _plain(
+    held: RunResult, then: RunResult, known: Known, question: Question, *, heard_elsewhere: bool = False
+) -> Comparison:
     assert isinstance(question.baseline, Baseline)
     return compare(
         question.baseline.of(then),
@@ -147,6 +149,7 @@ def _plain(held: RunResult, then: RunResult, known: Known, question: Question) -
         known.past,
         everything_selected=question.everything_selected,
         score_tolerance=question.policy.score_tolerance,
+        heard_elsewhere=heard_elsewhere,
     )
 
 
@@ -160,7 +163,7 @@ def _known(held: RunResult, question: Question) -> Known:
         policy.error_rate,
         policy.pass_score,
     ):
-        return known_again(held, recorded)
+        return known_again(held, baseline.result, recorded)
     return known_from(
         Past(baseline, policy.pass_score),
         held,
@@ -174,15 +177,16 @@ def _known(held: RunResult, question: Question) -> Known:
 def set_aside(run: RunResult, baseline: RunResult, pardons: Pardons | None) -> frozenset[CaseKey]:
     """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
 
-    What people say of them in comments comes after the run and sets nothing aside.
+    Whatever they or others under the same glob did: else it would be another question in a part of the run. What
+    people say of them in comments comes after the run and sets nothing aside.
     """
     quarantine = [one for one in pardons.waivers if one.kind is Kind.QUARANTINE] if pardons else []
     if not quarantine or pardons is None:
         return frozenset()
+    keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
+    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
     return frozenset(
-        CaseKey(*key)
-        for side in (run, baseline)
-        for key in waive(quarantine, standings(side, None), pardons.today, trusted=pardons.trusted).quarantined
+        CaseKey(*key) for key in waive(quarantine, named, pardons.today, trusted=pardons.trusted).quarantined
     )
 
 

@@ -23,13 +23,16 @@ def renamed(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey
     1. asks and expects the same: under the same id in its moved file, under the same id, in the same file, anywhere
     2. has the same id in its moved file, whatever it asks now
 
-    No earlier case is taken twice, and none that is still here by its own key.
+    No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
+    be in another one, and is not gone: there only what is measured says that a case is the same.
     """
-    there, here, moved = baseline.by_key(), current.by_key(), moved_files(baseline, current)
+    part = current.partial or current.shard is not None
+    there, here = baseline.by_key(), current.by_key()
+    moved = {} if part else moved_files(baseline, current)
     gone = {key: case for key, case in there.items() if key not in here}
     new = {key: case for key, case in here.items() if key not in there}
     found: dict[CaseKey, CaseKey] = {}
-    for sign in _signs(moved):
+    for sign in _signs(moved)[: -1 if part else None]:
         for now, then in _matches(gone, new, sign):
             found[now] = then
             del new[now], gone[then]

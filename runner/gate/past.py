@@ -168,7 +168,8 @@ class Past:
     @cached_property
     def _spread(self) -> tuple[float, int]:
         """How much the score of one case varies from run to run, over all graded cases, and the degrees of freedom."""
-        squares, free = 0.0, 0
+        squares: list[float] = []  # summed exactly at the end: the order of the cases must not matter
+        free = 0
         for key in self._ledger.every_key():
             known = self._ledger.case(key)
             entries = [entry for at, entry in self._entries(known) if at < self.level]
@@ -179,9 +180,9 @@ class Past:
             ]
             if len(scores) > 1:
                 mean = fmean(scores)
-                squares += math.fsum((score - mean) ** 2 for score in scores)
+                squares += [(score - mean) ** 2 for score in scores]
                 free += len(scores) - 1
-        return (math.sqrt(squares / free), free) if free else (0.0, 0)
+        return (math.sqrt(math.fsum(squares) / free), free) if free else (0.0, 0)
 
 
 def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:

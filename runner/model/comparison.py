@@ -149,7 +149,7 @@ class Comparison(Record):
     error_rate: float | None = None
     """The accepted chance of a regression where nothing has changed; None with the plain rule."""
     evidence: Evidence | None = None
-    """What else the classes rest on; None with the plain rule."""
+    """What else the classes rest on; None where an older version did not say."""
     measured: Measured | None = None
     """What differs in how the two runs were measured; None where an older version did not say."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE

@@ -179,7 +179,7 @@ class Belief(Record):
 
 
 class Evidence(Record):
-    """What a verdict with re-runs rests on, beside the cases' own records and executions.
+    """What a verdict rests on, beside the cases' own records and executions.
 
     With it a stored run is judged again as it was judged first, wherever that is done.
     """

@@ -1,0 +1,136 @@
+"""A branch and a pull request out of tapes of letters, run and judged by the functions that the commands use.
+
+A tape says how the executions of one case in one run end, the first one first: `P` passed, `F` failed, `C` crashed, `T`
+too late, `U` unreachable, `O` ours. Who asks for a re-run takes the next letter; the last one is repeated. Where the
+case is graded, a pass is a score of 0.85, which passes only a gate that asks for less than 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runner.engine.journal import TrialRecord
+from runner.engine.trials import settle, trial_of
+from runner.gate.baseline import Baseline, NoBaseline, measured
+from runner.gate.confirming import Reruns
+from runner.gate.judge import Question, judge
+from runner.gate.limits import Policy
+from runner.gate.past import ledger_after
+from runner.model.case import Aggregation, CaseKey, EvalCase, Location
+from runner.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
+from runner.results.ledger import EMPTY, Ledger
+from tests.support.cases import make_case
+from tests.support.results import make_run, make_suite_result
+
+GRADED_PASS, GRADED_FAIL = 0.85, 0.3
+_BLAME = {"C": Blame.CRASHED, "T": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
+NONE_YET = NoBaseline("none-yet", "there is none yet")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One case of a run: where it stands, what it measures, and its tape."""
+
+    suite: str
+    id: str
+    tape: str
+    measures: str = ""
+    graded: bool = False
+    dependent: bool = False
+    tags: tuple[str, ...] = ()
+    line: int = 1
+
+    @property
+    def key(self) -> CaseKey:
+        return CaseKey(self.suite, self.id)
+
+    def case(self) -> EvalCase:
+        return make_case(
+            self.id,
+            fingerprint=self.measures or f"measures {self.suite} {self.id}",
+            aggregation=Aggregation.WEIGHTED_MEAN if self.graded else Aggregation.ALL,
+            tags=self.tags,
+            location=Location(file=self.suite, line=self.line),
+        )
+
+    def record(self, at: int) -> TrialRecord:
+        """The execution with this number."""
+        letter = self.tape[min(at, len(self.tape) - 1)]
+        passed = letter == "P"
+        score = (GRADED_PASS if passed else GRADED_FAIL) if self.graded else float(passed)
+        status = {"P": Status.FAILED if self.graded else Status.PASSED, "F": Status.FAILED}.get(letter, Status.ERROR)
+        return TrialRecord(
+            eval_file=self.suite,
+            case_id=self.id,
+            trial=at,
+            fingerprint="",
+            status=status,
+            score=score if status.judged else 0.0,
+            error=None if status is Status.PASSED else f"it ended as {letter}",
+            blame=_BLAME.get(letter),
+            timed_out=letter == "T",
+        )
+
+
+@dataclass
+class Engine:
+    """Runs cases as the engine does: all of them once (or `trials` times), then again what is in doubt."""
+
+    cases: Sequence[Asked]
+    confirm: int = 6
+    trials: int = 1
+    planned: int | None = None
+    fields: Mapping[str, object] = field(default_factory=dict)
+    executions: int = 0
+
+    def run(self, question: Question) -> RunResult:
+        """The run, not judged yet."""
+        records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
+        ends: dict[CaseKey, RerunEnd] = {}
+        tapes = {one.key: one for one in self.cases}
+        if self.confirm:
+            reruns = Reruns(question, self.confirm)
+            for key in reruns.doubtful(self._result(records, ends)):
+                mine: list[TrialRecord] = []
+                while reruns.again(key, [trial_of(one) for one in mine]):
+                    mine.append(tapes[key].record(self.trials + len(mine)))
+                records[key] += mine
+                ends[key] = reruns.end(key, [trial_of(one) for one in mine])
+        self.executions += sum(map(len, records.values()))
+        return self._result(records, ends)
+
+    def _result(self, records: Mapping[CaseKey, list[TrialRecord]], ends: Mapping[CaseKey, RerunEnd]) -> RunResult:
+        suites: dict[str, list[CaseResult]] = {}
+        for one in self.cases:
+            made = settle(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
+            suites.setdefault(one.suite, []).append(made.model_copy(update={"dependent": one.dependent}))
+        made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
+        planned = len(self.cases) if self.planned is None else self.planned
+        return make_run(*made_suites, confirm=self.confirm, planned=planned, **self.fields)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The newest measured run of the default branch, and the ledger that its artifact carries."""
+
+    newest: RunResult | None = None
+    ledger: Ledger = EMPTY
+
+    @property
+    def baseline(self) -> Baseline | NoBaseline:
+        return NONE_YET if self.newest is None else Baseline(self.newest, "main", ledger=self.ledger)
+
+    def pushed(self, cases: Sequence[Asked], policy: Policy, number: int, **options) -> Branch:
+        """The branch after one more run of it, which is compared with the one before; an outage is no baseline."""
+        named = {"run_id": f"main-{number}", "timestamp": f"2026-10-{number + 1:02}T10:00:00Z"}
+        named["git"] = GitFacts(sha=f"{number:040x}")
+        question = Question(self.baseline, policy)
+        judged = judge(Engine(cases, fields=named, **options).run(question), question)
+        return Branch(judged, ledger_after(judged, self.baseline)) if measured(judged) else self
+
+
+def permuted_ledger(ledger: Ledger) -> Ledger:
+    """The same ledger with its suites and cases the other way round."""
+    suites = {suite: dict(reversed(list(cases.items()))) for suite, cases in reversed(list(ledger.suites.items()))}
+    return ledger.model_copy(update={"suites": suites})

@@ -1,0 +1,358 @@
+"""One verdict wherever a run is judged: `run`, `compare`, merged shards, the relay and `results:` say the same.
+
+The worlds are random: a branch whose runs each re-run what is in doubt and carry the ledger on, and a pull request that
+draws from tapes. Everything goes through the functions that the commands use, and over the disk.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from runner.action.relay import unjudged
+from runner.engine.merge import merge
+from runner.engine.store import write_result
+from runner.gate.baseline import Baseline
+from runner.gate.fail_on import FailOn
+from runner.gate.judge import Question, judge
+from runner.gate.limits import Policy
+from runner.gate.must_pass import with_idle_patterns
+from runner.gate.pardons import Pardons
+from runner.gate.past import ledger_after
+from runner.gate.stored import baseline_of, read_run
+from runner.model.comparison import CaseClass, Outcome
+from runner.model.result import GitFacts, RunResult, Shard
+from runner.model.waiver import FileOrigin, Kind, Waiver
+from runner.results.ledger import LEDGER_NAME
+from tests.support.histories import Asked, Branch, Engine, permuted_ledger
+
+TODAY = date(2026, 11, 21)
+SUITES = ("a.json", "b.json")
+MOST_RERUNS = 6
+TAPE = st.text("PPPPPFFFCTUO", min_size=1, max_size=MOST_RERUNS + 1)
+SEVERITY = {Outcome.PASS: 0, Outcome.ERROR: 1, Outcome.FAIL: 2}
+
+
+@dataclass(frozen=True)
+class World:
+    """What the branch's runs did, oldest first, and what the pull request does."""
+
+    main: tuple[tuple[Asked, ...], ...]
+    here: tuple[Asked, ...]
+    policy: Policy
+    confirm: int
+    pardons: Pardons | None = None
+    trials: int = 1
+
+    def branch(self) -> Branch:
+        branch = Branch()
+        for number, cases in enumerate(self.main):
+            branch = branch.pushed(cases, self.policy, number, confirm=self.confirm, trials=self.trials)
+        return branch
+
+    def question(self, baseline: Baseline, *, everything: bool = True) -> Question:
+        return Question(baseline, self.policy, everything_selected=everything, pardons=self.pardons)
+
+    def run(self, baseline: Baseline) -> RunResult:
+        """As `run` and the action make it."""
+        question = self.question(baseline)
+        return judge(Engine(self.here, self.confirm, self.trials).run(question), question)
+
+
+def quarantine(case: str) -> Waiver:
+    origin = FileOrigin(file="f.yaml", line=3)
+    return Waiver(kind=Kind.QUARANTINE, case=case, reason="flaky", until=date(2026, 12, 1), origin=origin)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, most_cases: int = 6) -> World:
+    count = draw(st.integers(1, most_cases))
+    runs = draw(st.integers(1, 5))
+    graded = draw(st.booleans())
+    base: list[Asked] = []
+    for number in range(count):
+        tags = ("safety",) if draw(st.integers(0, 5)) == 0 else ()
+        suite = draw(st.sampled_from(SUITES))
+        base.append(
+            Asked(
+                suite,
+                f"case-{number}",
+                "P",
+                graded=graded and draw(st.booleans()),
+                dependent=draw(st.integers(0, 7)) == 0,
+                tags=tags,
+                line=number + 1,
+            )
+        )
+    steady = st.one_of(st.just("P"), st.just("P"), st.just("P"), st.just("F"), TAPE)
+    main = tuple(tuple(replace(one, tape=draw(steady)) for one in base if draw(st.integers(0, 9))) for _ in range(runs))
+    here = []
+    for one in base:
+        fate = draw(st.integers(0, 12))
+        if fate == 0:
+            continue
+        if fate == 1:
+            one = replace(one, measures=f"another measure of {one.id}")  # noqa: PLW2901
+        if fate == 2:
+            one = replace(one, id=f"{one.id}-renamed", measures=f"measures {one.suite} {one.id}")  # noqa: PLW2901
+        if fate == 3:
+            other = SUITES[one.suite == SUITES[0]]
+            one = replace(one, suite=other, measures=f"measures {one.suite} {one.id}")  # noqa: PLW2901
+        here.append(replace(one, tape=draw(st.one_of(st.just("P"), st.just("F"), TAPE))))
+    here += [Asked(draw(st.sampled_from(SUITES)), "new", draw(TAPE), line=99)] if draw(st.integers(0, 3)) == 0 else []
+    names = draw(st.lists(st.sampled_from(["case-0", "case-1", "case-*"]), max_size=1))
+    policy = Policy(
+        frozenset({FailOn.REGRESSIONS}),
+        allowed_regressions=draw(st.integers(0, 3)),
+        pass_score=0.8 if graded else 1.0,
+        must_pass=draw(st.sampled_from([(), ("tag:safety",), ("case-2",)])),
+        max_errors=draw(st.integers(0, 2)),
+        error_rate=draw(st.sampled_from([0.05, 0.2])),
+    )
+    pardons = Pardons(TODAY, tuple(map(quarantine, names))) if names else None
+    confirm = draw(st.sampled_from([0, 2, MOST_RERUNS, MOST_RERUNS]))
+    return World(main, tuple(here), policy, confirm, pardons, draw(st.sampled_from([1, 1, 3])))
+
+
+def said(judged: RunResult) -> dict[str, Any]:
+    """Everything that another judge has to say as well."""
+    comparison, verdict = judged.comparison, judged.verdict
+    assert comparison is not None
+    assert verdict is not None
+    return {
+        "outcome": verdict.outcome,
+        "exit code": verdict.exit_code,
+        "reasons": [one.code for one in verdict.reasons],
+        "rules": verdict.rules,
+        "suite": comparison.suite_finding,
+        "cases": {
+            one.key: one.model_copy(update={"location": None, "evaluators_then": {}}) for one in comparison.changes
+        },
+    }
+
+
+class Desk:
+    """Keeps what is judged in a results folder, and judges it again from there."""
+
+    def __init__(self, world: World, branch: Branch, folder: Path) -> None:
+        self.world, self.folder = world, folder
+        assert branch.newest is not None
+        write_result(folder, branch.newest, branch.ledger)
+        self.main = str(folder / branch.newest.run_id)
+
+    @property
+    def baseline(self) -> Baseline:
+        """As the command line finds it."""
+        found = baseline_of(_NOBODY, self.main, self.folder)
+        assert found.result.run_id != _NOBODY.run_id
+        return found
+
+    def forget(self) -> None:
+        """The ledger beside the baseline is gone."""
+        (Path(self.main) / LEDGER_NAME).unlink()
+
+    def kept(self, run: RunResult, name: str) -> RunResult:
+        """Written and read again."""
+        write_result(self.folder, run.model_copy(update={"run_id": name}), ledger_after(run, self.baseline))
+        return read_run(name, self.folder)
+
+    def again(self, run: RunResult) -> RunResult:
+        """As `compare` and a step with `results:` judge it."""
+        return judge(with_idle_patterns(run, self.world.policy.must_pass), self.world.question(self.baseline))
+
+    def merged(self, parts: Sequence[Sequence[Asked]]) -> RunResult:
+        """Each part run and judged alone, then joined and judged."""
+        world, judged = self.world, []
+        parts = [part for part in parts if part]
+        for number, part in enumerate(parts, 1):
+            question = world.question(self.baseline, everything=False)
+            shard = {"shard": Shard(index=number, count=len(parts))}
+            engine = Engine(part, world.confirm, world.trials, planned=len(world.here), fields=shard)
+            judged.append(self.kept(judge(engine.run(question), question), f"part-{number}"))
+        return self.again(self.kept(merge(judged, "merged"), "merged"))
+
+
+_NOBODY = RunResult.model_validate(
+    {
+        "runId": "nobody",
+        "timestamp": "2026-11-21T10:00:00Z",
+        "complete": True,
+        "tool": {"version": "1"},
+        "target": {"name": "agent", "provider": "http", "identity": "x"},
+    }
+)
+
+
+def at_desk(world: World, check: Callable[[Desk, RunResult], None]) -> None:
+    branch = world.branch()
+    assume(branch.newest is not None and world.here)
+    with tempfile.TemporaryDirectory() as folder:
+        desk = Desk(world, branch, Path(folder))
+        run = world.run(desk.baseline)
+        assert run.verdict is not None
+        event(f"{run.verdict.outcome}")
+        check(desk, run)
+
+
+@settings(max_examples=80)
+@given(worlds())
+def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
+    def check(desk: Desk, run: RunResult) -> None:
+        stored = desk.kept(run, "here")
+        assert said(desk.again(stored)) == said(run)
+        relayed = unjudged(stored, GitFacts(sha="f" * 40))
+        assert said(judge(relayed, world.question(desk.baseline))) == said(run)
+        desk.forget()
+        assert said(desk.again(stored)) == said(run)
+
+    at_desk(world, check)
+
+
+@settings(max_examples=80)
+@given(worlds(), st.lists(st.integers(0, 3), min_size=7, max_size=7))
+def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: World, places: list[int]) -> None:
+    assume(any(one.tape[0] in "PFC" for one in world.here))  # a shard cannot know that nobody answers anywhere
+
+    def check(desk: Desk, run: RunResult) -> None:
+        parts = [[one for one, at in zip(world.here, places, strict=False) if at == place] for place in range(4)]
+        assert said(desk.merged(parts)) == said(run)
+        desk.forget()
+        assert said(desk.again(read_run("merged", desk.folder))) == said(run)
+
+    at_desk(world, check)
+
+
+@settings(max_examples=120)
+@given(worlds(most_cases=8), st.data())
+def test_judge__one_more_failure__is_never_milder(world: World, data: st.DataObject) -> None:
+    passes = [(at, place) for at, one in enumerate(world.here) for place, x in enumerate(one.tape) if x == "P"]
+    assume(passes)
+    at, place = data.draw(st.sampled_from(passes))
+    tape = world.here[at].tape
+    worse = replace(world.here[at], tape=f"{tape[:place]}F{tape[place + 1 :]}{tape[-1]}")
+    here = (*world.here[:at], worse, *world.here[at + 1 :])
+    branch = world.branch()
+    assume(branch.newest is not None)
+    for allowed in range(4):
+        policy = replace(world.policy, allowed_regressions=allowed)
+        before, after = (replace(world, here=cases, policy=policy).run(branch.baseline) for cases in (world.here, here))
+        assert severity(after) >= severity(before), (said(before), said(after))
+
+
+def severity(run: RunResult) -> int:
+    assert run.verdict is not None
+    return SEVERITY[run.verdict.outcome]
+
+
+@settings(max_examples=60)
+@given(worlds(), st.randoms(use_true_random=False))
+def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: World, random) -> None:
+    branch = world.branch()
+    assume(branch.newest is not None)
+    assert branch.newest is not None
+    here = list(world.here)
+    random.shuffle(here)
+    suites = tuple(suite.model_copy(update={"cases": suite.cases[::-1]}) for suite in branch.newest.suites[::-1])
+    other = Branch(branch.newest.model_copy(update={"suites": suites}), permuted_ledger(branch.ledger))
+    assert said(replace(world, here=tuple(here)).run(other.baseline)) == said(world.run(branch.baseline))
+
+
+# one small world for each way in which judges disagreed
+
+
+def world_of(here: dict[str, str], *main: dict[str, str], confirm: int = 6, **fields) -> World:
+    """Tapes of the pull request, and of the branch's runs from the oldest to the newest; `a.json/x` names a file."""
+
+    def asked(tapes: dict[str, str]) -> tuple[Asked, ...]:
+        places = ((("/" in name and name) or f"a.json/{name}").split("/") for name in tapes)
+        return tuple(Asked(*place, tape) for place, tape in zip(places, tapes.values(), strict=True))
+
+    policy = fields.pop("policy", Policy(frozenset({FailOn.REGRESSIONS})))
+    return World(tuple(map(asked, main)), asked(here), policy, confirm, **fields)
+
+
+@pytest.fixture
+def desk(tmp_path) -> Callable[[World], Desk]:
+    return lambda world: Desk(world, world.branch(), tmp_path)
+
+
+def classes(run: RunResult) -> dict[str, CaseClass]:
+    assert run.comparison is not None
+    return {one.case_id: one.change for one in run.comparison.changes}
+
+
+def test_judges__plain_rule_and_no_ledger_any_more__compares_with_the_runs_of_then(desk) -> None:
+    """`a` was unreachable in the newest run of the branch: what it did before is in the record of the run as well."""
+    world = world_of({"a": "F", "b": "P"}, {"a": "P", "b": "P"}, {"a": "U", "b": "P"}, confirm=0)
+    at = desk(world)
+    run = at.kept(world.run(at.baseline), "here")
+    at.forget()
+    assert classes(at.again(run)) == classes(run) == {"a": CaseClass.REGRESSION, "b": CaseClass.STILL_PASSING}
+
+
+def test_judges__relayed_part_of_a_plan__is_held_to_the_bar_of_the_whole_plan(desk) -> None:
+    """Fewer cases would make it a regression there."""
+    names = [f"c{number}" for number in range(40)]
+    world = world_of({"c0": "FPFFPFF"}, *[dict.fromkeys(names, "P")] * 4)
+    at = desk(world)
+    question = world.question(at.baseline)
+    run = judge(Engine(world.here, planned=4000, fields={"partial": True}).run(question), question)
+    relayed = judge(unjudged(at.kept(run, "here"), GitFacts(sha="f" * 40)), question)
+    assert relayed.comparison.evidence == run.comparison.evidence
+    assert said(relayed) == said(run)
+
+
+def test_judges__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(desk) -> None:
+    """One of them could not be judged here: the other is set aside all the same, as in a shard without the first."""
+    steady = {"case-0": "P", "case-1": "P", "b": "P"}
+    main = [steady, steady, steady | {"case-0": "U"}]
+    world = world_of({"case-0": "U", "case-1": "F", "b": "P"}, *main, pardons=Pardons(TODAY, (quarantine("case-*"),)))
+    at = desk(world)
+    assert said(at.merged([world.here[:1], world.here[1:]])) == said(world.run(at.baseline))
+    alone = replace(world, here=tuple(replace(one, tape="P") if one.id == "case-1" else one for one in world.here))
+    assert alone.run(at.baseline).comparison.suite_finding.cases == 1
+
+
+def test_judges__only_case_of_a_shard_is_too_late__is_run_again_as_in_the_whole_run(desk) -> None:
+    world = world_of({"a": "T", "b": "P", "c": "P"}, *[dict.fromkeys("abc", "P")] * 4)
+    at = desk(world)
+    run, merged = world.run(at.baseline), at.merged([world.here[:1], world.here[1:]])
+    assert (classes(run)["a"], run.verdict.exit_code) == (CaseClass.REGRESSION, 1)
+    assert said(merged) == said(run)
+
+
+def test_judges__moved_file_with_another_question__is_the_same_in_shards(desk) -> None:
+    """By its name only the whole can tell: to a shard, the file may well be in another shard."""
+    world = world_of({"z.json/a": "P", "z.json/b": "P"}, {"a.json/a": "P", "a.json/b": "P"})
+    changed = tuple(replace(one, measures=f"another of {one.id}") for one in world.here)
+    world = replace(world, here=changed)
+    at = desk(world)
+    run = world.run(at.baseline)
+    assert set(classes(run).values()) == {CaseClass.INCOMPARABLE}
+    assert said(at.merged([world.here[:1], world.here[1:]])) == said(run)
+
+
+def test_judges__new_file_in_a_shard_of_its_own__is_not_the_one_of_another_shard(desk) -> None:
+    world = world_of({"a.json/x": "P", "b.json/x": "F"}, *[{"a.json/x": "P"}] * 3)
+    at = desk(world)
+    run = world.run(at.baseline)
+    assert [one.change for one in run.comparison.changes] == [CaseClass.STILL_PASSING, CaseClass.ADDED]
+    assert said(at.merged([world.here[:1], world.here[1:]])) == said(run)
+
+
+def test_merge__part_that_is_missing__its_cases_are_not_gone(desk) -> None:
+    world = world_of({"a": "P", "b": "P"}, {"a": "P", "b": "P"})
+    at = desk(world)
+    question = world.question(at.baseline)
+    first = Engine(world.here[:1], planned=2, fields={"shard": Shard(index=1, count=2)}).run(question)
+    joined = at.again(merge([judge(first, question)], "joined"))
+    assert (classes(joined), joined.comparison.measured.removed) == ({"a": CaseClass.STILL_PASSING}, 0)
+    assert joined.verdict.exit_code == 3
