@@ -18,6 +18,8 @@ from runner.reports.render import render
 from runner.reports.view import ReportContext
 
 READY_WITHIN_S = 30
+BASELINE_ADDRESS = "http://localhost:8080"
+"""Where the agent listened when the bundled baseline was made."""
 _PACKAGE = Path(__file__).parents[1]
 HOMES = (_PACKAGE / "_examples" / "weather", _PACKAGE.parent / "examples" / "weather")
 """Where the example is: inside an installed package, beside the package in a checkout."""
@@ -47,7 +49,7 @@ def _asked(home: Path, url: str, folder: Path, verbosity: Verbosity) -> Asked:
             "agentEndpoint": f"{url}/chat",
             "snapshotPath": "snapshot.json",
             "toolRegistryPath": "tools/tools.exports.ts",
-            "baseline": str(home / "baseline" / "run.json"),
+            "baseline": str(_baseline(home, url, folder)),
             "outputDir": str(folder.absolute()),
             "concurrency": 4,
             "failOn": ["regressions"],
@@ -61,6 +63,15 @@ def _asked(home: Path, url: str, folder: Path, verbosity: Verbosity) -> Asked:
         root=home,
         own_configuration=False,
     )
+
+
+def _baseline(home: Path, url: str, folder: Path) -> Path:
+    """The run before the change, as if the agent had listened where it does today: its port is of no interest here."""
+    text = (home / "baseline" / "run.json").read_text(encoding="utf-8").replace(BASELINE_ADDRESS, url)
+    file = folder / "baseline.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
 
 
 def _home() -> Path:

@@ -18,7 +18,7 @@ from runner.errors import ExitCode, GateError
 from runner.gate import stored
 from runner.gate.baseline import NoBaseline
 from runner.github.artifacts import MAX_LISTED, Wanted, is_workflow
-from runner.github.baseline import MAX_HISTORY, MAX_TRIED, ArtifactStore, Beside, Found, merge_base
+from runner.github.baseline import MAX_TRIED, ArtifactStore, Beside, Found, merge_base
 from runner.github.failure import GitHubError, Kind
 from runner.model.comparison import Unmeasured
 from runner.model.result import GitFacts, Shard
@@ -626,53 +626,3 @@ def test_of_run__github_does_not_answer__is_no_absence(github, store, keep) -> N
     github.faults.add("GET", RUN, *[Fault.status(503)] * 5)
     with pytest.raises(GitHubError):
         store().of_run(artifact.run_id, NOW)
-
-
-# --- the recent history
-
-
-def test_history__more_than_enough__is_the_newest_ten_newest_first(github, store, keep) -> None:
-    for number in range(MAX_HISTORY + 3):
-        keep("c5", {"run.json": record(f"run-{number}")})
-    found = store().history()
-    assert [run.run_id for run in found] == [f"run-{number}" for number in range(MAX_HISTORY + 2, 2, -1)]
-    assert len(github.requests("GET", ZIP)) == MAX_HISTORY
-
-
-def test_history__what_must_not_be_a_baseline__is_no_history_either(store, keep, reject) -> None:
-    for how in ("expired", "from a fork", "of a pull request", "another workflow", "not complete", "half a zip"):
-        reject(REJECTED[how][0])
-    keep("c5", run_id=OWN_RUN)
-    keep("c1")
-    assert [run.run_id for run in store().history()] == ["of-c1"]
-
-
-def test_history__what_is_there_already__is_not_fetched_again(github, store, keep) -> None:
-    for commit in ("c3", "c4", "c5"):
-        keep(commit)
-    one = store(near=sha("c4"))
-    assert taken(one.nearest(NOW)) == "of-c4"
-    assert [run.run_id for run in one.history()] == ["of-c5", "of-c4", "of-c3"]
-    assert len(github.requests("GET", ZIP)) == 3
-
-
-def test_history__nothing_there__is_empty_and_asks_once(github, store, state) -> None:
-    assert store().history() == ()
-    assert len(github.log) == 1
-
-
-def test_history__github_stops_answering__is_shorter_and_says_so(github, store, keep) -> None:
-    for commit in ("c3", "c4", "c5"):
-        keep(commit)
-    github.faults.add("GET", ZIP, Fault.pass_(), *[Fault.status(502)] * 5)
-    one = store()
-    assert [run.run_id for run in one.history()] == ["of-c5"]
-    assert ["the history of main is not complete" in note for note in one.notes] == [True]
-
-
-def test_history__very_many_artifacts__no_more_of_the_list_is_read_than_needed(github, store, state) -> None:
-    runs = [state.add_run(head_sha="c5") for _ in range(MAX_HISTORY)]
-    for number in range(MAX_LISTED):
-        state.add_artifact(runs[number % MAX_HISTORY], {"run.json": record(f"run-{number}")})
-    assert len(store().history()) == MAX_HISTORY
-    assert len(github.requests("GET", LIST)) == 1
