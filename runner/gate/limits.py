@@ -69,7 +69,7 @@ class Policy:
         return self.recorded(run.measuring or Measuring())
 
     def recorded(self, how: Measuring) -> RunPolicy:
-        """The rules, together with those about how a run is made."""
+        """The rules, together with those about how a run is made: of these the run itself knows best."""
         rules = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in {"fail_on", "confirm"}}
         return RunPolicy(
             fail_on=tuple(sorted(word.value for word in self.fail_on)), trials=how.trials, confirm=how.confirm, **rules
