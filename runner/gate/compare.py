@@ -219,8 +219,13 @@ def _notes(baseline: Baseline, current: RunResult) -> list[str]:
     for suite in current.suites:
         then, now = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
         if then and now and then != now:
-            notes.append(f"{suite.eval_file} has changed since the baseline")
+            notes.append(changed_since(suite.eval_file))
     return notes
+
+
+def changed_since(eval_file: str) -> str:
+    """The note about an eval file that is another one."""
+    return f"{eval_file} has changed since the baseline"
 
 
 def _asked(run: RunResult) -> list[tuple[str, str]]:

@@ -96,7 +96,7 @@ def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
 def _regressions(judged: Judged, allowed: int) -> Finding:
     count = judged.count(CaseClass.REGRESSION)
     refined = judged.comparison is not None and judged.comparison.error_rate is not None
-    one, many = ("usually passes", "usually pass") if refined else ("passes in the baseline", "pass in the baseline")
+    one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
     what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
     rule = Rule(name="Regressions", value=str(count), limit=str(allowed), ok=count <= allowed)
     return Finding(rule, REGRESSIONS, f"{count} {what} (allowed: {allowed})")
@@ -114,8 +114,8 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
     rule = Rule(name="All cases together", value=value, limit=limit, ok=not (found.dropped and left))
     what = (
-        f"{found.failures} of {found.cases} cases fail at first, where their past lets expect about "
-        f"{found.expected:.1f}: by chance in {found.chance * 100:.1g} % of such runs"
+        f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
+        f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
     )
     return Finding(rule, "suite-drop", what)
 
@@ -207,7 +207,8 @@ def _pass_rate(judged: Judged, least: float) -> Finding:
     ]
     rate = sum(counted) / len(counted) if counted else 0.0
     rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
-    return Finding(rule, "min-pass-rate", f"the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
+    of = f"{sum(counted)} of {len(counted)} judged cases pass"
+    return Finding(rule, "min-pass-rate", f"{of}: the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
 
 
 def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
@@ -238,10 +239,14 @@ def _increase(name: str, code: str, most: float, found: budgets.Increase) -> Fin
     )
 
 
-def _errors(judged: Judged, allowed: int) -> Finding:
+def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
     """Errors that the baseline does not have, and that are not counted as regressions already."""
-    known = {change.key for change in (judged.comparison.of(*_KNOWN_ERRORS) if judged.comparison else ())}
-    count = sum(case.status is Status.ERROR and key not in known for key, case in judged.run.cases())
+    known = {change.key for change in (comparison.of(*_KNOWN_ERRORS) if comparison else ())}
+    return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
+
+
+def _errors(judged: Judged, allowed: int) -> Finding:
+    count = sum(1 for _ in new_errors(judged.run, judged.comparison))
     rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
     return Finding(rule, UNMEASURED, what)

@@ -9,7 +9,7 @@
 | in force | none could be judged | `idle` |
 | in force | there are none | `unmatched`, or `idle` where only some cases were selected |
 
-Nothing but `in_use` changes a verdict. A case that could not be measured is never waived.
+Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ def standings(
 
 def _standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> Standing:
     became = change.change if change else None
+    if became is CaseClass.REGRESSION:
+        return Standing.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
     if not case.status.judged or became in _UNJUDGED:
         return Standing.UNJUDGED
-    if became is CaseClass.REGRESSION:
-        return Standing.REGRESSED
     if became in _WAVERING:
         return Standing.WAVERS
     if not case.passed:

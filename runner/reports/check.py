@@ -9,6 +9,7 @@ from runner.gate.rules import SCORE_DROP
 from runner.model.comparison import Outcome
 from runner.reports.markdown import render_summary
 from runner.reports.phrases import measured_block, provenance
+from runner.reports.sentences import errors_words, regression_words
 from runner.reports.view import View
 from runner.reports.waived import waived_counts
 from runner.reports.wording import count, percent
@@ -45,8 +46,9 @@ def check_title(view: View) -> str:
         return cut(one_line(f"Could not decide: {why}"), MAX_TITLE)
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
     if first == "min-pass-rate":
+        rates = view.rates
         limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), "the limit")
-        return cut(f"Pass rate {percent(view.rates.now)} below {limit}", MAX_TITLE)
+        return cut(f"Pass rate {percent(rates.now)} ({rates.passed} of {rates.judged}) below {limit}", MAX_TITLE)
     return cut(f"{_what(view)} — {_passes(view)}", MAX_TITLE)
 
 
@@ -68,7 +70,8 @@ def _what(view: View) -> str:
         absent = "No baseline" if view.comparison is None else "Baseline not comparable"
         return heading if failed else ", ".join([absent, *waived])
     if view.regressions:
-        parts = [count(len(view.regressions), "regression"), *waived]
+        words = regression_words(view.run)
+        parts = [f"{words[:1].upper()}{words[1:]}", *waived]
     elif failed or view.suite_drop:
         parts = [heading]
     else:
@@ -81,6 +84,8 @@ def _what(view: View) -> str:
         parts.append(count(len(view.new_passes), "new pass", "new passes"))
     if view.score_drops and not parts[0].startswith(SCORE_DROP):
         parts.append(count(len(view.score_drops), "score drop"))
+    if not failed:
+        parts += errors_words(view.run)
     if view.baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
@@ -89,12 +94,14 @@ def _what(view: View) -> str:
 def _passes(view: View) -> str:
     summary, baseline = view.summary, view.comparison.baseline if view.comparison else None
     then = f" (baseline {baseline.passed})" if baseline and not view.nothing_comparable else ""
-    return f"{summary.passed}/{summary.total_cases} pass{then}"
+    at_first = " at first" if view.again else ""
+    return f"{summary.passed - view.again}/{summary.total_cases} pass{at_first}{then}"
 
 
 def _counts(view: View) -> str:
     summary = view.summary
-    parts = [f"{summary.passed} pass", f"{summary.failed} fail", count(summary.errored, "error")]
+    parts = [f"{summary.passed} pass", f"{summary.failed} fail"]
+    parts.append(f"{count(summary.errored, 'error')}{view.errored_counts}")
     if view.comparison is not None:
         parts += [count(len(view.regressions), "regression"), count(len(view.new_passes), "new pass", "new passes")]
         parts.append(f"{len(view.still_failing)} still failing")

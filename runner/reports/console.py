@@ -104,12 +104,13 @@ class _Console:
             line = f"{pad(case_id, id_width)}  {pad(description, text_width)}  {time:>8}{_result(case, row)}"
             yield f"  {self._paint(colour, glyph)} {line}".rstrip()
             if case.error and case.status is not Status.NOT_RUN:
-                word = {"error": "error: ", "skipped": "skipped: "}.get(case.status.value, "")
+                broken = f"{row.here}: " if row.here else ""
+                word = {"error": broken, "skipped": "skipped: "}.get(case.status.value, "")
                 lines = row.failures if case.graded and case.status.judged else (case.error,)
                 yield from (f"    → {word}{console_line(said, 500)}" for said in lines)
 
     def _warnings(self) -> Iterator[str]:
-        warnings = (*self._view.waivers.warnings, *self._view.warnings, *self._view.notes)
+        warnings = (*self._view.waivers.warnings, *self._view.warnings, *self._view.file_notes)
         shown = warnings if self._style.verbose else warnings[:MAX_WARNINGS]
         for warning in shown:
             yield self._paint("yellow", f"⚠ {console_line(warning, 500)}")
@@ -128,6 +129,7 @@ class _Console:
             yield console_line(_baseline(view))
             if passed_over := unmeasured(view, mark=str):
                 yield console_line(passed_over, 500)
+            yield from (self._paint("yellow", f"⚠ {console_line(note, 500)}") for note in view.notes)
         elif view.context.no_baseline_reason not in {None, NOT_ASKED_FOR.reason}:
             yield console_line(f"not compared: {view.context.no_baseline_reason}", 1_000)
         yield ""
@@ -182,10 +184,8 @@ def _totals(suite: SuiteResult) -> str:
 
 def _counts(view: View) -> str:
     summary = view.summary
-    known = ""
-    if view.comparison is not None:
-        known = f" ({count(len(view.regressions), 'regression')}, {len(view.still_failing)} still failing)"
-    parts = [f"pass {summary.passed}", f"fail {summary.failed}{known}", f"errors {summary.errored}"]
+    parts = [f"pass {summary.passed}", f"fail {summary.failed}{view.failed_counts}"]
+    parts.append(f"errors {summary.errored}{view.errored_counts}")
     parts.append(f"not run {summary.not_run}")
     parts += view.more_counts
     if view.score_drops:
@@ -198,10 +198,11 @@ def _counts(view: View) -> str:
 
 
 def _rate(view: View) -> str:
-    now, before = view.rates.now, view.rates.before
-    if now is None or before is None:
-        return f"pass rate {percent(now)}"
-    return f"pass rate {percent(now)}  baseline {percent(before)}  {points(before, now)}"
+    rates, unjudged = view.rates, view.summary.errored + view.summary.not_run + view.summary.skipped
+    now, before = rates.now, rates.before
+    of = f"{rates.passed} of {rates.judged}{f' judged, {unjudged} not judged' if unjudged else ''}"
+    rate = f"pass rate {percent(now)} ({of})"
+    return rate if now is None or before is None else f"{rate}  baseline {percent(before)}  {points(before, now)}"
 
 
 def _baseline(view: View) -> str:

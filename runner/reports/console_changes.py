@@ -26,7 +26,13 @@ def changes(view: View, paint: Paint, *, verbose: bool) -> Iterator[str]:
     yield from _block(paint("yellow", _named("NOT DECIDED", view.not_decided)), view.not_decided)
     if view.suite_drop:
         yield from (paint("yellow", f"ALL CASES TOGETHER: {view.suite_drop}"), "")
+    yield from _block(
+        paint("yellow", _named("BROKEN ON THE BASE, NOT BY THIS CHANGE", view.main_broke)), view.main_broke
+    )
     yield from _waived(view, paint)
+    for group in view.errors_by_blame:
+        named = _named(f"{group.title}s".upper(), group.rows)
+        yield from _block(paint("yellow", f"{named}: {group.means}"), group.rows)
     yield from _block(paint("yellow", drops), view.score_drops)
     if view.new_passes:
         yield paint("green", _named("NEW PASSES", view.new_passes, scores=True))
@@ -38,6 +44,7 @@ def changes(view: View, paint: Paint, *, verbose: bool) -> Iterator[str]:
     others = (
         ("FLAKY", () if view.refined else view.flaky),
         ("INCOMPARABLE", view.incomparable),
+        ("NOT JUDGED IN THE BASELINE EITHER", view.still_errored),
         ("ADDED", view.added if verbose else ()),
         ("REMOVED", view.removed),
     )

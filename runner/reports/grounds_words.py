@@ -5,10 +5,11 @@ They hold the name of a branch as it is: whoever shows them escapes them.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from runner.model.comparison import CaseChange, CaseClass
-from runner.model.grounds import NO_RUNS, CaseRecord, Grounds, Steadiness, SuiteFinding, Why
+from runner.model.grounds import NO_RUNS, CaseRecord, Counts, Grounds, RunName, Steadiness, SuiteFinding, Why
 from runner.reports.context import ReportContext
 from runner.reports.wording import count
 from runner.text.escape import one_line
@@ -18,6 +19,9 @@ LEAST_ODDS: Final = 2
 """What is more likely than not is not said to be by chance."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
+_NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
+_UNKNOWN: Final = "on record"
+"""The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
 _UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN})
 """Where no chance is said: nothing was decided by it."""
@@ -26,7 +30,7 @@ _UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN})
 def place_of(context: ReportContext) -> str:
     """Where the record was made: `on main`; `on record` where the branch is not known."""
     branch = context.baseline_branch or context.base_branch
-    return f"on {one_line(branch, MAX_BRANCH)}" if branch else "on record"
+    return f"on {one_line(branch, MAX_BRANCH)}" if branch else _UNKNOWN
 
 
 def evidence(change: CaseChange, place: str) -> str | None:
@@ -44,37 +48,96 @@ def odds(change: CaseChange) -> str | None:
 def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
     here, record = grounds.here, grounds.record
     passes = change in _PASSING
-    if passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes):
-        seen = f"passed {here.passes} of {here.runs} here"
-    else:
-        seen = f"failed {here.failures} of {here.runs} here"
+    if here.crashes and here.crashes == here.runs:
+        return f"crashed {here.crashes} of {here.runs} here, {_answered(record, place)}"
+    said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
+    seen = _counted("passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here")
     if not record.runs:
         return f"{seen}, never judged {place}"
-    same = seen.startswith("passed") == passes
-    verb = "" if same else "failed "
-    return f"{seen}, {verb}{record.passes if passes else record.failures} of {record.runs} {place}"
+    verb = "" if said_passes == passes else "failed"
+    return f"{seen}, {_counted(verb, record.passes if passes else record.failures, record, place)}"
+
+
+def _counted(verb: str, number: int, counts: Counts, place: str) -> str:
+    """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
+    crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
+    return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
+
+
+def _answered(record: Counts, place: str) -> str:
+    """What a crash is held against: how often there was an answer, whatever it was worth."""
+    if not record.runs:
+        return f"never judged {place}"
+    wrong = record.failures - record.crashes
+    return f"answered in {record.runs - record.crashes} of {record.runs} {place}{f' ({wrong} wrong)' if wrong else ''}"
+
+
+def named(run: RunName) -> str:
+    """The commit of an earlier run, or the beginning of its id; they are anybody's, and nothing but a name is shown."""
+    return _NO_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
+
+
+def main_broke(change: CaseChange, place: str) -> str | None:
+    """`main broke it at abc1234`: the branch itself fails it now, and passed it before. None where that is not so."""
+    record, why = change.case_record, change.grounds.why if change.grounds else None
+    if change.change is not CaseClass.STILL_FAILING or record is None or why is Why.MUST_PASS:
+        return None
+    since = record.broken_since if record.newest_failed else None
+    if since is not None and (why is Why.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
+        return f"{_branch(place)} broke it at {named(since)}"
+    return f"the newest run {place} failed it too" if why is Why.MAIN_BROKE else None
+
+
+def _branch(place: str) -> str:
+    """`main` of `on main`."""
+    return place.removeprefix("on ") if place != _UNKNOWN else "the default branch"
 
 
 def remarks(change: CaseChange, place: str) -> tuple[str, ...]:
     """What the counts alone do not say, in half sentences: what decided, and what else is known."""
     grounds = change.grounds
+    elsewhere = _elsewhere(change)
     if grounds is None:
-        return ()
-    said = [_decisive(change.change, grounds, place)]
+        return tuple(filter(None, [main_broke(change, place), elsewhere]))
+    said = [_decisive(change.change, grounds, place), _needed(change.change, grounds), main_broke(change, place)]
     if grounds.newest_failed and change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED}:
         said.append(f"the newest run {place} failed it too")
     if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
         said.append(flakiness(change.case_record, place))
-    return tuple(filter(None, said))
+    return tuple(filter(None, [*said, elsewhere]))
+
+
+def _elsewhere(change: CaseChange) -> str | None:
+    """Which run it is compared with, where that is not the baseline."""
+    if change.compared_with is None:
+        return None
+    return f"compared with {named(change.compared_with)}: the baseline did not judge it"
+
+
+def _needed(change: CaseClass, grounds: Grounds) -> str | None:
+    """The number that would have been sure, beside every word of doubt and every word of certainty."""
+    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
+        return None  # nothing was tested
+    if grounds.why is Why.MUST_PASS:
+        return None
+    if grounds.needed is None:
+        return "no allowed number of re-runs could be sure of it"
+    if grounds.why is Why.EVIDENCE:
+        return f"sure from {grounds.needed} failures in a row on"
+    return (
+        f"not sure alone: {grounds.needed} failures in a row would have been"
+        if grounds.why is Why.SUITE
+        else (f"not sure: {grounds.needed} failures in a row would have been")
+    )
 
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
     does = "passed" if change in _PASSING else "failed"
     match grounds.why:
         case Why.EVERY_RUN:
-            return f"{does} every time, which is all that so few re-runs can show"
+            return f"{does} every time"
         case Why.SUITE:
-            return "part of a drop of the suite as a whole"
+            return "one of the cases that make all of them together fail more than before"
         case Why.MUST_PASS:
             return "must pass, whatever its record"
         case Why.NOT_RERUN:
@@ -109,15 +172,16 @@ def record_words(record: CaseRecord, place: str) -> str:
 
 
 def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
-    """`12 of 60 cases fail at first, and their records let expect 0.4, by chance 1 in 1,000,000`.
+    """`12 of 60 cases failed at first, where about 0.4 usually do, by chance 1 in 1,000,000; 1 in 100 is a drop`.
 
     `others`: there are cases that are regressions by themselves, which are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
-    expected = f"and their records let expect {finding.expected:.1f}"
+    expected = f"where about {finding.expected:.1f} usually do"
     one_in = Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=finding.chance).one_in  # rounded as a case's
     by_chance = f", by chance 1 in {one_in:,}" if one_in is not None and one_in >= LEAST_ODDS else ""
-    return f"{finding.failures} of {which} fail at first, {expected}{by_chance}"
+    limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
+    return f"{finding.failures} of {which} failed at first, {expected}{by_chance}{limit}"
 
 
 def _flaky(record: CaseRecord) -> str | None:

@@ -1,5 +1,7 @@
 """JUnit XML, as CI systems read it: a failed assertion is a failure, an execution error an error.
 
+The type of an error says whose fault it is: `crashed`, `unreachable`, `ours`; `error` where the result does not say.
+
 A graded case carries its score as a property, and is a failure where the gate takes it for one. A failure that somebody
 accepted or set aside is skipped: it does not count, and the message says by whose word.
 """
@@ -7,10 +9,12 @@ accepted or set aside is skipped: it does not count, and the message says by who
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 from xml.etree import ElementTree as ET
 
+from runner.model.comparison import CaseClass
 from runner.model.result import CaseResult, Status, SuiteResult
 from runner.reports.scores import shortfalls
 from runner.reports.view import CaseRow, View
@@ -18,6 +22,7 @@ from runner.reports.wording import score
 from runner.text.escape import one_line
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_WAIVABLE: Final = frozenset({Status.FAILED, Status.ERROR})
 MAX_OUTPUT: Final = 20_000
 MAX_MESSAGE: Final = 300
 """Characters of the attribute; the element holds all of it."""
@@ -33,7 +38,7 @@ def render_junit(view: View) -> str:
         name="eval-gate",
         tests=str(summary.total_cases),
         failures=_sum(suites, "failures"),
-        errors=str(summary.errored + summary.not_run),
+        errors=_sum(suites, "errors"),
         skipped=_sum(suites, "skipped"),
         time=_seconds(summary.total_duration_ms),
     )
@@ -49,14 +54,14 @@ def _sum(suites: list[ET.Element], name: str) -> str:
 def _suite(suite: SuiteResult, rows: Mapping[tuple[str, str], CaseRow], least: float) -> ET.Element:
     summary = suite.summary
     shown = [(case, rows[suite.eval_file, case.id]) for case in suite.cases]
-    waived = sum(case.status is Status.FAILED and row.waived is not None for case, row in shown)
+    waived = Counter(case.status for case, row in shown if case.status in _WAIVABLE and row.waived is not None)
     element = ET.Element(
         "testsuite",
         name=_text(suite.eval_file or suite.tool_name),
         tests=str(summary.total_cases),
-        failures=str(summary.failed - waived),
-        errors=str(summary.errored + summary.not_run),
-        skipped=str(summary.skipped + waived),
+        failures=str(summary.failed - waived[Status.FAILED]),
+        errors=str(summary.errored + summary.not_run - waived[Status.ERROR]),
+        skipped=str(summary.skipped + waived.total()),
         time=_seconds(summary.total_duration_ms),
         timestamp=_text(suite.timestamp),
     )
@@ -77,9 +82,10 @@ def _case(case: CaseResult, row: CaseRow, least: float) -> ET.Element:
     # a case that was not run is an error here: JUnit has no word for it, and it must not look fine
     tag = {Status.FAILED: "failure", Status.ERROR: "error", Status.NOT_RUN: "error", Status.SKIPPED: "skipped"}
     if case.status in tag:
-        waived = row.waived if case.status is Status.FAILED else None
+        waived = row.waived if case.status in _WAIVABLE else None
         said = _text("\n".join([*([waived.terms] if waived else []), *_verdict(row), _why(case, least)]))
-        name, kind = ("skipped", waived.done) if waived else (tag[case.status], case.status.value)
+        blamed = row.blame.value if row.blame else case.status.value
+        name, kind = ("skipped", waived.done) if waived else (tag[case.status], blamed)
         ET.SubElement(element, name, message=one_line(said, MAX_MESSAGE), type=kind).text = said
     if case.details.response:
         ET.SubElement(element, "system-out").text = _text(case.details.response[:MAX_OUTPUT])
@@ -100,6 +106,8 @@ def _properties(case: CaseResult, row: CaseRow) -> list[tuple[str, str]]:
 
 def _verdict(row: CaseRow) -> list[str]:
     """`regression: failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at."""
+    if row.change is CaseClass.STILL_ERRORED:
+        return [row.change_words]
     return [f"{row.change_words}: {row.why_words}"] if row.evidence else []
 
 

@@ -14,6 +14,8 @@ _FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, Cas
 """Classes whose failing cases have a list of their own."""
 _SAID: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED})
 """Classes that say more of a case than that it is flaky."""
+_NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
+"""Classes of cases that could not be judged, and are no errors of their own."""
 _APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN})
 """Grounds that have a list of their own, whatever the class."""
 
@@ -30,6 +32,20 @@ class Lists:
     def of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
         """Rows of one class, waived ones too: for classes that are no failures."""
         return tuple(row for row in self._all if row.change is wanted)
+
+    def errors(self) -> tuple[CaseRow, ...]:
+        """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
+        return self._where(
+            lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
+        )
+
+    def still_errored(self) -> tuple[CaseRow, ...]:
+        """Cases that could not be judged here, nor in the baseline."""
+        return self.of(CaseClass.STILL_ERRORED)
+
+    def main_broke(self) -> tuple[CaseRow, ...]:
+        """Failures that the default branch has too since it broke."""
+        return self._where(lambda row: row.main_broke)
 
     def with_status(self, status: Status) -> tuple[CaseRow, ...]:
         """Rows of one status."""
@@ -57,8 +73,8 @@ class Lists:
         return tuple(sorted(self._where(lambda row: row.score_drop), key=lambda row: -row.drop))
 
     def unsettled(self) -> tuple[CaseRow, ...]:
-        """Failures that may be chance."""
-        return self._where(lambda row: row.change is CaseClass.UNSETTLED)
+        """Failures that may be chance; what crashed and was never judged is among the errors."""
+        return self._where(lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR)
 
     def flaky(self) -> tuple[CaseRow, ...]:
         """Rows with both results among their trials, or by their record, where that is the most to say about them."""

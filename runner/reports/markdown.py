@@ -86,6 +86,7 @@ def _environment() -> Environment:
         "case_link": phrases.case_link,
         "names": phrases.names,
         "names_seen": phrases.names_seen,
+        "names_here": phrases.names_here,
         "prose": phrases.prose,
         "measured_block": phrases.measured_block,
         "why_cell": phrases.why_cell,

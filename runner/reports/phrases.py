@@ -70,6 +70,11 @@ def names_seen(rows: Sequence[CaseRow], limit: int) -> str:
     return _names(rows, limit, lambda row: f"({plain(row.why_words, MAX_WHY)})" if row.evidence else row.scores or "")
 
 
+def names_here(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a` (crashed), `b` (unreachable)."""
+    return _names(rows, limit, lambda row: f"({row.here})" if row.here else "")
+
+
 def _names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRow], str]) -> str:
     shown = ", ".join(f"{code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
     rest = len(rows) - limit

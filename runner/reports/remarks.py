@@ -39,7 +39,9 @@ def _remarks(view: View) -> Iterator[Remark]:
     yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
     by_score = any(reason.code == "max-score-drop" for reason in view.verdict.reasons)
     yield from _rows(view.score_drops, "Score drop", blocking=failed and by_score)
-    yield from _rows(view.errors, "Could not be judged", blocking=False)
+    for group in view.errors_by_blame:
+        yield from _rows(group.rows, group.title, blocking=False)
+    yield from _rows(view.main_broke, "Broken on the base", blocking=False)
     yield from _rows(view.not_decided, "Not decided", blocking=False)
     yield from _rows(view.unsettled, "Not sure", blocking=failed and view.flaky_blocks)
 

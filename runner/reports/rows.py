@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any, Final
 
-from runner.gate.compare import tally
+from runner.gate.compare import nobody_answered, tally
 from runner.model.case import Location
 from runner.model.comparison import CaseChange, CaseClass, Tally
 from runner.model.grounds import Steadiness, Why
-from runner.model.result import CaseResult, RunResult, Status, SuiteResult
+from runner.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
 from runner.model.waiver import Kind
-from runner.reports import grounds_words
+from runner.reports import blame_words, grounds_words
 from runner.reports.context import ReportContext
 from runner.reports.links import line_url
 from runner.reports.scores import lowest, shortfalls
 from runner.reports.waived import Waivers, WaiverWords
 from runner.reports.wording import score, score_change, tally_words
+
+_BECAME: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,12 @@ class CaseRow:
     record: str | None = None
     """What recent runs of the default branch say about it, where that was looked at."""
     flaky_on_record: bool = False
+    blame: Blame | None = None
+    """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
+    main_broke: bool = False
+    """The default branch itself fails it, and did not before."""
+    compared_with: str | None = None
+    """The earlier run it is compared with, where that is not the baseline."""
     waived: WaiverWords | None = None
     """Why its failure does not block, where it would otherwise."""
 
@@ -113,7 +122,7 @@ class CaseRow:
         if self.waived and self.waived.kind is Kind.QUARANTINE:
             return self.waived.done
         became = self.change.value.replace("_", " ") if self.change else ""
-        became = "not sure" if self.change is CaseClass.UNSETTLED else became
+        became = _BECAME.get(self.change, became) if self.change else became
         return ", ".join(filter(None, [became, self.waived.done if self.waived else ""]))
 
 
@@ -127,7 +136,7 @@ def _judged_on(row: CaseRow, change: CaseChange | None, place: str, waivers: Wai
     """The row with what was concluded about it, and by whom it is waived."""
     waived = waivers.by_case.get((row.suite, row.id)) if row.status is not None else None
     record = change.case_record if change else None
-    if change is None or (record is None and change.grounds is None):
+    if change is None or (record is None and change.grounds is None and change.compared_with is None):
         return replace(row, waived=waived) if waived else row
     return replace(
         row,
@@ -138,6 +147,8 @@ def _judged_on(row: CaseRow, change: CaseChange | None, place: str, waivers: Wai
         remarks=grounds_words.remarks(change, place),
         record=grounds_words.record_words(record, place) if record else None,
         flaky_on_record=record is not None and record.steadiness is Steadiness.FLAKY,
+        main_broke=grounds_words.main_broke(change, place) is not None,
+        compared_with=grounds_words.named(change.compared_with) if change.compared_with else None,
     )
 
 
@@ -146,14 +157,21 @@ def _rows(run: RunResult, context: ReportContext) -> Iterator[tuple[CaseRow, Cas
     by_case = {(change.suite, change.case_id): change for change in changes if change.change is not CaseClass.REMOVED}
     least = run.verdict.pass_score if run.verdict else 1.0
     seen = Counter(case.id for suite in run.suites for case in suite.cases)
+    silent = nobody_answered(run)
     for suite in run.suites:
         for case in suite.cases:
             label = case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})"
             change = by_case.get((suite.eval_file, case.id))
-            yield _row(suite, case, change, label, context, least), change
+            blame = blame_words.blame_of(case, silent=silent)
+            yield replace(_row(suite, case, change, label, context, least), **_blamed(case, blame)), change
     for change in changes:
         if change.change is CaseClass.REMOVED:
             yield _removed(change, least), change
+
+
+def _blamed(case: CaseResult, blame: Blame | None) -> dict[str, Any]:
+    """Whose fault it is that a case could not be judged, and what stands for its result then."""
+    return {"blame": blame, "here": blame_words.here(case, blame)} if case.status is Status.ERROR else {}
 
 
 def _row(
@@ -249,20 +267,19 @@ def _removed(change: CaseChange, least: float) -> CaseRow:
 def _then(change: CaseChange | None, least: float) -> str | None:
     """`pass`, and where recent runs are known `pass, 8 of 10`: how often the case passes without this change.
 
+    Of a case that is compared with another run than the baseline `pass at def5678, 8 of 10`.
     Of a graded case `0.90`, and its mean over recent runs: `0.90, 0.86 over 10 runs`.
     """
     if change is None or change.baseline is None:
         return None
     baseline, record = change.baseline, change.case_record
+    where = f" at {grounds_words.named(change.compared_with)}" if change.compared_with else ""
     if change.graded:
-        words, scores = _score_words(baseline, least), change.score_record
+        words, scores = f"{_score_words(baseline, least)}{where}", change.score_record
         return words if scores is None or scores.runs <= 1 else f"{words}, {score(scores.mean)} over {scores.runs} runs"
+    words = f"{tally_words(baseline)}{where}"
     runs = record.counts.runs if record else 0
-    return (
-        f"{tally_words(baseline)}, {record.counts.passes} of {runs}"
-        if record and runs > baseline.n
-        else tally_words(baseline)
-    )
+    return f"{words}, {record.counts.passes} of {runs}" if record and runs > baseline.n else words
 
 
 def _first_line(text: str | None) -> str | None:

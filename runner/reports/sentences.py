@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from runner.gate.rules import SCORE_DROP
+from runner.gate.compare import nobody_answered
+from runner.gate.rules import SCORE_DROP, UNMEASURED, new_errors
 from runner.gate.scores import limit_words
 from runner.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, Verdict
 from runner.model.grounds import Why
-from runner.model.result import RunResult, Summary
-from runner.reports.grounds_words import suite_words
+from runner.model.result import Blame, RunResult, Status, Summary
+from runner.reports.blame_words import blame_of, blames, together
+from runner.reports.grounds_words import main_broke, suite_words
 from runner.reports.rates import rates_of
 from runner.reports.waived import FLAKY_RULE, waived_counts
 from runner.reports.wording import count, percent, points
@@ -30,8 +33,8 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
         case Outcome.ERROR:
             return BROKEN, _undecided_words(run.summary)
         case Outcome.FAIL:
-            return FAIL, ", ".join([_failed_words(run, verdict, regressions), *waived_counts(run)])
-    if worse := count(regressions, "regression") if regressions else _DROPPED if _dropped(run) else None:
+            return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
+    if worse := regression_words(run) if regressions else _DROPPED if _dropped(run) else None:
         allowed = any(rule.name == "Regressions" for rule in verdict.rules)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     return PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
@@ -58,15 +61,31 @@ def _undecided_words(summary: Summary) -> str:
     return "could not decide"
 
 
-def _failed_words(run: RunResult, verdict: Verdict, regressions: int) -> str:
+def regression_words(run: RunResult) -> str:
+    """`2 regressions`, and why where cases are only called so because all together fail more."""
+    alone, dropped = _alone_and_dropped(run)
+    words = count(len(alone) or len(dropped), "regression")
+    if alone and dropped:
+        return f"{words}, and {len(dropped)} more as the others together fail more than before"
+    return f"{words}: {_DROPPED}" if dropped else words
+
+
+def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
+    """Regressions by themselves, and those that are part of a drop of all cases together."""
+    found = _standing(run, CaseClass.REGRESSION)
+    dropped = [one for one in found if one.grounds is not None and one.grounds.why is Why.SUITE]
+    return [one for one in found if one not in dropped], dropped
+
+
+def _failed_words(run: RunResult, verdict: Verdict) -> str:
     summary, rules = run.summary, {rule.name: rule for rule in verdict.rules}
     code = verdict.reasons[0].code if verdict.reasons else ""
     said = {
-        "regressions": count(regressions, "regression"),
+        "regressions": regression_words(run),
         "suite-drop": _DROPPED,
         "must-pass": _counted(rules.get("Must pass"), "case that must pass fails", "cases that must pass fail"),
-        "could-not-measure": f"{count(summary.errored, 'case')} could not be measured",
-        "min-pass-rate": f"pass rate {percent(rates_of(run).now)} is too low",
+        "could-not-measure": next(iter(errors_words(run)), None),
+        "min-pass-rate": f"pass rate {percent(rates_of(run).now)} of {count(rates_of(run).judged, 'case')} is too low",
         "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
         "flaky": _counted(rules.get(FLAKY_RULE), "flaky case") or count(summary.flaky, "flaky case"),
         "failures": _counted(rules.get("Failures"), "failing case"),
@@ -107,17 +126,25 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     if nothing_comparable(run):
         return ", ".join([passed, "baseline not comparable", *waived])
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
-    if unsettled := standing(run, CaseClass.UNSETTLED):
+    if unsettled := len(_unsettled(run)):
         parts.append(f"not sure about {count(unsettled, 'case')}")
     if drops := _score_drops(run):
         parts.append(count(drops, "score drop"))
-    if run.summary.errored:
-        parts.append(f"{count(run.summary.errored, 'case')} could not be measured")
+    still = _standing(run, CaseClass.STILL_FAILING)
+    if broken := sum(main_broke(one, "") is not None for one in still):
+        parts.append(f"{count(broken, 'case')} broken before this change")
+    parts += errors_words(run)
     if undecided := _not_decided(run):
         parts.append(f"{count(undecided, 'case')} not decided")
     if baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
+
+
+def _unsettled(run: RunResult) -> list[CaseChange]:
+    """Those whose answers leave a doubt; what was never judged is among the errors."""
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    return [one for one in _standing(run, CaseClass.UNSETTLED) if one.key not in broken]
 
 
 def _dropped(run: RunResult) -> bool:
@@ -134,9 +161,43 @@ def _not_decided(run: RunResult) -> int:
     return sum(one.grounds is not None and one.grounds.why is Why.NOT_RERUN for one in changes)
 
 
-def lead(outcome: Outcome) -> str | None:
+def lead(run: RunResult, verdict: Verdict) -> str | None:
     """The words before the opening, in bold."""
-    return {Outcome.FAIL: "Gate failed:", Outcome.ERROR: "This says nothing about your change."}.get(outcome)
+    if verdict.outcome is Outcome.ERROR:
+        return NOTHING_SAID if says_nothing(run, verdict) else UNDECIDED
+    return "Gate failed:" if verdict.outcome is Outcome.FAIL else None
+
+
+NOTHING_SAID: Final = "This says nothing about your change."
+UNDECIDED: Final = "The gate could not decide:"
+_OWN: Final = frozenset({"nothing-judged", "too-many-errors", "not-complete"})
+"""Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+
+
+def says_nothing(run: RunResult, verdict: Verdict) -> bool:
+    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours."""
+    if verdict.reasons and verdict.reasons[0].code not in _OWN:
+        return False
+    suspect = run.summary.failed or standing(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
+    return not suspect and set(blames(run)) <= {Blame.OURS}
+
+
+def outage(run: RunResult, verdict: Verdict) -> bool:
+    """Whether it looks as if the target could not be reached, or hung on everything."""
+    mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in _OWN
+    found = blames(run)
+    return mine and found.count(Blame.UNREACHABLE) * 2 > len(found)
+
+
+def errors_words(run: RunResult) -> tuple[str, ...]:
+    """The same in few words, where there are any: `4 cases could not be judged`."""
+    return (_errors_words(run).partition(":")[0],) if any(new_errors(run, run.comparison)) else ()
+
+
+def _errors_words(run: RunResult) -> str:
+    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 ours`: those that count."""
+    silent = nobody_answered(run)
+    return together(blame_of(case, silent=silent) for case in new_errors(run, run.comparison))
 
 
 def opening(run: RunResult, verdict: Verdict) -> str:
@@ -146,12 +207,19 @@ def opening(run: RunResult, verdict: Verdict) -> str:
             said = [*_sentences(run, verdict), *_rate_sentence(run, verdict), *_waived(run)]
             return " ".join([*said, *_pass_score(run, verdict)])
         case Outcome.ERROR:
-            return sentence(undecided(run, verdict))
+            why = undecided(run, verdict)
+            if outage(run, verdict):
+                why = f"this looks like an outage. {sentence(why)}"
+            words = " ".join([why, *_other_reading(run, verdict)])
+            return words if lead(run, verdict) == UNDECIDED else sentence(words)
     return _passing_sentences(run, verdict)
 
 
 def message(run: RunResult, reason: Reason) -> str:
     """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
+    errors = next((rule for rule in run.verdict.rules if rule.name == "Errors"), None) if run.verdict else None
+    if reason.code == UNMEASURED and errors is not None:
+        return f"{_errors_words(run)} (allowed: {errors.limit})"
     if run.comparison is None or run.comparison.error_rate is None:
         return reason.message
     if reason.code == "suite-drop" and run.comparison.suite_finding is not None:
@@ -163,16 +231,20 @@ def message(run: RunResult, reason: Reason) -> str:
 
 
 def _regressions(run: RunResult) -> str:
-    """How many cases fail for themselves, and how many are only called regressions because the suite dropped."""
-    found = _standing(run, CaseClass.REGRESSION)
-    dropped = sum(one.grounds is not None and one.grounds.why is Why.SUITE for one in found)
-    alone = len(found) - dropped
-    fail = count(alone, "case that usually passes fails", "cases that usually pass fail")
+    """How many cases fail or crash for themselves, and how many are only called regressions because all dropped."""
+    alone, dropped = _alone_and_dropped(run)
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    crash = sum(one.key in broken for one in alone)
+    said = []
+    if len(alone) > crash:
+        said.append(count(len(alone) - crash, "case that usually passes fails", "cases that usually pass fail"))
+    if crash:
+        said.append(count(crash, "case that usually passes crashes", "cases that usually pass crash"))
     if not dropped:
-        return f"{fail} here"
+        return f"{' and '.join(said) or '0 cases that usually pass fail'} here"
     if not alone:
-        return f"{count(dropped, 'case that usually passes', 'cases that usually pass')} failed here at first"
-    return f"{fail} here, and {dropped} more failed at first"
+        return f"{count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
+    return f"{' and '.join(said)} here, and {len(dropped)} more failed at first"
 
 
 def suite_drop(run: RunResult) -> str:
@@ -190,11 +262,21 @@ def undecided(run: RunResult, verdict: Verdict) -> str:
     return f"{why.rstrip('.')}. {_progress(run.summary)}"
 
 
+def _other_reading(run: RunResult, verdict: Verdict) -> list[str]:
+    """What else it may be where it looks like an outage: a change that keeps the target from starting looks so too."""
+    if outage(run, verdict):
+        return [f"If this change keeps the agent from starting, {_NEXT}."]
+    if Blame.CRASHED in blames(run) and verdict.reasons and verdict.reasons[0].code in _OWN:
+        return [f"The agent may have been down; if this change is what breaks it, {_NEXT}."]
+    return []
+
+
+_NEXT: Final = "the next run will say the same"
+
+
 def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
-    rates = rates_of(run)
     limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), None)
-    rate = ", ".join([_rate_words(run), *([f"threshold {limit}"] if limit else [])])
-    words = [f"{rates.passed} of {rates.judged} cases pass ({rate})."]
+    words = [f"{_of_judged(run, *([f'threshold {limit}'] if limit else []))}{_unjudged(run)}."]
     if still := standing(run, CaseClass.STILL_FAILING):
         words.append(f"{still} still failing.")
     words += _waived(run)
@@ -235,7 +317,7 @@ def _progress(summary: Summary) -> str:
     judged = summary.passed + summary.failed
     words = [f"{judged} of {count(summary.total_cases, 'case')} {'was' if judged == 1 else 'were'} judged"]
     if summary.errored:
-        words.append(f"{summary.errored} could not be measured")
+        words.append(f"{summary.errored} could not be")
     if summary.not_run:
         words.append(f"{summary.not_run} {'was' if summary.not_run == 1 else 'were'} not run")
     if summary.skipped:
@@ -248,9 +330,26 @@ def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
     now, before = rates.now, rates.before
     if any(reason.code == "min-pass-rate" for reason in verdict.reasons):
         return [] if now is None or before is None else [f"Baseline {percent(before)} ({points(before, now)})."]
-    if now is None or before is None:
-        return [f"Pass rate {percent(now)}."]
-    return [f"Pass rate {percent(now)}, baseline {percent(before)} ({points(before, now)})."]
+    return [f"{_of_judged(run)}{_unjudged(run)}."]
+
+
+def _of_judged(run: RunResult, *more: str) -> str:
+    """`7 of 8 judged cases pass (87.5 %, baseline 90.0 %, −2.5 pp)`; `after re-runs` where these did it."""
+    rates = rates_of(run)
+    if not rates.judged:
+        return "No case was judged"
+    which = f"{'judged ' if _unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
+    passed = {key for key, case in run.cases() if case.passed}
+    again = any(one.key in passed for one in _standing(run, CaseClass.REGRESSION))
+    rate = ", ".join([_rate_words(run), *more])
+    return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
+
+
+def _unjudged(run: RunResult) -> str:
+    """`, 2 could not be judged`: what a pass rate says nothing about."""
+    summary = run.summary
+    numbers = {"could not be judged": summary.errored, "not run": summary.not_run, "skipped": summary.skipped}
+    return "".join(f", {number} {words}" for words, number in numbers.items() if number)
 
 
 def _rate_words(run: RunResult) -> str:

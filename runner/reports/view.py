@@ -6,24 +6,36 @@ from dataclasses import dataclass
 from typing import Final
 
 from runner.gate.acceptable import judged_as
+from runner.gate.compare import changed_since
 from runner.gate.scores import limit_words
 from runner.model.comparison import CaseClass, Comparison, Outcome, Verdict
 from runner.model.result import RunResult, Status, Summary
 from runner.model.waiver import Kind
 from runner.reports.accepting import accept_command
+from runner.reports.blame_words import blames, counted
 from runner.reports.causes import Cause, group_causes
 from runner.reports.context import ReportContext
+from runner.reports.errors import Errors, by_blame
 from runner.reports.grades import Grade, grades_of
 from runner.reports.lists import Lists
 from runner.reports.measured import MeasuredWords, measured_words
 from runner.reports.rates import Rates, certainty, rates_of
 from runner.reports.reruns import rerun_words
 from runner.reports.rows import CaseRow, rows_of
-from runner.reports.sentences import headline, lead, message, nothing_comparable, opening, suite_drop
+from runner.reports.sentences import (
+    headline,
+    lead,
+    message,
+    nothing_comparable,
+    opening,
+    outage,
+    says_nothing,
+    suite_drop,
+)
 from runner.reports.staleness import StaleSuites, stale_suites
 from runner.reports.tables import RuleRow, SuiteRow, is_stale, rule_rows, suite_rows
 from runner.reports.waived import FLAKY_RULE, Waivers, waivers_of
-from runner.reports.wording import spending
+from runner.reports.wording import count, spending
 
 __all__ = ["CaseRow", "ReportContext", "RuleRow", "SuiteRow", "View", "view_of"]
 
@@ -56,13 +68,20 @@ class View:
     waivers: Waivers
     new_passes: tuple[CaseRow, ...]
     still_failing: tuple[CaseRow, ...]
+    main_broke: tuple[CaseRow, ...]
+    """Those of the still failing ones that the default branch broke itself."""
     known_failing: tuple[CaseRow, ...]
-    """Those of the still failing ones that are not worse than before."""
+    """Those of the still failing ones that are neither worse than before nor broken there just now."""
     score_drops: tuple[CaseRow, ...]
     """Scores that fell by more than the tolerance, regressions apart, the largest drop first."""
     failing: tuple[CaseRow, ...]
     """All failing cases that no comparison explains: without a baseline, added, or incomparable."""
     errors: tuple[CaseRow, ...]
+    """Cases that could not be judged here, without those of which more is known."""
+    errors_by_blame: tuple[Errors, ...]
+    """The same, by whose fault it is."""
+    still_errored: tuple[CaseRow, ...]
+    """Cases that could not be judged here, and not in the baseline either."""
     unsettled: tuple[CaseRow, ...]
     """Failures that may be chance."""
     flaky: tuple[CaseRow, ...]
@@ -79,6 +98,9 @@ class View:
     stale: tuple[StaleSuites, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    """What there is to say about the comparison as a whole."""
+    file_notes: tuple[str, ...]
+    """Which eval files have changed since the baseline; what that means for its cases is said of these."""
     rules: tuple[RuleRow, ...]
     rates: Rates
     certainty: tuple[str, ...]
@@ -124,9 +146,8 @@ class View:
     def more_counts(self) -> tuple[str, ...]:
         """Counts beside passes and failures that only some runs have, failures among them: `1 accepted`."""
         kinds = [row.waived.kind for row in self.waived if row.waived]
-        again = sum(row.status is Status.PASSED for row in self.regressions)
         numbers = {
-            "of the regressions passed when tried again": again,
+            "of the regressions passed when tried again": self.again,
             "must pass": len(self.must_pass),
             "not decided": len(self.not_decided),
             "not sure": len(self.unsettled),
@@ -135,6 +156,44 @@ class View:
             "quarantined": kinds.count(Kind.QUARANTINE),
         }
         return tuple(f"{number} {word}" for word, number in numbers.items() if number)
+
+    @property
+    def failed_counts(self) -> str:
+        """` (2 regressions, 1 still failing)`, of those that answered; empty without a baseline."""
+        if self.comparison is None:
+            return ""
+        regressions, still = (
+            sum(row.status is not Status.ERROR for row in rows) for rows in (self.regressions, self.still_failing)
+        )
+        return f" ({count(regressions, 'regression')}, {still} still failing)"
+
+    @property
+    def errored_counts(self) -> str:
+        """` (2 crashed, 1 unreachable, 2 of them regressions)`; empty where there is nothing to say."""
+        rows = {"regression": self.regressions, "still failing": self.still_failing}
+        broken = {words: sum(row.status is Status.ERROR for row in found) for words, found in rows.items()}
+        said = [counted(blames(self.run))]
+        said += [f"{count(broken['regression'], 'regression')} among them"] if broken["regression"] else []
+        said += [f"{broken['still failing']} still failing"] if broken["still failing"] else []
+        said += [f"{len(self.still_errored)} in the baseline too"] if self.still_errored else []
+        return f" ({', '.join(filter(None, said))})" if any(said) else ""
+
+    @property
+    def remedy(self) -> str:
+        """Where to look if a run without a verdict ends the same way again."""
+        code = self.verdict.reasons[0].code if self.verdict.reasons else ""
+        if code == "baseline-unavailable":
+            return "GitHub or the permissions of the job need a look, not this change"
+        if says_nothing(self.run, self.verdict):
+            return "the judge or the engine needs a look, not this change"
+        if outage(self.run, self.verdict):
+            return "see whether the agent starts with this change, then look at its host or its provider"
+        return "see what the target does with this change, and without it"
+
+    @property
+    def again(self) -> int:
+        """Regressions that passed when they were tried again."""
+        return sum(row.status is Status.PASSED for row in self.regressions)
 
     @property
     def score_tolerance(self) -> str:
@@ -168,6 +227,8 @@ def view_of(run: RunResult, context: ReportContext) -> View:
     regressions, failing, still_failing = rows.regressions(), rows.unexplained_failures(), rows.still_failing()
     baseline, reruns = run.comparison.baseline if run.comparison else None, rerun_words(run)
     stale = baseline is not None and is_stale(baseline, context)
+    notes = run.comparison.notes if run.comparison else ()
+    of_files = {changed_since(suite.eval_file) for suite in run.suites}
     symbol, heading = headline(run, verdict, context.no_baseline_words, baseline_is_stale=stale)
     return View(
         context=context,
@@ -175,7 +236,7 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         verdict=verdict,
         symbol=symbol,
         heading=heading,
-        lead=lead(verdict.outcome),
+        lead=lead(run, verdict),
         opening=opening(run, verdict),
         measured=measured_words(run.comparison, context),
         comparison=run.comparison,
@@ -187,10 +248,13 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         waivers=waivers,
         new_passes=rows.of(CaseClass.NEW_PASS),
         still_failing=still_failing,
-        known_failing=tuple(row for row in still_failing if not row.score_drop),
+        main_broke=rows.main_broke(),
+        known_failing=tuple(row for row in still_failing if not row.score_drop and not row.main_broke),
         score_drops=rows.score_drops(),
         failing=failing,
-        errors=rows.with_status(Status.ERROR),
+        errors=rows.errors(),
+        errors_by_blame=by_blame(rows.errors()),
+        still_errored=rows.still_errored(),
         unsettled=rows.unsettled(),
         flaky=_flaky(rows, run),
         flaky_on_record=rows.flaky_on_record(),
@@ -203,7 +267,8 @@ def view_of(run: RunResult, context: ReportContext) -> View:
         suites=suite_rows(run, baseline),
         stale=stale_suites(run.suites),
         warnings=_warnings(run),
-        notes=run.comparison.notes if run.comparison else (),
+        notes=tuple(note for note in notes if note not in of_files),
+        file_notes=tuple(note for note in notes if note in of_files),
         rules=rule_rows(run, verdict, context, stale=stale),
         rates=rates_of(run),
         certainty=certainty(run),

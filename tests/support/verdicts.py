@@ -1,7 +1,8 @@
 """Factories for judged runs with records, re-runs and waivers: a case is its letters, `P` and `F`, the rest is made.
 
 A record reads from the newest run to the oldest; what happened here begins with the first execution, and every further
-letter is a re-run. `E` is an execution that could not be judged, `.` a run that does not have the case.
+letter is a re-run. `C` crashed, `T` came too late, `U` could not be reached, `O` is ours, and of `E` nobody says whose
+fault it is; `.` is a run that does not have the case.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from runner.gate.pardons import Pardons
 from runner.gate.past import Past
 from runner.model.case import Location
 from runner.model.comparison import Comparison
-from runner.model.result import CaseResult, RunResult, Status, Trial
+from runner.model.result import Blame, CaseResult, RunResult, Status, Trial
 from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 from runner.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
@@ -27,7 +28,15 @@ TODAY = date(2026, 11, 21)
 ACCEPTED = ".eval-gate/accepted.yaml"
 REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
 STEADY = "P" * 20
-_STATUS = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR}
+_STATUS = {"P": Status.PASSED, "F": Status.FAILED, **dict.fromkeys("ECTUO", Status.ERROR)}
+_BLAME = {"C": Blame.CRASHED, "T": Blame.CRASHED, "U": Blame.UNREACHABLE, "O": Blame.OURS}
+_ERRORS = {
+    "E": "agent error: HTTP 500",
+    "C": "agent error: HTTP 500 (AttributeError)",
+    "T": "timeout: no response within 60000 ms",
+    "U": "agent error: no connection to 127.0.0.1:3000: refused",
+    "O": "rubric: the judge gave no verdict",
+}
 _FAILED = "toolsCalled: expected [issue_refund], called [escalate]"
 
 
@@ -42,7 +51,9 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
             status=_STATUS[letter],
             score=float(letter == "P"),
             duration_ms=120,
-            error={"F": error, "E": "agent error: HTTP 500"}.get(letter),
+            error=({"F": error} | _ERRORS).get(letter),
+            blame=_BLAME.get(letter),
+            timed_out=letter == "T",
         )
         for letter in letters
     )
@@ -52,7 +63,8 @@ def make_executed(case_id: str, letters: str, *, line: int = 12, **fields) -> Ca
         "flaky": 0 < passes < len(judged),
         "duration_ms": 120.0 * len(letters),
         "location": Location(file="evals/refund.json", line=line),
-        "error": {"failed": error, "error": "agent error: HTTP 500"}.get(status),
+        "error": {"failed": error, "error": _ERRORS.get(letters[0])}.get(status),
+        "blame": _BLAME.get(letters[0]) if status == "error" else None,
     }
     made = make_result(case_id, status, **(values | fields))
     return made.model_copy(update={"trials": trials})
@@ -63,11 +75,13 @@ def make_history(records: Mapping[str, str]) -> tuple[RunResult, ...]:
     length = max(map(len, records.values()))
     return tuple(
         make_baseline_run(
-            {
-                case_id: _STATUS[record[number]].value
-                for case_id, record in records.items()
-                if number < len(record) and record[number] != "."
-            },
+            make_suite_result(
+                [
+                    make_executed(case_id, record[number])
+                    for case_id, record in records.items()
+                    if number < len(record) and record[number] != "."
+                ]
+            ),
             run_id=f"{number:02}b7a5e1-0000-4000-8000-000000000000",
             timestamp=f"2026-10-{30 - number:02}T10:00:00Z",
         )

@@ -78,7 +78,7 @@ def test_decide__pass_rate__is_of_the_judged_cases(least, outcome) -> None:
     )
     assert found.outcome == outcome
     if outcome == "fail":
-        assert found.reasons[0].message == "the pass rate 50.0 % is below 51.0 %"
+        assert found.reasons[0].message == "1 of 2 judged cases pass: the pass rate 50.0 % is below 51.0 %"
 
 
 def test_decide__stale_and_flaky__fail_only_when_asked() -> None:
@@ -101,8 +101,8 @@ def test_decide__target_gone__says_why_first() -> None:
 def test_decide__one_and_many__are_worded_apart() -> None:
     one = verdict({"a": "failed", "x": "passed"}, {"a": "passed"}, "regressions").reasons[0].message
     two = verdict({"a": "failed", "b": "failed"}, {"a": "passed", "b": "passed"}, "regressions").reasons[0].message
-    assert one == "1 case that passes in the baseline fails here (allowed: 0)"
-    assert two == "2 cases that pass in the baseline fail here (allowed: 0)"
+    assert one == "1 case that passed before fails here (allowed: 0)"
+    assert two == "2 cases that passed before fail here (allowed: 0)"
 
 
 @pytest.mark.parametrize(

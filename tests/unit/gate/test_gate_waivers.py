@@ -312,7 +312,7 @@ def change(case_id: str, became: str, **fields) -> CaseChange:
         ("passed", "still_passing", {"score_change": -0.05}, "passes"),
         ("passed", None, {}, "passes"),
         ("error", "errored", {}, "unjudged"),
-        ("error", "regression", {}, "unjudged"),
+        ("error", "regression", {}, "regressed"),
         ("error", None, {}, "unjudged"),
         ("skipped", "not_run", {}, "unjudged"),
         ("not_run", "not_run", {}, "unjudged"),

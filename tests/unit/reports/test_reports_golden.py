@@ -90,8 +90,11 @@ def none(**age) -> RunResult:
     return judged(make_run(now), make_baseline_run(now | {"order/split": "failed"}), **age)
 
 
+REFUSED = "agent error: no connection to 127.0.0.1:1: refused"
+
+
 def interrupted() -> RunResult:
-    cases = [make_result("a"), make_result("b", "error", error="agent error: no connection to 127.0.0.1:1: refused")]
+    cases = [make_result("a"), make_result("b", "error", error=REFUSED, blame="unreachable")]
     cases += [make_result(f"c{number}", "not_run") for number in range(3)]
     run = make_run(
         make_suite_result(cases), stopped="no connection to the target, 5 cases in a row: agent error (start it)"

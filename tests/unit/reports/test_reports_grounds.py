@@ -27,13 +27,21 @@ def counts(text: str) -> Counts:
 
 def change(what: str, why: str, here: str, record: str, chance: float | None = None, **fields) -> CaseChange:
     newest_failed, known = fields.pop("newest_failed", False), fields.pop("known", None)
+    crashes = {"crashes": fields.pop("crashes", 0)}
+    crashed_then = {"crashes": fields.pop("crashed_then", 0)}
     grounds = Grounds(
-        why=Why(why), here=counts(here), record=counts(record), chance=chance, newest_failed=newest_failed, **fields
+        why=Why(why),
+        here=counts(here).model_copy(update=crashes),
+        record=counts(record).model_copy(update=crashed_then),
+        chance=chance,
+        newest_failed=newest_failed,
+        **fields,
     )
     return CaseChange(suite="s", case_id="c", change=CaseClass(what), grounds=grounds, case_record=known)
 
 
 FLAKY = CaseRecord(counts=counts("17/20"), steadiness=Steadiness.FLAKY, shown_by=("run-a", "run-b", "run-c"))
+UNSURE = "no allowed number of re-runs could be sure of it"
 BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 
 
@@ -41,23 +49,67 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
     ("one", "seen", "by_chance", "more"),
     [
         (
+            change("regression", "evidence", "0/4", "10/10", 1 / 100_000.5, crashes=4, needed=4),
+            "crashed 4 of 4 here, answered in 10 of 10 on main",
+            "100,000",
+            ("sure from 4 failures in a row on",),
+        ),
+        (
+            change("regression", "evidence", "0/4", "7/10", 1 / 100_000.5, crashes=4, crashed_then=1, needed=4),
+            "crashed 4 of 4 here, answered in 9 of 10 on main (2 wrong)",
+            "100,000",
+            ("sure from 4 failures in a row on",),
+        ),
+        (
+            change("regression", "evidence", "0/4", "9/10", 1 / 100_000.5, crashes=1, crashed_then=1, needed=4),
+            "failed 4 of 4 here (1 crashed), 1 of 10 on main (1 crashed)",
+            "100,000",
+            ("sure from 4 failures in a row on",),
+        ),
+        (
+            change("errored", "not-rerun", "0/1", "0/0", 0.2, crashes=1, needed=4),
+            "crashed 1 of 1 here, never judged on main",
+            None,
+            ("re-runs that would decide are missing", "not sure: 4 failures in a row would have been"),
+        ),
+        (
+            change("unsettled", "recovered", "2/3", "10/10", 0.3, crashes=1, needed=4),
+            "passed 2 of 3 here (1 crashed), failed 0 of 10 on main",
+            "3",
+            ("not sure: 4 failures in a row would have been",),
+        ),
+        (
+            change("regression", "suite", "2/3", "20/20", 0.01, needed=4),
+            "failed 1 of 3 here, 0 of 20 on main",
+            "100",
+            (
+                "one of the cases that make all of them together fail more than before",
+                "not sure alone: 4 failures in a row would have been",
+            ),
+        ),
+        (
             change("regression", "evidence", "0/4", "19/20", 1 / 54_321),
             "failed 4 of 4 here, 1 of 20 on main",
             "50,000",
-            (),
+            (UNSURE,),
         ),
-        (change("regression", "evidence", "0/4", "20/20", 0.0), "failed 4 of 4 here, 0 of 20 on main", "1,000,000", ()),
+        (
+            change("regression", "evidence", "0/4", "20/20", 0.0, needed=3),
+            "failed 4 of 4 here, 0 of 20 on main",
+            "1,000,000",
+            ("sure from 3 failures in a row on",),
+        ),
         (
             change("regression", "every-run", "0/2", "1/1", 0.02),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("failed every time, which is all that so few re-runs can show",),
+            ("failed every time", UNSURE),
         ),
         (
             change("regression", "suite", "2/3", "20/20", 0.5),
             "failed 1 of 3 here, 0 of 20 on main",
             "2",
-            ("part of a drop of the suite as a whole",),
+            ("one of the cases that make all of them together fail more than before", UNSURE),
         ),
         (
             change("regression", "must-pass", "0/2", "9/20", newest_failed=True),
@@ -75,19 +127,19 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("unsettled", "recovered", "2/3", "17/20", 0.3, known=FLAKY),
             "passed 2 of 3 here, failed 3 of 20 on main",
             "3",
-            (BY_RECORD,),
+            (UNSURE, BY_RECORD),
         ),
         (
             change("unsettled", "recovered", "0/2", "11/20", 0.9),
             "failed 2 of 2 here, 9 of 20 on main",
             None,
-            ("its record may explain that",),
+            ("its record may explain that", UNSURE),
         ),
         (
             change("errored", "not-rerun", "0/1", "20/20", 0.05),
             "failed 1 of 1 here, 0 of 20 on main",
             None,
-            ("re-runs that would decide are missing",),
+            ("re-runs that would decide are missing", UNSURE),
         ),
         (
             change("flaky", "mixed", "3/4", "17/20", known=FLAKY),
@@ -111,7 +163,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("new_pass", "every-run", "2/2", "1/20", 0.1),
             "passed 2 of 2 here, 1 of 20 on main",
             "10",
-            ("passed every time, which is all that so few re-runs can show",),
+            ("passed every time",),
         ),
         (
             change("still_failing", "known", "0/1", "3/20", 0.2),
@@ -173,9 +225,10 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
 def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
-        suite_words(found) == "6 of 60 cases fail at first, and their records let expect 0.3, by chance 1 in 1,000,000"
+        suite_words(found) == "6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 1,000,000; "
+        "from 1 in 100 on it is a drop"
     )
-    assert suite_words(found, others=True).startswith("6 of 60 other cases fail")
+    assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ def test_comment__refused_once__gets_shorter_step_by_step() -> None:
 
 SAFE_FILTERS = {
     *("code", "code_cell", "text", "html", "block", "case_link", "names", "names_by_reason", "staleness"),
-    *("sentence", "names_seen", "why_cell", "terms_cell", "entry_line", "prose", "measured_block"),
+    *("sentence", "names_seen", "names_here", "why_cell", "terms_cell", "entry_line", "prose", "measured_block"),
     *("percent", "signed", "seconds", "length", "min", "urlencode"),
 }
 OURS = {
@@ -179,13 +179,23 @@ OURS = {
     *("context.report_url", "context.errors_doc_url"),
     *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
+    *("view.failed_counts", "view.errored_counts", "view.remedy", "group.did", "group.means", "group.title"),
     *("group.tiers", "view.score_tolerance", "view.reruns", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {
     *("title", "why", "case_table", "score_table", "folding_table", "cause_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table", "evidence_table"),
-    *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure"),
+    *(
+        "waived_table",
+        "entry_list",
+        "brought",
+        "accept_offer",
+        "not_sure_words",
+        "not_sure",
+        "notes_above",
+        "main_broke",
+    ),
 }
 
 

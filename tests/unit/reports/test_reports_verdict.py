@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from runner.gate.baseline import Baseline
 from runner.gate.fail_on import FailOn
 from runner.gate.limits import Policy
 from runner.model.comparison import CaseClass, Outcome
@@ -20,12 +21,15 @@ from runner.reports.remarks import remarks_of
 from runner.reports.render import render
 from runner.reports.rerun import rerun_command
 from runner.reports.view import View, view_of
+from runner.results.ledger import ledger_of
 from tests.support.graded import make_graded
 from tests.support.results import make_result
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,
+    judge_against,
     make_executed,
+    make_history,
     make_judged,
     make_pardons,
     make_waiver,
@@ -153,6 +157,66 @@ def graded() -> RunResult:
     return make_judged([case, make_executed("b", "P")], then | {"b": STEADY})
 
 
+def blamed(policy: Policy = REGRESSIONS) -> RunResult:
+    """Every kind of blame: crashes that are regressions, new errors of each kind, and errors that main has too."""
+    ten = "P" * 10
+    records = {
+        "refund/partial": ten,
+        "refund/expired": ten,
+        "refund/half": ten,
+        "pay/card": ten,
+        "pay/iban": ten,
+        "faq/hours": ten,
+        "faq/tone": ten,
+        "order/bulk": "E" + "P" * 9,
+        "order/late": "E" + "P" * 9,
+        "order/old": "C" * 10,
+        "order/odd": "F" + ten,
+    }
+    here = {
+        "refund/partial": "CC",
+        "refund/expired": "CT",
+        "refund/half": "FC",
+        "pay/card": "U",
+        "pay/iban": "U",
+        "faq/hours": "P",
+        "faq/tone": "O",
+        "order/bulk": "C",
+        "order/late": "P",
+        "order/old": "T",
+        "order/new": "C",
+        "order/odd": "P",
+    }
+    return make_judged(here, records, policy=policy)
+
+
+def main_broke() -> RunResult:
+    """Main broke two cases in its newest runs; the baseline could not judge a third, which fails here."""
+    records = {"faq/hours": "FPPPPPPPPP", "faq/tone": "FFPPPPPPPP", "pay/card": "UPPPPPPPPP", "pay/iban": "P" * 10}
+    return make_judged({"faq/hours": "F", "faq/tone": "F", "pay/card": "FF", "pay/iban": "FPP"}, records)
+
+
+def everything(letters: str) -> RunResult:
+    """Four cases that main passes, and all of them end so."""
+    names = ("faq/hours", "faq/tone", "pay/card", "pay/iban")
+    return make_judged(dict.fromkeys(names, letters), dict.fromkeys(names, "P" * 10))
+
+
+def green_with_errors() -> RunResult:
+    """Nothing is known against the change; some cases could not be judged, on main neither."""
+    policy = replace(REGRESSIONS, max_errors=2)
+    records = {"a": "P" * 10, "b": "P" * 10, "c": "E" + "P" * 9, "d": "P" * 10}
+    return make_judged({"a": "P", "b": "U", "c": "C", "d": "P"}, records, policy=policy)
+
+
+def otherwise_compared() -> RunResult:
+    """A run that was judged against another baseline before, and had no re-runs."""
+    before = make_judged({"a": "F", "b": "P"}, {"a": "P" * 10, "b": "P"}, confirm=0)
+    earlier = make_history({"a": "F" * 3, "b": "P" * 3})[1]
+    policy = replace(REGRESSIONS, confirm=6)
+    return judge_against(before, Baseline(earlier, "main", age_days=2, ledger=ledger_of((earlier,))), policy)
+
+
 FLAKY_FAILS = replace(REGRESSIONS, fail_on=frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
 STATES = {
     "confirmed": confirmed(),
@@ -186,6 +250,14 @@ STATES = {
     "accepted-unsure": unsure(policy=FLAKY_FAILS, pardons=make_pardons(make_waiver("a", new=False))),
     "quarantine-rate": accepted(policy=replace(REGRESSIONS, min_pass_rate=0.5)),
     "proposed": proposed(),
+    "blamed": blamed(),
+    "main-broke": main_broke(),
+    "all-crashed": everything("CC"),
+    "all-unreachable": everything("U"),
+    "all-timed-out": everything("T"),
+    "all-ours": everything("O"),
+    "green-with-errors": green_with_errors(),
+    "otherwise-compared": otherwise_compared(),
 }
 
 
@@ -212,17 +284,20 @@ def test_console__verdict__looks_like_this(golden, state) -> None:
     assert render("console", STATES[state], ReportContext(), style=ConsoleStyle(ascii=True)).isascii()
 
 
-@pytest.mark.parametrize("state", ["confirmed", "accepted", "not-decided", "suite-drop-reported", "proposed"])
+@pytest.mark.parametrize(
+    "state",
+    [*("confirmed", "accepted", "not-decided", "suite-drop-reported", "proposed", "blamed", "main-broke")],
+)
 def test_summary__verdict__looks_like_this(golden, state) -> None:
     golden(f"verdict/summary/{state}.md", render_summary(view_of(STATES[state], context_for(state))))
 
 
-@pytest.mark.parametrize("state", ["confirmed", "accepted"])
+@pytest.mark.parametrize("state", ["confirmed", "accepted", "blamed", "main-broke"])
 def test_html__verdict__looks_like_this(golden, state) -> None:
     golden(f"verdict/html/{state}.html", render("html", STATES[state], PULL_REQUEST))
 
 
-@pytest.mark.parametrize("state", ["confirmed", "accepted"])
+@pytest.mark.parametrize("state", ["confirmed", "accepted", "blamed"])
 def test_junit__verdict__looks_like_this(golden, state) -> None:
     text = render("junit", STATES[state], PULL_REQUEST)
     golden(f"verdict/junit/{state}.xml", text)

@@ -1,0 +1,105 @@
+"""Who is to blame, said the same everywhere, and what no page may ever say."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from runner.model.comparison import CaseClass, Outcome
+from runner.model.result import Blame, Status
+from runner.model.waiver import Kind
+from runner.reports.check import render_check
+from runner.reports.context import ReportContext
+from runner.reports.render import render
+from runner.reports.view import view_of
+from tests.support.verdicts import make_judged, make_pardons, make_waiver
+from tests.unit.reports.test_reports_golden import STATES as PLAIN
+from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed
+
+EVERY = STATES | {f"plain {name}": run for name, run in PLAIN.items()}
+INNOCENT = "This says nothing about your change"
+TEN = "P" * 10
+
+
+@pytest.mark.parametrize("state", EVERY)
+def test_page__change_may_be_the_cause__never_says_that_it_is_not(state) -> None:
+    view = view_of(EVERY[state], PULL_REQUEST)
+    broken = {row.blame for row in view.cases if row.status is Status.ERROR}
+    suspect = view.regressions or view.not_decided or view.unsettled or view.summary.failed or broken - {Blame.OURS}
+    said = [render(form, EVERY[state], PULL_REQUEST) for form in ("md", "html", "console")]
+    assert not (suspect and any(INNOCENT in text for text in said))
+
+
+@pytest.mark.parametrize("state", EVERY)
+def test_page__pass_rate__says_of_how_many(state) -> None:
+    run = EVERY[state]
+    view = view_of(run, PULL_REQUEST)
+    rates = view.rates
+    if rates.judged:
+        of = f"{rates.passed} of {rates.judged}"
+        assert f"pass rate {rates.now * 100:.1f} % ({of}" in render("console", run, PULL_REQUEST)
+        if view.verdict.outcome is not Outcome.ERROR:
+            assert re.search(rf"{of} (judged )?cases? pass", render("md", run, PULL_REQUEST))
+    if view.summary.errored and view.verdict.outcome is not Outcome.ERROR:
+        assert f"{view.summary.errored} could not be judged" in view.opening
+
+
+def test_page__every_kind_of_blame__has_its_own_words_counts_and_place() -> None:
+    above = render("md", blamed(), PULL_REQUEST).partition("<details><summary>12 cases")
+    assert "errors (5 crashed, 2 unreachable, 1 ours, 2 regressions among them, 2 in the baseline too)" in above[2]
+    for words in ("**1 case crashed**", "**2 cases could not be asked**", "**1 case was not graded**"):
+        assert words in above[0]
+    assert "crashed 2 of 2 here, answered in 10 of 10 on main" in above[0]
+    assert "order/bulk" not in above[0]  # main has it too
+    assert "Not judged here, nor in the baseline: `order/bulk` (crashed)" in above[2]
+
+
+def test_page__notes_of_the_judge__stand_above_every_fold() -> None:
+    above = render("md", STATES["otherwise-compared"], PULL_REQUEST).partition("<details>")[0]
+    assert "No case was run again" in above
+    assert "is judged against" in above
+
+
+def test_junit__types__are_the_blame() -> None:
+    root = ET.fromstring(render("junit", blamed(), PULL_REQUEST))
+    types = {case.get("name"): error.get("type") for case in root.iter("testcase") for error in case.iter("error")}
+    assert types["refund/partial"] == types["order/bulk"] == "crashed"
+    assert (types["pay/card"], types["faq/tone"]) == ("unreachable", "ours")
+    assert int(root.get("errors")) == len(types)
+
+
+@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
+    pardons = make_pardons(make_waiver("a", kind, new=False))
+    run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, pardons=pardons)
+    assert run.comparison.changes[0].change is CaseClass.REGRESSION
+    assert run.verdict.outcome is Outcome.PASS
+    (row,) = view_of(run, PULL_REQUEST).waived
+    assert row.waived.kind is Kind(kind)
+    root = ET.fromstring(render("junit", run, PULL_REQUEST))
+    assert (root.get("errors"), root.get("skipped")) == ("0", "1")
+
+
+def test_unsettled_crash__blocks_as_an_error__and_is_seen_above_the_fold() -> None:
+    run = make_judged({"a": "C", "b": "P"}, {"a": "PPFPPFPPFP", "b": TEN}, confirm=1)
+    view = view_of(run, PULL_REQUEST)
+    assert view.verdict.outcome is not Outcome.PASS
+    listed = [*view.regressions, *view.not_decided, *view.errors, *view.unsettled]
+    assert [row.id for row in listed] == ["a"]
+    assert "crashed" in render("md", run, PULL_REQUEST).partition("<details>")[0]
+
+
+def test_name_of_an_earlier_run__of_anybody__is_nothing_but_a_name() -> None:
+    run = STATES["main-broke"]
+    hostile = {"run_id": "<b>|`x", "sha": None}
+    changes = tuple(
+        one.model_copy(update={"compared_with": one.compared_with.model_copy(update=hostile)})
+        if one.compared_with
+        else one
+        for one in run.comparison.changes
+    )
+    run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+    assert "compared with ?b???x: the baseline" in render("console", run, ReportContext())
+    assert "<b>" not in render("md", run, PULL_REQUEST) + render_check(view_of(run, PULL_REQUEST)).page
