@@ -21,7 +21,7 @@ def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outa
 
 def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
     seen = world(GOOD).here("PPPPPPPP", url=NOBODY)
-    expect(seen, 3, "could not decide", first="nothing-judged", says=["This says nothing about your change"],
+    expect(seen, 3, "could not decide", first="nothing-judged", says=["this looks like an outage"],
            errored=range(5), not_run=[5, 6, 7])  # fmt: skip
 
 
@@ -49,7 +49,7 @@ def test_half_of_the_cases_crash__they_are_the_regressions(world) -> None:
 
 def test_half_of_the_cases_are_refused__nothing_is_a_regression_and_the_gate_does_not_pass(world) -> None:
     seen = world(GOOD).here("LLLLPPPP")
-    expect(seen, 1, "4 cases could not be measured", first="could-not-measure", errored=range(4))
+    expect(seen, 1, "4 cases could not be asked", first="could-not-measure", errored=range(4))
 
 
 def test_more_than_half_are_refused__could_not_be_decided(world) -> None:
@@ -72,7 +72,7 @@ def test_new_case_crashes__is_an_error_that_main_does_not_have(world) -> None:
     made.cases.append({"id": "gs-new", "input": {"message": "ask 8"}, "expect": {"responseContains": ["ok"]}})
     made.write()
     seen = made.here("PPPPPPPPC")
-    expect(seen, 1, "could not be measured", first="could-not-measure", added=["gs-new"])
+    expect(seen, 1, "1 case crashed", first="could-not-measure", added=["gs-new"])
 
 
 # --- what happened on main
@@ -136,4 +136,4 @@ def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastruct
 def test_pull_request__agent_is_gone__could_not_decide(action) -> None:
     action.main("PPPP*2")
     seen = action.here("PPPP", url=NOBODY)
-    expect(seen, 3, "could not decide", says=["This says nothing about your change"], errored=range(4))
+    expect(seen, 3, "could not decide", says=["this looks like an outage"], errored=range(4))
