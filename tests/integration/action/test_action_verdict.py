@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -138,3 +139,68 @@ def test_file_that_is_wrong__is_refused_before_anybody_is_asked(job, github, bra
         ended = job.pull_request(pull, running.url)
     assert (ended.code, running.requests) == (2, [])
     assert f"{FILE}:2" in ended.log
+
+
+def test_pull_request__stale_branch__comparison_and_comment_speak_of_one_record(job, github) -> None:
+    """Main went on and broke what the pull request breaks too: none of that is in the record up to the fork point."""
+
+    def push(name: str, behaviour) -> None:
+        github.state.branches["main"] = github.state.add_commit(name, github.state.branches["main"]).sha
+        with agent(behaviour) as running:
+            job.push(running.url)
+
+    for number in range(3):
+        push(f"before {number}", fails_on())
+    pull = github.state.add_pull(7)
+    for number in range(2):
+        push(f"after {number}", fails_on(2))
+    baseline_of_today(github)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    run = json.loads((job.workspace / ended.outputs["result-path"]).read_text())
+    (change,) = [one for one in run["comparison"]["changes"] if one["change"] == "regression"]
+    counts = {"passes": 3, "failures": 0, "crashes": 0}
+    assert change["caseRecord"]["counts"] == change["grounds"]["record"] == counts
+    here = change["grounds"]["here"]
+    (comment,) = comments_of(github)
+    seen = f"failed {here['failures']} of {here['passes'] + here['failures']} here, 0 of 3 on main"
+    assert seen in comment
+    assert seen in ended.summary
+
+
+def test_pull_request__main_broke_it__says_so_first_and_blames_nobody(job, github) -> None:
+    for number, behaviour in enumerate((fails_on(), fails_on(), fails_on(), fails_on(2))):
+        github.state.branches["main"] = github.state.add_commit(f"main {number}", github.state.branches["main"]).sha
+        with agent(behaviour) as running:
+            job.push(running.url)
+    broke = github.state.branches["main"]
+    baseline_of_today(github)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["regressions"]) == (0, "0"), ended.log
+    (comment,) = comments_of(github)
+    above = comment.partition("<details>")[0]
+    assert "**Broken on main, not by this change:** 1 case" in above
+    assert f"main broke it at {broke[:7]}" in above
+    assert the_check(github, pull.head_sha)["output"]["title"].startswith("No regressions")
+
+
+def test_pull_request__agent_crashes_on_every_case__is_red_with_the_outage_as_the_other_reading(
+    job, github, branch
+) -> None:
+    async def crash(exchange: Exchange) -> None:
+        exchange.answer({"error": "AttributeError"}, "500 Internal Server Error")
+
+    pull = github.state.add_pull(7)
+    with agent(crash) as running:
+        ended = job.pull_request(pull, running.url, {"max-retries": "0"})
+    assert (ended.code, ended.outputs["regressions"], ended.outputs["errored"]) == (1, "4", "4"), ended.log
+    assert (ended.outputs["failed"], ended.outputs["pass-rate"]) == ("0", "")
+    (comment,) = comments_of(github)
+    assert "4 cases that usually pass crash here" in comment
+    assert "if the agent was down while this ran, it is an outage and not the change" in comment
+    assert "answered in 3 of 3 on main" in comment
+    assert "4 errors (4 crashed, 4 regressions among them)" in comment
+    assert "says nothing about" not in comment
