@@ -48,7 +48,7 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
     judged = [one for one in seen if one.first.runs]
     if not judged:
         return NO_RECORD
-    answers = [answered for one in judged if (answered := one.answered).all.runs]
+    answers = _answers(judged)
     cut = judged[: _since(judged, answers)]
     counts = _sum(one.first for one in cut)
     return CaseRecord(
@@ -56,7 +56,7 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
         steadiness=_steadiness(cut),
         shown_by=_shown_by(cut, counts),
         newest_failed=bool(answers) and answers[0].all.fails,
-        broken_since=_broken_since(answers),
+        broken_since=broken_since(judged),
         since=cut[-1].run_id if len(cut) < len(judged) else None,
     )
 
@@ -69,10 +69,16 @@ def _since(judged: Sequence[Seen], answers: Sequence[Seen]) -> int:
     return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
 
 
-def _broken_since(judged: Sequence[Seen]) -> RunName | None:
+def _answers(seen: Iterable[Seen]) -> list[Seen]:
+    """What was judged in each of the runs, without those that judged nothing."""
+    return [answered for one in seen if (answered := one.answered).all.runs]
+
+
+def broken_since(seen: Sequence[Seen]) -> RunName | None:
     """The run with which the branch began to fail the case and has failed it ever since, if it ever passed it."""
-    failing = list(takewhile(lambda one: one.all.fails, judged))
-    if not failing or len(failing) == len(judged):
+    answers = _answers(seen)
+    failing = list(takewhile(lambda one: one.all.fails, answers))
+    if not failing or len(failing) == len(answers):
         return None
     return RunName(run_id=failing[-1].run_id, sha=failing[-1].sha)
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from runner.gate.acceptable import passes
 from runner.gate.baseline import Baseline, NoBaseline
-from runner.gate.flakiness import Seen, record_of
+from runner.gate.flakiness import Seen, broken_since, record_of
 from runner.gate.level import MAX_RUNS, runs_of_this_level
 from runner.gate.pairing import renamed
 from runner.gate.prior import Prior, learned
@@ -139,8 +139,11 @@ class Past:
         """By this yardstick; by the newest one where none is named. Most cases of a suite share one past."""
         fits = _newest(known, self._runs) if measured is None else _fits(known, measured)
         if (known.runs, fits) not in self._records:
-            level = self.level
-            self._records[known.runs, fits] = record_of([one for at, one in self._seen(known, fits) if at < level])
+            level, seen = self.level, self._seen(known, fits)
+            record = record_of([one for at, one in seen if at < level])
+            # where the whole branch broke, the runs that say so are those of the level before
+            since = broken_since([one for _, one in seen])
+            self._records[known.runs, fits] = record.model_copy(update={"broken_since": since})
         return self._records[known.runs, fits]
 
     def _seen(self, known: LedgerCase, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
