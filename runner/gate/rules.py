@@ -16,7 +16,7 @@ from runner.model.comparison import CaseChange, CaseClass, Comparison, Rule
 from runner.model.grounds import SuiteFinding, Why
 from runner.model.measuring import Measured
 from runner.model.result import CaseResult, RunResult, Status
-from runner.model.waiver import Standing, Waiving
+from runner.model.waiver import Waiving
 
 UNMEASURED: Final = "could-not-measure"
 """The rule about execution errors, whose breach says nothing about the change."""
@@ -145,8 +145,8 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def _failures(judged: Judged) -> Finding:
-    waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
-    return _count("Failures", "failures", max(judged.run.summary.failed - waived, 0), "fails", "fail")
+    failing = sum(case.status is Status.FAILED and not judged.waives(*key) for key, case in judged.run.cases())
+    return _count("Failures", "failures", failing, "fails", "fail")
 
 
 def _flaky(judged: Judged) -> int:

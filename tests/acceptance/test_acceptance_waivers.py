@@ -1,0 +1,100 @@
+"""What people made exceptions of: accepted, quarantined, must pass, allowed (12 of what was wrong)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.world import expect
+
+GOOD = "PPPPPPPP*4"
+DROP = "F(P)F(P)F(P)F(P)F(P)PPP"
+
+
+def test_accepted_regression__passes_and_is_shown(world) -> None:
+    made = world(GOOD)
+    made.accept(0)
+    seen = made.here("FPPPPPPP")
+    expect(seen, 0, "1 regression accepted", says=["known, #12"], regression=[0])
+    assert [one["caseId"] for one in seen.json["waiving"]["waived"]] == ["gs-000"]
+
+
+def test_waiver_that_has_expired__does_not_count_and_says_so(world) -> None:
+    made = world(GOOD)
+    made.accept(0, days=-1)
+    seen = made.here("FPPPPPPP")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "ended" in seen.report, seen.report + seen.text
+
+
+def test_all_cases_of_a_suite_drop_are_accepted__is_green(world) -> None:
+    made = world(GOOD)
+    made.accept(*range(5))
+    seen = made.here(DROP)
+    assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "pass"), seen.text
+    assert "5 regressions accepted" in seen.title
+    assert "GATE PASSED" in seen.gate
+
+
+def test_all_but_one_case_of_a_suite_drop_are_accepted__is_red_for_the_one(world) -> None:
+    made = world(GOOD)
+    made.accept(*range(4))
+    seen = made.here(DROP)
+    assert seen.code == 1, seen.text
+    assert "1 regression" in seen.title
+
+
+def test_must_pass__fails_on_main_too__blocks(world) -> None:
+    seen = world("FPPPPPPP*4").here("FPPPPPPP", must_pass="gs-000")
+    expect(seen, 1, "must pass", first="must-pass", still_failing=[0])
+
+
+def test_must_pass_and_quarantined__the_quarantine_is_what_counts_and_both_are_said(world) -> None:
+    made = world(GOOD)
+    made.accept(0, kind="quarantine")
+    seen = made.here("FPPPPPPP", must_pass="gs-000")
+    assert (seen.code, seen.json["verdict"]["outcome"]) == (0, "pass"), seen.text
+    assert "✅" in seen.title
+    assert "quarantine" in seen.head.lower()
+    assert seen.json["waiving"]["waived"][0]["caseId"] == "gs-000"
+
+
+def test_must_pass__pattern_without_a_match__is_a_warning_above_the_verdict(world) -> None:
+    seen = world(GOOD).here("PPPPPPPP", must_pass="gs-00O")
+    expect(seen, 0, "no regressions")
+    assert 'must-pass: "gs-00O" names no case' in seen.text
+    assert 'must-pass: "gs-00O" names no case' in seen.report
+    assert seen.json["warnings"]
+
+
+@pytest.mark.parametrize("letters", ["FPPPPPPP", "FF(P)PPPPPP", "FFPPPPPP", "FFF(P)PPPPP", "FFFPPPPP"])
+def test_allowed_regressions__one_more_failing_case__is_never_milder(world, letters) -> None:
+    """With one allowed: one regression passes, two do not, and a further case in doubt changes neither."""
+    seen = world(GOOD).here(letters, allowed_regressions="1")
+    dead = letters.replace("F(P)", "").count("F")
+    assert seen.code == (0 if dead <= 1 else 1), seen.text
+    assert list(seen.classes.values()).count("regression") >= dead
+
+
+def test_agent_crashes__acceptance_of_a_crash__cannot_excuse_what_nobody_has_seen(world) -> None:
+    made = world(GOOD)
+    made.accept(0)
+    seen = made.here("LPPPPPPP")
+    expect(seen, 1, "could not be measured", first="could-not-measure", errored=[0])
+
+
+def test_accept_line__of_a_red_run_with_a_crash__turns_it_green(world) -> None:
+    """Whatever the summary offers to accept can be accepted."""
+    made = world(GOOD)
+    first = made.here("CFPPPPPP")
+    expect(first, 1, "2 regressions", regression=[0, 1])
+    assert "eval-gate accept gs-000 gs-001" in first.text
+    made.accept(0, 1)
+    seen = made.here("CFPPPPPP")
+    expect(seen, 0, "2 regressions accepted", regression=[0, 1])
+
+
+def test_accepted_crash__fail_on_failures__excuses_no_other_case(world) -> None:
+    made = world(GOOD)
+    made.accept(0)
+    seen = made.here("CFPPPPPP", fail_on="failures", allowed_regressions="1")
+    assert (seen.code, seen.reasons[0]) == (1, "failures"), seen.text
