@@ -47,8 +47,9 @@ def find_baseline(
     """The baseline that was named. One that is named and cannot be found is an error, not an absence.
 
     Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
-    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline. `besides` is the id of
-    the run that is judged, where it is in the folder too: no run is its own baseline.
+    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
+    of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
+    baseline.
     """
     found = _find_baseline(reference, output_dir, besides)
     if history is None or isinstance(found, NoBaseline):
@@ -78,8 +79,20 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return found
-    record = _record(path, reference, output_dir)
-    return Baseline(read_run(reference, output_dir), reference, ledger=ledger_beside(record))
+    record, run = _record(path, reference, output_dir), read_run(reference, output_dir)
+    return Baseline(run, reference, ledger=_ledger_of_one(record, run))
+
+
+def _ledger_of_one(record: Path, run: RunResult) -> Ledger:
+    """The record that ends with one run: what travelled with it, or what the folder of runs that it lies in knows more.
+
+    So a run that is named by its id is the same baseline as one that `latest` or the folder leads to.
+    """
+    beside = ledger_beside(record).up_to(run)
+    if record.parent.name != run.run_id:
+        return beside
+    among = ledger_of(runs_in(record.parent.parent)).up_to(run)
+    return among if len(among.runs) > len(beside.runs) else beside
 
 
 def _record(path: Path, reference: str, output_dir: Path) -> Path:
