@@ -193,7 +193,7 @@ def expect(
     assert seen.code == code, shown
     assert (seen.json["verdict"]["exitCode"], seen.json["verdict"]["outcome"]) == (code, OUTCOMES[code]), shown
     assert title in seen.title, shown
-    assert _mark(seen.title) == {0: "✅", 1: "❌", 3: "🛠️"}[code], shown
+    assert _mark(seen.title) in {0: ("✅", "⚠️"), 1: ("❌",), 3: ("🛠️",)}[code], shown
     for words in says:
         assert words in seen.head, f"{words!r} is not in\n{seen.head}\n{seen.text}"
     if first is not None:
@@ -237,7 +237,7 @@ class World:
     def main(self, runs: str, *options: str) -> None:
         """Runs of main, the newest last."""
         for letters in words_of(runs):
-            self._of_length(letters)
+            self.of_length(letters)
             done = self.run(letters, *words(GATE | {"--output-dir": self.MAIN}), *options)
             assert (self.folder / self.MAIN / "latest.json").is_file(), done.stderr
 
@@ -249,7 +249,7 @@ class World:
     def run(self, letters: str, *options: str, url: str | None = None) -> subprocess.CompletedProcess[str]:
         """One run of the program against the agent that does this, with these options only."""
         self.script.begin(letters)
-        self._of_length(letters)
+        self.of_length(letters)
         quick = {name: value for name, value in QUICK.items() if name not in options}
         return self.gate("run", "--agent-endpoint", url or self.script.url, *words(quick), *options)
 
@@ -298,7 +298,7 @@ class World:
         (self.folder / "evals" / "desk.eval.yaml").write_text(graded_suite(count))
         self.cases = [{}] * count
 
-    def _of_length(self, letters: str) -> None:
+    def of_length(self, letters: str) -> None:
         if not self.cases:
             self.cases = cases_of(length(letters))
             self.write()
@@ -348,7 +348,7 @@ class ActionWorld:
         """Commits on main, each with its run; their names."""
         made = []
         for letters in words_of(runs):
-            self._of_length(letters)
+            self.of_length(letters)
             self._commits += 1
             made.append(self.github.state.add_commit(f"main {self._commits}", branch="main").sha)
             self.script.begin(letters)
@@ -366,7 +366,7 @@ class ActionWorld:
     def here(self, letters: str, pull: PullRequest | None = None, url: str | None = None, **inputs: str) -> Seen:
         """The run of a pull request."""
         pull = pull or self.pull()
-        self._of_length(letters)
+        self.of_length(letters)
         self.script.begin(letters)
         ended = self.job.pull_request(pull, url or self.script.url, self._given(inputs))
         return self.seen(ended, pull)
@@ -407,7 +407,7 @@ class ActionWorld:
         quick = {"timeout-ms": "5000", "max-retries": "0", "concurrency": "4"}
         return quick | {key.replace("_", "-"): value for key, value in inputs.items()}
 
-    def _of_length(self, letters: str) -> None:
+    def of_length(self, letters: str) -> None:
         if not self.cases:
             self.cases = cases_of(length(letters))
             self.write()
