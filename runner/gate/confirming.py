@@ -11,7 +11,7 @@ from runner.gate.judge import Question, facts_before_reruns
 from runner.gate.past import counted
 from runner.gate.settle import CaseFacts, next_step
 from runner.model.case import CaseKey
-from runner.model.grounds import NO_RUNS, Counts
+from runner.model.grounds import NO_RUNS
 from runner.model.result import RerunEnd, RunResult, Trial
 from runner.results.ledger import executions
 
@@ -42,23 +42,19 @@ class Reruns:
 
     def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
-        seen = self._seen(key, reruns)
-        left = self._confirm - (len(reruns) - seen.runs)
-        return len(reruns) < self._confirm and self._step(key, seen, left) is Step.AGAIN
+        return len(reruns) < self._confirm and self._open(key, reruns)
 
     def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
         """Why it is not run again any more."""
-        if self._step(key, self._seen(key, reruns), self._confirm) is not Step.AGAIN:
+        if not self._open(key, reruns):
             return RerunEnd.DECIDED
         return RerunEnd.BROKEN if len(reruns) >= self._confirm else RerunEnd.STOPPED
 
-    def _seen(self, key: CaseKey, reruns: Sequence[Trial]) -> Counts:
-        """What these re-runs say about the target."""
-        return counted(executions(reruns, graded=self._graded.get(key, False)), self._question.policy.pass_score)
-
-    def _step(self, key: CaseKey, seen: Counts, most: int) -> Step | None:
-        """What to do where `most` re-runs can say something."""
+    def _open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
         facts = self._facts.get(key)
         if facts is None:
-            return None
-        return next_step(replace(facts, again=seen), replace(self._confirmation, confirm=most))
+            return False
+        graded = self._graded.get(key, False)
+        seen = counted(executions(reruns, graded=graded), self._question.policy.pass_score)
+        return next_step(replace(facts, again=seen), self._confirmation) is Step.AGAIN

@@ -85,9 +85,12 @@ class Past:
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
         for key in self._ledger.every_key():
             known = self._ledger.case(key)
-            for at, seen in self._seen(known, _newest(known, self._runs)):
-                if at < len(runs) and (answered := seen.first.answered).runs:
-                    runs[at][key] = answered
+            seen = self._seen(known, _newest(known, self._runs))
+            answered = [(at, one.first.answered) for at, one in seen if at < len(runs)]
+            if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
+                for at, one in answered:  # a case that did the same every time shows no change
+                    if one.runs:
+                        runs[at][key] = one
         return runs_of_this_level(runs)
 
     def belief(self, set_aside: Collection[CaseKey] = ()) -> Prior:

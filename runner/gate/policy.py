@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from runner.errors import ExitCode
 from runner.gate.baseline import NoBaseline
+from runner.gate.conclude import must_pass
 from runner.gate.fail_on import FailOn
 from runner.gate.limits import Policy
 from runner.gate.rules import COVERAGE, REGRESSIONS, UNMEASURED, Judged, findings
 from runner.gate.scores import exceeds
-from runner.model.comparison import Outcome, Reason, Verdict
+from runner.model.comparison import CaseClass, Outcome, Reason, Verdict
 from runner.model.grounds import Why
 from runner.model.result import RunResult
 from runner.model.waiver import Standing
@@ -86,7 +87,10 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
 
 
 def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
-    """Cases that look regressed, and whose re-runs broke or were never made: the verdict is not known."""
+    """Cases that look regressed, and whose re-runs broke or were never made: the verdict is not known.
+
+    Where it would be the same if all of them were regressions it is known.
+    """
     if judged.comparison is None or FailOn.NEVER in policy.fail_on:
         return ()
     open_cases = [
@@ -96,7 +100,10 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
         and change.grounds.why is Why.NOT_RERUN
         and not judged.waives(change.suite, change.case_id)
     ]
-    if not open_cases:
+    here = judged.run.by_key()
+    matters = any(must_pass(here[change.key], policy.must_pass) for change in open_cases)
+    worst = len(open_cases) + judged.count(CaseClass.REGRESSION)
+    if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
     cases = f"{len(open_cases)} case{'s' if len(open_cases) != 1 else ''}"
     message = f"whether {cases} regressed could not be told: the re-runs that would decide are missing"

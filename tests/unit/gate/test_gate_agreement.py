@@ -356,3 +356,27 @@ def test_merge__part_that_is_missing__its_cases_are_not_gone(desk) -> None:
     joined = at.again(merge([judge(first, question)], "joined"))
     assert (classes(joined), joined.comparison.measured.removed) == ({"a": CaseClass.STILL_PASSING}, 0)
     assert joined.verdict.exit_code == 3
+
+
+def test_judge__open_cases_within_the_allowed_regressions__leave_nothing_open(desk) -> None:
+    """Worse than a regression they cannot be; and then the gate would pass."""
+    world = world_of({"a": "FOOOOOO", "b": "P"}, *[{"a": "P", "b": "P"}] * 4)
+    at = desk(world)
+    for allowed, patterns, outcome in ((0, (), "error"), (1, (), "pass"), (1, ("a",), "fail")):
+        policy = replace(world.policy, allowed_regressions=allowed, must_pass=patterns)
+        assert replace(world, policy=policy).run(at.baseline).verdict.outcome == outcome
+
+
+def test_reruns__some_say_nothing__goes_on_until_it_is_decided_or_none_are_left(desk) -> None:
+    """The engine stopped here, and the verdict then missed the re-runs that nobody had made."""
+    names = [f"c{number}" for number in range(5)]
+    world = world_of(dict.fromkeys(names, "P") | {"c0": "CFPOPU"}, *[dict.fromkeys(names, "P")] * 3)
+    at = desk(world)
+    question = world.question(at.baseline)
+    stopped = [
+        (tape, case.rerun_end)
+        for tape in ("CFPOPU", "FFPOPPP", "FPOFOPF", "FFOPOF", "FOOPFFF", "FPOOOFF")
+        for _, case in Engine((replace(world.here[0], tape=tape), *world.here[1:])).run(question).cases()
+        if case.rerun_end is not None and case.rerun_end.value == "stopped"
+    ]
+    assert stopped == []
