@@ -13,8 +13,10 @@ from runner.model.waiver import MAX_NAME, MAX_REASON, CaseStanding
 
 LITERALS: Final = 3
 """Letters and digits that a glob needs outside of its wildcards."""
-_WILD: Final = re.compile(r"\[!?\]?[^\]]*\]|[*?]")
+_WILD: Final = re.compile(rf"\[!?\]?[^\]]{{0,{MAX_NAME}}}\]|[*?]")
 """What fnmatch takes for more than the character itself."""
+MAX_FOLDED: Final = 4 * MAX_NAME
+"""Characters of an id whose spelling is looked at. No name is so long, and sorting the marks on one letter is slow."""
 _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _TURNING: Final = frozenset({"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"})
 """Characters that show the text around them in another order."""
@@ -74,7 +76,7 @@ class Names:
 
 def _folded(name: str) -> str:
     """The same for all spellings of one text: a comment is typed in a browser, an eval file in an editor."""
-    return unicodedata.normalize("NFC", name)
+    return unicodedata.normalize("NFC", name) if len(name) <= MAX_FOLDED else name
 
 
 def _in_suite(case: CaseStanding, suite: str | None) -> bool:

@@ -76,6 +76,7 @@ class _Scanner:
         self._known = known
         self._inside: list[tuple[str, int]] = []
         """What is open: the sign that closes it, and where it begins."""
+        self._here_document = _HERE_DOCUMENT.search(text)
 
     def placeholders(self) -> list[tuple[int, int, str]]:
         """Where each begins and ends, and its name. Raises ValueError for one that is unknown or not in a safe place.
@@ -159,5 +160,5 @@ class _Scanner:
             self._inside.append((")", place))
         elif text[place] == "#" and (place == 0 or text[place - 1] in _SPACE):
             self._inside.append(("\n", place))
-        elif text[place] == "\n" and _HERE_DOCUMENT.search(text, 0, place):
+        elif text[place] == "\n" and self._here_document is not None and self._here_document.end() <= place:
             self._inside.append((_REST, place))

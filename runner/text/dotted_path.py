@@ -13,7 +13,8 @@ from runner.model.base import JsonValue
 
 _BRACKETED: Final = re.compile(r"([^\[\]]*)((?:\[(?:0|[1-9][0-9]{0,8})\])+)")
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
-_QUERY: Final = re.compile(r"\.\.|\[[^\]]*[^\]0-9][^\]]*\]|(?:^|\.)\*(?:$|\.)")
+_QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
+_OTHER: Final = re.compile(r"[^0-9]")
 _SHOWN: Final = 80
 
 
@@ -23,7 +24,9 @@ class PathError(Exception):
 
 def looks_like_a_query(path: str) -> bool:
     """Whether somebody probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
-    return _QUERY.search(path) is not None
+    # no pattern for what stands in brackets: it would read to the end of the path for every one that is open
+    before = (part.partition("[")[2] for part in path.split("]")[:-1])
+    return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in before)
 
 
 def value_at(value: JsonValue, path: str) -> JsonValue:

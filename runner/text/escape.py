@@ -25,6 +25,7 @@ _NO_REFERENCE: Final = "&#8203;"
 """A zero-width space. GitHub looks for mentions and references in the finished text, where an entity is its character
 again; only something between the sign and the name stops it (github/markup#1168)."""
 _COMMAND: Final = re.compile(r"^\s*::")
+_BLANKS: Final = re.compile(r"\s+")
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:
@@ -34,8 +35,13 @@ def cut(text: str, limit: int = MAX_TEXT) -> str:
 
 def one_line(text: str, limit: int = MAX_TEXT) -> str:
     """The text on one line, without control characters; a line break shows as `⏎`."""
-    marked = re.sub(r"\s*(?:\r\n|\r|\n)\s*", " ⏎ ", text.strip())
+    # a run of blanks is read once: looking for the line break inside of it would begin anew at each of them
+    marked = _BLANKS.sub(_on_one_line, text.strip())
     return cut(_CONTROLS.sub(" ", marked).strip(), limit)
+
+
+def _on_one_line(blanks: re.Match[str]) -> str:
+    return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
 
 
 def code_span(text: str, limit: int = MAX_TEXT) -> str:

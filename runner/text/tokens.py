@@ -13,6 +13,7 @@ _TOKEN: Final = re.compile(r"\{\{(seed|snapshot):([^{}]*)\}\}")
 _ANY_SOURCE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*:[^{}]*\}\}")
 _SEGMENT: Final = re.compile(r"([^\[\]]*)((?:\[[0-9]+\])*)")
 _INDEX: Final = re.compile(r"\[([0-9]+)\]")
+_MAX_DIGITS: Final = 18
 SOURCES: Final = ("seed", "snapshot")
 
 
@@ -98,14 +99,19 @@ def _steps(segment: str, value: JsonValue) -> tuple[str | int, ...]:
     match = _SEGMENT.fullmatch(segment)
     if match is None or not match[2]:
         return (segment,)
-    indexes = tuple(int(index) for index in _INDEX.findall(match[2]))
+    indexes = tuple(_number(index) for index in _INDEX.findall(match[2]))
     return (match[1], *indexes) if match[1] else indexes
+
+
+def _number(digits: str) -> int:
+    """The index that is written; no list is so long that more digits could lead anywhere."""
+    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def _child(value: JsonValue, step: str | int) -> JsonValue:
     if isinstance(value, dict):
         return value.get(str(step)) if isinstance(step, str) else None
     if isinstance(value, list):
-        index = step if isinstance(step, int) else int(step) if step.isascii() and step.isdigit() else None
+        index = step if isinstance(step, int) else _number(step) if step.isascii() and step.isdigit() else None
         return value[index] if index is not None and index < len(value) else None
     return None

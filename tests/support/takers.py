@@ -1,0 +1,44 @@
+"""Every function of ours that takes a text and needs nothing else: what foreign text may meet, found by signature."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+
+import runner
+
+TEXT = frozenset({"str", "str | None", "bytes", "JsonValue", "object"})
+ROOMS = ("text", "evaluators", "formats", "gate", "github", "registry", "reports", "results", "sandbox", "targets")
+TOUCH_THE_WORLD = frozenset(
+    {
+        "runner.gate.stored.read_history",
+        "runner.gate.stored._path",
+        "runner.registry.mcp.load_mcp",
+        "runner.registry.mcp._list_tools",
+        "runner.sandbox.handles.open_root",
+    }
+)
+"""They take a path or an address and open it."""
+
+
+def takers() -> Iterator[tuple[str, Callable, list[str]]]:
+    """Name, function, and the annotation of every argument that it needs."""
+    for room in ROOMS:
+        package = importlib.import_module(f"runner.{room}")
+        for info in pkgutil.iter_modules(package.__path__, f"runner.{room}."):
+            if info.name == "runner.text.regex_worker":
+                continue  # the program of a process of its own
+            module = importlib.import_module(info.name)
+            for name, function in vars(module).items():
+                place = f"{info.name}.{name}"
+                if not inspect.isfunction(function) or function.__module__ != info.name or place in TOUCH_THE_WORLD:
+                    continue
+                needed = [
+                    str(one.annotation)
+                    for one in inspect.signature(function).parameters.values()
+                    if one.default is one.empty
+                ]
+                if needed and TEXT.issuperset(needed) and not inspect.iscoroutinefunction(function):
+                    yield place, function, needed
