@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from runner.action.inputs import INPUTS, PREFIX, Settings
 from runner.action.log import Log
 from runner.action.step import Step
-from runner.config.load import find_config, flag_of, from_text, load_config
+from runner.config.load import Hand, find_config, flag_of, from_text, load_config
 from runner.config.settings import RunConfig, Selection
 from runner.engine.interruptible import execute
 from runner.engine.prepare import prepare
@@ -33,7 +33,11 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 
 
 def read_config(settings: Settings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
-    """The configuration: inputs, then variables, then the file. Raises GateError with every problem."""
+    """The configuration: inputs, then variables, then the file. Raises GateError with every problem.
+
+    Whoever wrote them, files go to the workspace and nowhere else: all else would be lost with the container, or be a
+    pull request's hand in ours.
+    """
     return config_of(settings, variables, workspace / settings.config if settings.config else find_config(workspace))
 
 
@@ -48,7 +52,7 @@ def config_of(
         file,
         shown_as=shown_as,
         defaults=DEFAULTS,
-        name_of=lambda key: _INPUT_NAMES.get(key) or flag_of(key),
+        hand=Hand(lambda key: _INPUT_NAMES.get(key) or flag_of(key), anywhere=False),
     )
 
 

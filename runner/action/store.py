@@ -125,8 +125,9 @@ def _maker(step: Step, service: Service, artifact: OwnArtifact) -> MadeBy | None
 def _files(record: Path) -> Iterator[tuple[Path, str]]:
     """The record, what people read, and recorded answers; not the journal, which only a run in progress needs."""
     yield record, RUN_NAME
-    if (record.parent / RECORDING_NAME).is_file():
-        yield record.parent / RECORDING_NAME, RECORDING_NAME
+    recording = record.parent / RECORDING_NAME
+    if recording.is_file() and not recording.is_symlink():
+        yield recording, RECORDING_NAME
     for file in sorted(record.parent.iterdir()):
         if (
             file.is_file()

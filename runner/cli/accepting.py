@@ -10,8 +10,9 @@ from pathlib import Path
 
 from runner.cli.console import Verbosity, say
 from runner.config.load import find_config, load_config
-from runner.engine.store import write_atomically
+from runner.config.places import wrong_file
 from runner.errors import GateError, did_you_mean
+from runner.files.writing import write_atomically
 from runner.gate.acceptable import judged_as
 from runner.gate.stored import runs_in
 from runner.gate.waivers import standings, waive
@@ -50,6 +51,11 @@ class Places:
         flags = {"outputDir": output_dir} if output_dir else {}
         config = load_config(flags, os.environ, given)
         read_by_run = config.accepted_path or DEFAULT_PATH
+        wrong = wrong_file(file or read_by_run, anywhere=file is not None)
+        if wrong is not None:
+            setting = "--file" if file is not None else "acceptedPath"
+            where = f"{given}: " if given is not None and file is None else ""
+            raise GateError("output-outside", f"{where}{setting}: {wrong}", "name another file with --file")
         return cls(file or read_by_run, Path(config.output_dir), read_by_run)
 
 
@@ -76,16 +82,11 @@ def write_wish(wish: Wish, places: Places, verbosity: Verbosity) -> None:
 
 
 def _write(places: Places, text: str) -> None:
-    # the file that a link leads to was read, and is the one that is replaced
-    file = Path(os.path.realpath(places.file))
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(file, text)
-    except (OSError, GateError) as error:
-        why = error.strerror if isinstance(error, OSError) else error.message
-        raise GateError(
-            "output-not-writable", f"{places.file} cannot be written: {why}", "name another file with --file"
-        ) from error
+        write_atomically(Path(places.file), text)
+    except GateError as error:
+        error.hint = "name another file with --file"
+        raise
 
 
 def _entry_lines(written: Written, today: date) -> Iterator[str]:

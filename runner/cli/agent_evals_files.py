@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from runner.errors import GateError, Problem, did_you_mean
+from runner.files.writing import make_folder
 from runner.sandbox.paths import LINK, NO_FOLDER, SandboxError, file_names, names_of
 
 SUFFIX: Final = ".json"
@@ -85,19 +86,12 @@ def output_folder(tmp: Path, names: tuple[str, ...]) -> Path:
 
     Neither `tmp` nor anything below it on the way may be a link.
     """
-    try:
-        tmp.mkdir(parents=True, exist_ok=True)
-        place = tmp
-        _refuse_other(place)
-        for name in (*names, REPORTS):
-            place /= name
-            with contextlib.suppress(FileExistsError):
-                place.mkdir()
+    place = tmp
+    for name in (".", *names, REPORTS):
+        place /= name
+        with contextlib.suppress(OSError):  # what is not there, or not to be looked at, cannot be made either
             _refuse_other(place)
-    except OSError as error:
-        raise GateError(
-            "output-not-writable", f"{tmp} cannot be written: {error.strerror}", "choose another with --tmp-dir"
-        ) from error
+        make_folder(place)
     return place.parent
 
 

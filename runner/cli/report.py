@@ -42,15 +42,18 @@ def report(
     """
     from pathlib import Path
 
-    from runner.engine.store import write_atomically
+    from runner.errors import GateError
+    from runner.files.place import why_no_file
+    from runner.files.writing import write_atomically
     from runner.gate.stored import read_run
     from runner.reports.render import render
     from runner.reports.view import ReportContext
 
+    if output is not None and (why := why_no_file(output, anywhere=True)):
+        raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
     stored = read_run(result, Path(output_dir or "evals/results"))
     text = render(report_format.value, stored, ReportContext())
     if output is None:
         typer.echo(text, nl=False)
     else:
-        Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_atomically(Path(output), text)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 from pydantic.alias_generators import to_snake
 
+from runner.config.places import WRITTEN, wrong_places
 from runner.config.settings import RunConfig
 from runner.errors import GateError, Problem, did_you_mean
 from runner.text.shape import sentence
@@ -44,6 +45,8 @@ class _Given:
     name: str
     file: str | None = None
     line: int | None = None
+    by_hand: bool = False
+    """Given by the person who starts us, as a flag or a variable."""
 
     def problem(self, message: str, below: str = "") -> Problem:
         """A problem with this value, or with the part of it at `below`."""
@@ -65,6 +68,17 @@ def variable_of(key: str) -> str:
     return ENVIRONMENT_PREFIX + to_snake(key).upper()
 
 
+@dataclass(frozen=True, slots=True)
+class Hand:
+    """Who gives flags and variables: what a flag is called there, and whether they may lead `anywhere`.
+
+    That is: name places outside of the working directory for writing. A configuration file never may.
+    """
+
+    name_of: Callable[[str], str] = flag_of
+    anywhere: bool = True
+
+
 def find_config(start: Path) -> Path | None:
     """The first configuration file from `start` upward, or None."""
     for folder in (start, *start.parents):
@@ -81,20 +95,25 @@ def load_config(
     *,
     shown_as: str | None = None,
     defaults: Mapping[str, JsonValue] | None = None,
-    name_of: Callable[[str], str] = flag_of,
+    hand: Hand = Hand(),
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 
-    `defaults` stand below the file, in place of a key's own default. `name_of` is what the person who gave a flag
-    calls it. Raises GateError `invalid-configuration` with every problem of all layers at once.
+    `defaults` stand below the file, in place of a key's own default. `hand` is whoever gave the flags.
+    Raises GateError `invalid-configuration` with every problem of all layers at once.
     """
     problems: list[Problem] = []
     given = {key: _Given(value, key) for key, value in (defaults or {}).items()}
     if file is not None:
         given.update(_from_file(file, shown_as or str(file), problems))
     given.update(_from_environment(environment, problems))
-    given.update({key: _Given(value, name_of(key)) for key, value in flags.items()})
+    given.update({key: _Given(value, hand.name_of(key), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)
+    if config is not None:
+        for key in sorted(WRITTEN):
+            one = given.get(key, _Given(None, key, by_hand=True))
+            wrong = wrong_places(config, key, anywhere=hand.anywhere and one.by_hand)
+            problems.extend(one.problem(what, below) for below, what in wrong)
     if config is None or problems:
         raise GateError(
             "invalid-configuration",
@@ -156,7 +175,7 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
         if variable not in known:
             problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
         elif text != "":  # an empty variable is how workflows say "not set"
-            found[known[variable]] = _Given(from_text(known[variable], text), variable)
+            found[known[variable]] = _Given(from_text(known[variable], text), variable, by_hand=True)
     return found
 
 

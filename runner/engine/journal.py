@@ -14,7 +14,8 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from runner.errors import ExitCode, GateError
+from runner.errors import GateError
+from runner.files.writing import open_to_append
 from runner.model.base import Record
 from runner.model.result import Blame, CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
 
@@ -63,16 +64,8 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         """Open for appending, dropping an unfinished last line. Raises GateError when the place cannot be written."""
-        try:
-            _drop_unfinished_line(file)
-            self._descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        except OSError as error:
-            raise GateError(
-                "output-not-writable",
-                f"{file} cannot be written: {error.strerror}",
-                "choose another folder with --output-dir",
-                exit_code=ExitCode.USAGE,
-            ) from error
+        self._descriptor = open_to_append(file)
+        _drop_unfinished_line(self._descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -89,20 +82,16 @@ class Journal:
             line = line[os.write(self._descriptor, line) :]
 
 
-def _drop_unfinished_line(file: Path) -> None:
-    if not file.exists():
-        return
-    with file.open("r+b") as stream:
-        end = stream.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(0, end - 65_536)
-            stream.seek(start)
-            newline = stream.read(end - start).rfind(b"\n")
-            if newline >= 0:
-                stream.truncate(start + newline + 1)
-                return
-            end = start
-        stream.truncate(0)
+def _drop_unfinished_line(descriptor: int) -> None:
+    end = os.fstat(descriptor).st_size
+    while end > 0:
+        start = max(0, end - 65_536)
+        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        if newline >= 0:
+            os.ftruncate(descriptor, start + newline + 1)
+            return
+        end = start
+    os.ftruncate(descriptor, 0)
 
 
 def read_journal(file: Path) -> Iterator[TrialRecord]:

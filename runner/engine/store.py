@@ -6,14 +6,13 @@ Every file is written under a temporary name and renamed, so that a reader sees 
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from runner.errors import GateError
+from runner.files.writing import make_folder, write_atomically
 from runner.model.result import RunResult, SuiteResult
 from runner.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 
@@ -25,35 +24,15 @@ LATEST_NAME = "latest.json"
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
-    """The folder of a run, made if needed. Raises GateError `output-not-writable`.
+    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`.
 
     A run id may come from somebody else's file: it is a name here and never a path.
     """
     if not _RUN_ID.fullmatch(run_id):
         raise GateError("bad-run-id", f'"{run_id[:80]}" cannot be the name of a run', "only A-Z a-z 0-9 . _ - are")
     folder = output_dir / run_id
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_writable(folder, error) from error
+    make_folder(folder)
     return folder
-
-
-def write_atomically(file: Path, content: str | bytes) -> None:
-    """Replace `file` as a whole. Raises GateError `output-not-writable`; the old file is then as it was."""
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    try:
-        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                os.fchmod(stream.fileno(), 0o644)
-            Path(name).replace(file)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise _not_writable(file, error) from error
 
 
 def write_record(output_dir: Path, result: RunResult) -> Path:
@@ -101,11 +80,3 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
         return RunResult.model_validate_json(file.read_bytes())
     except ValidationError as error:
         raise GateError("no-such-run", f"{file} is not a run record of this version") from error
-
-
-def _not_writable(file: Path, error: OSError) -> GateError:
-    return GateError(
-        "output-not-writable",
-        f"{file} cannot be written: {error.strerror}",
-        "choose another folder with --output-dir",
-    )

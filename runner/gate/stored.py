@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from runner.errors import GateError, Problem, did_you_mean
+from runner.files.writing import open_new
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from runner.gate.foreign import run_of_suite
 from runner.model.base import JsonValue
@@ -208,11 +209,12 @@ def extract(file: Path, name: str, to: Path, limit: int) -> bool:
     if data is None:
         return False
     try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        # never through a link that somebody put there
-        with os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as kept:
+        descriptor = open_new(to)
+        if descriptor is None:
+            return False
+        with os.fdopen(descriptor, "wb") as kept:
             kept.write(data)
-    except OSError:
+    except (OSError, GateError):
         return False
     return True
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from runner.errors import ExitCode, GateError
+from runner.files.writing import open_new
 from runner.model.case import EvalSuite
 from runner.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult
 from runner.text.escape import code_span, console_line, plain
@@ -207,7 +208,6 @@ def write(folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str 
     """
     stem = f"{prefix}-{moment.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         for number in range(1, _MAX_TRIES):
             name = stem if number == 1 else f"{stem}-{number}"
             files = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
@@ -222,9 +222,8 @@ def _claimed(files: Mapping[Path, str]) -> bool:
     """Write them, unless somebody was faster; then none of them is left."""
     written: list[Path] = []
     for file, text in files.items():
-        try:
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-        except FileExistsError:
+        descriptor = open_new(file)
+        if descriptor is None:
             for own in written:
                 own.unlink()
             return False

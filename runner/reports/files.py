@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runner.engine.store import write_atomically
 from runner.errors import GateError, did_you_mean
+from runner.files.writing import write_atomically
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.render import EXPORTS, REPORTS, render
@@ -75,7 +75,6 @@ def write_reports(
     written = []
     for request in requests:
         file = request.file or folder / DEFAULT_NAMES[request.format]
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, render(request.format, result, context))
         written.append(file)
     return tuple(written)

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from runner.engine.store import write_atomically
 from runner.errors import GateError
+from runner.files.writing import write_atomically
 from runner.model.result import Status
 from runner.reports.console import FOLD_ABOVE, MAX_ID, ConsoleStyle
 from runner.reports.files import ReportRequest
@@ -54,7 +54,6 @@ def write_matrix(requests: Sequence[ReportRequest], matrix: Matrix, folder: Path
     written = []
     for request in requests:
         file = request.file or folder / FORMATS[request.format]
-        file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(file, render_matrix(request.format, matrix))
         written.append(file)
     return tuple(written)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
+
+from runner.files.writing import open_new
 
 MAX_PART: Final = 60
 """Characters of a foreign word within a file's name."""
@@ -23,11 +26,15 @@ def stamp(moment: datetime | None = None) -> str:
 
 
 def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
-    """A new file in `folder`, which is made, named after the time, these words and something random. Raises OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
-    name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(4)])
+    """A new file in `folder`, which is made, named after the time, these words and something random.
+
+    Raises GateError.
+    """
+    name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(8)])
     path = folder / f"{name}{suffix}"
-    return path.open("xb", buffering=0), path
+    descriptor = open_new(path)
+    assert descriptor is not None  # nobody else has this name
+    return os.fdopen(descriptor, "wb", buffering=0), path
 
 
 def shown_path(path: Path, root: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from runner.errors import GateError, Problem
+from runner.files.place import why_no_folder
 from runner.model.conversation import ToolSpec
 from runner.targets.asking import Asker
 from runner.targets.base import Target
@@ -114,6 +115,9 @@ def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Targ
         from runner.targets.codex_settings import CodexSettings
 
         assert isinstance(settings, CodexSettings)
+        if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=around.root)):
+            what = f'target {settings.name}: the log_dir "{settings.log_dir[:200]}" {why}'
+            raise GateError("output-outside", what, "name a folder below the working directory")
         return CodexTarget(settings, root=around.root, environment=around.environment, redact=redact)
     from runner.targets.vscode import VscodeTarget
     from runner.targets.vscode_settings import VscodeSettings

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
+from runner.errors import GateError
 from runner.model.base import JsonValue
 from runner.process.run import Finished
 from runner.targets.agent_files import new_file
@@ -111,9 +112,9 @@ def open_log(folder: Path, target: str, request: Request, form: Format, redact: 
     words = (target, request.case_id, f"attempt-{request.trial + 1}")
     try:
         file, path = new_file(folder, words, ".log")
-    except OSError as error:
+    except GateError as error:
         log = no_log()
-        log.trouble = f"codex has no logs: nothing can be written in {folder}: {error.strerror}"
+        log.trouble = f"codex has no logs: nothing can be written in {folder}: {error.message}"
         return log
     return CodexLog(file, path, form, redact)
 

@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from runner.errors import ExitCode, GateError
+from runner.files.writing import open_to_append
 from runner.model.base import Record
 from runner.model.conversation import Message, ToolSpec
 from runner.targets.chat import Chat, Turn
@@ -109,11 +110,14 @@ class Recording:
 def _append(file: Path, line: str) -> None:
     """One line in one call, so that a process that is killed leaves whole lines. Raises GateError."""
     try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        descriptor = open_to_append(file)
         try:
             os.write(descriptor, line.encode("utf-8", "backslashreplace"))
         finally:
             os.close(descriptor)
+    except GateError as error:
+        error.exit_code = ExitCode.INCOMPLETE  # something was asked by now
+        raise
     except OSError as error:
         raise GateError(
             "output-not-writable",

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from runner.errors import GateError
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.process.environment import allowed
@@ -150,8 +151,9 @@ class VscodeTarget:
             file, path = new_file(self._root / PROMPTS, words, ".md")
             with file:
                 file.write(prompt_document(request, ATTACHMENT_FILES).encode("utf-8", "replace"))
-        except OSError as error:
-            what = f"the prompt cannot be written to {PROMPTS}: {error.strerror}"
+        except (OSError, GateError) as error:
+            why = error.message if isinstance(error, GateError) else error.strerror
+            what = f"the prompt cannot be written to {PROMPTS}: {why}"
             raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
         return shown_path(path, self._root)
 

@@ -52,6 +52,7 @@ def test_journal__foreign_line__is_an_error_with_its_number(tmp_path) -> None:
 
 
 def test_journal__no_folder__says_what_to_do(tmp_path) -> None:
+    (tmp_path / "no").touch()
     with pytest.raises(GateError, match="cannot be written") as caught:
         Journal(tmp_path / "no" / "cases.jsonl")
     assert caught.value.hint == "choose another folder with --output-dir"

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from runner.engine.run import Run
-from runner.engine.store import read_record, write_atomically, write_result
+from runner.engine.store import read_record, write_result
 from runner.errors import GateError
+from runner.files.writing import write_atomically
 from tests.support.cases import Watching, make_case, make_plan, make_suite
 
 

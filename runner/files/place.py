@@ -1,0 +1,55 @@
+"""Where may be written: below the working directory, or where a person at the command line says.
+
+A path of a configuration file may be a stranger's (a pull request brings its own), and we may be root. Whatever it
+holds, `/etc/x`, `../x`, or the name of a link that was committed, it leads to a place below the working directory or
+is refused. In the action that is the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+OUTSIDE: Final = "leads out of the working directory"
+NO_FILE: Final = "is not an ordinary file"
+
+
+def real_place(path: str | Path, *, anywhere: bool = False, root: Path | None = None) -> Path | None:
+    """The absolute path with every link followed; None where it would lead out of `root`, or the working directory.
+
+    `anywhere`: a person has written this path on the command line. Then an absolute path and `..` may lead out, but a
+    path into the working directory still may not lead out of it by a link, which is somebody else's.
+    """
+    here = Path(os.path.realpath(root or Path.cwd()))
+    # without links first: `link/..` is the folder in which the link is, not one that the link chooses
+    plain = Path(os.path.normpath(here / path))
+    real = Path(os.path.realpath(plain))
+    if plain.is_relative_to(here):
+        return real if real.is_relative_to(here) else None
+    return real if anywhere else None
+
+
+def why_no_file(path: str | Path, *, anywhere: bool) -> str | None:
+    """Why no file can be written there, as the rest of a sentence; None where nothing speaks against it.
+
+    This is said before anything is run. Until the file is written it may change: the writing looks again.
+    """
+    place = real_place(path, anywhere=anywhere)
+    if place is None:
+        return OUTSIDE
+    kind = _kind(path)
+    return NO_FILE if kind is not None and not stat.S_ISREG(kind) else None
+
+
+def why_no_folder(path: str | Path, *, anywhere: bool, root: Path | None = None) -> str | None:
+    """The same for a folder that is made where it is missing."""
+    return None if real_place(path, anywhere=anywhere, root=root) else OUTSIDE
+
+
+def _kind(path: str | Path) -> int | None:
+    try:
+        return Path(path).stat().st_mode
+    except (OSError, ValueError):  # not there, or not to be looked at: the writing says so
+        return None
