@@ -1,4 +1,4 @@
-"""Bounds that a busy machine does not move: CPU time that ends what takes too long, and peaks of a process of its own."""
+"""Bounds that a busy machine does not move: CPU time that ends what takes too long, and peaks of a process."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 
-import runner
-
 TEXT = frozenset({"str", "str | None", "bytes", "JsonValue", "object"})
 ROOMS = ("text", "evaluators", "formats", "gate", "github", "registry", "reports", "results", "sandbox", "targets")
 TOUCH_THE_WORLD = frozenset(
