@@ -30,6 +30,7 @@ from runner.model.waiver import Waiving
 from runner.reports.check import cancelled_title, render_check
 from runner.reports.context import ReportContext
 from runner.reports.markdown import render_summary
+from runner.reports.rates import rates_of
 from runner.reports.remarks import remarks_of
 from runner.reports.view import view_of
 
@@ -150,7 +151,7 @@ def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) 
     """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
     summary = judged_as(result).summary if result else None
     comparison = result.comparison if result else None
-    rate = summary.pass_rate if summary else None
+    rate = rates_of(judged_as(result)).now if result else None
     cost = summary.estimated_cost_usd if summary else None
     return {
         "verdict": outcome.value,

@@ -180,7 +180,9 @@ def _score_drop(judged: Judged, most: float) -> Finding:
     over = sum(exceeds(drop, most) for drop in drops)
     largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
     rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
-    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit} (the most: {largest})"
+    vary = any(one.score_record is not None and one.score_record.free for one in graded)
+    more = ", and by more than scores vary here" if vary else ""
+    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
     return Finding(rule, "max-score-drop", what)
 
 
