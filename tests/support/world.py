@@ -27,7 +27,7 @@ from tests.integration.test_integration_run import gate
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.github import FakeGitHub, PullRequest, sha
 from tests.support.github.state import iso
-from tests.support.jobs import Ended, Job, pull_request_event
+from tests.support.jobs import Ended, Job, pull_request_event, push_event
 
 OUTCOMES = {0: "pass", 1: "fail", 3: "error"}
 QUICK = {"--timeout-ms": "5000", "--max-retries": "0", "--concurrency": "4"}
@@ -357,6 +357,12 @@ class ActionWorld:
         for artifact in self.github.state.artifacts.values():
             artifact.created_at = iso(datetime.now(UTC) - timedelta(days=2))  # the fake's clock stands in January
         return made
+
+    def main_again(self, letters: str, **inputs: str) -> Ended:
+        """Another step of main's newest run: another job, or another attempt of the same."""
+        self.script.begin(letters)
+        given = {"agent-endpoint": self.script.url} | self._given(inputs)
+        return self.job.step("push", push_event(self.github), given)
 
     def pull(self, **facts: Any) -> PullRequest:
         """A pull request that leaves main where it is now."""

@@ -1,0 +1,197 @@
+"""The yardstick changes with the change: it is said above the fold, and can be made to block (8 of what was wrong)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.world import QUICK, World, expect
+
+GOOD = "PPPPPPPP*4"
+DIFFERS = "Measured differently than the baseline"
+
+
+def differs(seen) -> str:
+    """The line above the fold about how it was measured."""
+    found = [line for line in seen.head.splitlines() if DIFFERS in line or "Changed by this pull request" in line]
+    assert found, seen.head
+    return found[0]
+
+
+@pytest.fixture
+def bent(world) -> World:
+    return world(GOOD)
+
+
+def of_case(made: World, number: int, **fields: Any) -> None:
+    made.cases[number] |= fields
+    made.write()
+
+
+def test_nothing_changed__nothing_is_said(bent) -> None:
+    seen = bent.here("PPPPPPPP")
+    expect(seen, 0, "no regressions")
+    assert DIFFERS not in seen.report
+
+
+def test_failing_case_is_removed__is_green_and_said_above_the_fold(bent) -> None:
+    del bent.cases[0]
+    bent.write()
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 0, "no regressions", removed=[0])
+    assert "no longer checked (removed): `gs-000`" in differs(seen)
+    blocked = bent.here("FPPPPPPP", "--fail-on", "removed")
+    expect(blocked, 1, "1 removed case", first="removed", removed=[0])
+
+
+def test_file_moved__its_cases_keep_their_record_and_regress(bent) -> None:
+    bent.suite = "forecast.golden.json"
+    (bent.folder / "evals" / "weather.golden.json").rename(bent.folder / "evals" / bent.suite)
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert seen.change(0)["grounds"]["record"]["passes"] == 4
+
+
+def test_case_renamed__keeps_its_record_and_regresses(bent) -> None:
+    of_case(bent, 0, id="gs-renamed")
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 1, "1 regression", regression=["gs-renamed"])
+    assert "removed" not in seen.classes.values()
+
+
+def test_file_moved_and_case_renamed__both_sides_of_a_fork_of_it_are_told_apart(bent) -> None:
+    """Renamed, with a copy left behind: the copy is the case, the other one is new."""
+    bent.cases.append({**bent.cases[0], "id": "gs-copy"})
+    bent.write()
+    seen = bent.here("FPPPPPPP")
+    assert seen.classes["gs-000"] == "regression"
+    assert seen.classes["gs-copy"] == "added"
+    assert seen.code == 1
+
+
+def test_expectation_weakened__is_incomparable_and_said_above_the_fold(bent) -> None:
+    of_case(bent, 0, expect={"responseNonEmpty": True})
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 0, "no regressions", incomparable=[0])
+    assert "gs-000" in differs(seen)
+    expect(bent.here("FPPPPPPP", "--fail-on", "changed"), 1, "measured otherwise", first="changed", incomparable=[0])
+
+
+def test_question_changed__is_incomparable_and_said_above_the_fold(bent) -> None:
+    of_case(bent, 0, input={"message": "please ask 0"})
+    seen = bent.here("FPPPPPPP")
+    expect(seen, 0, "no regressions", incomparable=[0])
+    assert "question" in differs(seen)
+
+
+def test_tier_chosen__is_a_part_that_says_nothing_of_the_others(empty) -> None:
+    """Nothing is called removed, the bar is that of all, and compared again it is the same."""
+    empty.of_length("PPPP")
+    others = [case | {"id": f"lb-{at}", "difficulty": "straightforward"} for at, case in enumerate(empty.cases)]
+    (empty.folder / "evals" / "weather.labeled.json").write_text(json.dumps(others))
+    empty.main("PPPP*3")
+    seen = empty.here("FPPP", "--tier", "golden")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert (seen.json["partial"], seen.json["comparison"]["evidence"]["cases"]) == (True, 8)
+    again = empty.compare()
+    assert again.same == seen.same
+
+
+def test_one_case_chosen__the_bar_is_that_of_the_whole_plan(bent) -> None:
+    whole, part = bent.here("FPPPPPPP"), bent.here("FPPPPPPP", "--case", "gs-000")
+    assert part.json["comparison"]["evidence"]["cases"] == whole.json["comparison"]["evidence"]["cases"] == 8
+    assert (part.code, part.classes, part.change(0)["grounds"]) == (
+        1,
+        {"gs-000": "regression"},
+        whole.change(0)["grounds"],
+    )
+
+
+def test_allowed_regressions_and_never__are_named_as_loosened(bent) -> None:
+    seen = bent.here("FFFFFFFF", fail_on="never", allowed_regressions="100")
+    assert seen.code == 0
+    assert "rule loosened: fail-on regressions → never" in differs(seen)
+    assert "rule loosened: allowed-regressions 0 → 100" in differs(seen)
+
+
+def targets(made: World, *, url: str, model: str | None = None, provider: str = "http") -> None:
+    target = {"name": "desk", "provider": provider, "url": url}
+    (made.folder / "eval-gate.json").write_text(json.dumps({"targets": [target | ({"model": model} if model else {})]}))
+
+
+def of_target(made: World, letters: str, *options: str):
+    made.script.begin(letters)
+    quick = [word for pair in QUICK.items() for word in pair]
+    rules = ("--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
+    return made.gate("run", *quick, *rules, *options)
+
+
+def test_another_url_behind_the_same_name__is_said_above_the_fold(empty) -> None:
+    empty.of_length("PPPP")
+    targets(empty, url=empty.script.url)
+    of_target(empty, "PPPP", "--output-dir", "main")
+    (empty.folder / "report.md").unlink()
+    targets(empty, url=empty.script.url + "/other")
+    seen = empty.seen(of_target(empty, "FPPP", "--baseline", "main"))
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "target" in differs(seen)
+
+
+def test_another_target__no_case_has_a_record_and_that_is_said(empty) -> None:
+    empty.of_length("PPPP")
+    empty.main("PPPP*2")
+    targets(empty, url=empty.script.url)
+    seen = empty.seen(of_target(empty, "FPPP", "--baseline", "main"))
+    assert "target" in differs(seen)
+    assert seen.code == 1, seen.text
+
+
+def test_trials_differ_between_the_sides__is_judged_and_said(bent) -> None:
+    seen = bent.here("F(F)PPPPPPP", trials="3")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "trials" in differs(seen)
+    flaky = bent.here("F(PP)PPPPPPP", trials="3")
+    expect(flaky, 0, "no regressions", flaky=[0])
+
+
+def test_fewer_trials_than_main_had__is_judged_and_said(empty) -> None:
+    empty.main("PPPP*2", "--trials", "3")
+    seen = empty.here("FPPP")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "trials" in differs(seen)
+
+
+def test_skipped_here__passed_on_main__is_said_above_the_fold(bent) -> None:
+    of_case(bent, 0, input={"message": "ask 0 {{seed:nothing}}"})
+    seen = bent.here("FPPPPPPP")
+    assert seen.classes["gs-000"] in {"not_run", "still_passing", "incomparable"}, seen.text
+    assert "gs-000" in seen.head
+    assert "gs-000" in differs(seen)
+
+
+def test_skipped_on_main__fails_here__is_no_regression(empty) -> None:
+    empty.of_length("PPPP")
+    of_case(empty, 0, input={"message": "ask 0 {{seed:nothing}}"})
+    empty.main("PPPP*2")
+    of_case(empty, 0, input={"message": "ask 0"})
+    seen = empty.here("FPPP")
+    assert "regression" not in seen.classes.values(), seen.text
+    assert seen.code == 0
+
+
+def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -> None:
+    empty.of_length("PPPP")
+    for number, wanted in enumerate(
+        [{"toolsAcceptable": [["__none__"]]}, {"toolsNotCalled": ["sell"]}, {"toolsCalled": []}]
+    ):
+        of_case(empty, number, expect=wanted)
+    empty.main("PPPP*2")
+    target = {"name": "default", "provider": "http", "url": empty.script.url, "toolCallsPath": "tolCalls"}
+    (empty.folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
+    seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
+    assert seen.code in {1, 3}, seen.text
+    assert seen.json["summary"]["errored"] == 3
+    assert "tolCalls" in seen.text
+    assert "✅" not in seen.title
