@@ -17,6 +17,7 @@ from runner.model.grounds import SuiteFinding, Why
 from runner.model.measuring import Measured
 from runner.model.result import CaseResult, RunResult, Status
 from runner.model.waiver import Waiving
+from runner.results.ledger import SCORE_DIGITS
 
 UNMEASURED: Final = "could-not-measure"
 """The rule about execution errors, whose breach says nothing about the change."""
@@ -28,6 +29,8 @@ SCORE_DROP: Final = "Score drop"
 """The name of the rule about scores."""
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
+_SMALLEST_DROP: Final = 10**-SCORE_DIGITS
+"""A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
 _NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
@@ -197,7 +200,8 @@ def drop_of(change: CaseChange, score: float, limit: float) -> float:
     chance = chance_of_drop(record, score) if record is not None else None
     if record is None or chance is None:
         return -change.score_change
-    return record.mean - score if chance <= limit else 0.0
+    fell = record.mean - score
+    return fell if chance <= limit and fell >= _SMALLEST_DROP else 0.0
 
 
 def _pass_rate(judged: Judged, least: float) -> Finding:

@@ -41,7 +41,7 @@ _WORD: Final = re.compile(
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
 _BLAMED: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
-_DIGITS: Final = 4
+SCORE_DIGITS: Final = 4
 """Decimals of a score."""
 
 
@@ -231,7 +231,7 @@ def executions(trials: Iterable[Trial], *, graded: bool) -> tuple[Execution, ...
 
 def _execution(trial: Trial, *, graded: bool) -> Execution | None:
     if trial.status.judged:
-        score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), _DIGITS)
+        score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), SCORE_DIGITS)
         return Execution(_LETTERS[trial.status], score)
     if trial.status is not Status.ERROR:
         return None
