@@ -1,4 +1,4 @@
-"""The rules side by side: ours by the code that is shipped, and the two that people use instead.
+"""The rules side by side: ours by the path that a user's run takes, and the two that people use instead.
 
 Every rule sees the same draw and may run a case again. It says which cases it calls regressions, whether the gate is
 red, and how many executions it took.
@@ -7,99 +7,97 @@ red, and how many executions it took.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import dataclass
 from random import Random
 
+from branch import Again, Asking, Branch, policy, pull_request
 from worlds import Drawn
 
-from runner.gate.evidence import Step
-from runner.gate.flakiness import Seen, record_of
-from runner.gate.level import runs_of_this_level
-from runner.gate.settle import CaseFacts, confirmation_for, next_step, settle
-from runner.model.case import CaseKey
+from runner.errors import ExitCode
+from runner.gate.limits import Policy
 from runner.model.comparison import CaseClass
-from runner.model.grounds import CaseRecord, Counts
 
-PASS, FAIL = Counts(passes=1), Counts(failures=1)
 RETRIES = 2
+SHARDED_EACH, STORED_EACH = 4, 10
+"""One in so many worlds is run in four shards and merged, and one in so many goes over the disk."""
 
 
 @dataclass(frozen=True)
 class Called:
-    """What a rule said: the cases it calls regressions, and the executions it took."""
+    """What a rule said: the cases it calls regressions, the gate's colour, and the executions it took."""
 
     regressions: frozenset[int]
     executions: int
+    red: bool
+    undecided: bool = False
 
 
 Rule = Callable[[Drawn, Random], Called]
 
 
 def ours(confirm: int, error_rate: float = 0.05) -> Rule:
-    """The gate as shipped: record, level of the branch, suspects, re-runs, test of the suite."""
+    """The gate as shipped: the branch's runs with their own re-runs and their ledger, then the pull request."""
+    branches: dict[str, Branch] = {}
 
     def rule(drawn: Drawn, random: Random) -> Called:
-        cases = _cases(drawn)
-        confirmation = confirmation_for(cases, error_rate=error_rate, confirm=confirm)
-        executions = len(cases)
-        for at, case in enumerate(cases):
-            while next_step(case, confirmation) is Step.AGAIN:
-                result = FAIL if random.random() < drawn.rates[at] else PASS
-                case = replace(case, again=case.again.plus(result))  # noqa: PLW2901
-                executions += 1
-            cases[at] = case
-        settled = settle(cases, confirmation).cases
-        found = (at for at, one in enumerate(settled) if one.change is CaseClass.REGRESSION)
-        return Called(frozenset(found), executions)
+        rules = policy(error_rate, graded=drawn.graded)
+        if drawn.seed not in branches:
+            branches.clear()
+            branches[drawn.seed] = _branch(drawn, rules, confirm)
+        done = pull_request(
+            branches[drawn.seed],
+            drawn.firsts(None),
+            Asking(rules, confirm, _asked(drawn, None, random)),
+            sharded=drawn.number % SHARDED_EACH == 0,
+            stored=drawn.number % STORED_EACH == 0,
+        )
+        comparison, verdict = done.judged.comparison, done.judged.verdict
+        assert comparison is not None
+        assert verdict is not None
+        regressed = (int(one.case_id.rpartition("-")[2]) for one in comparison.of(CaseClass.REGRESSION))
+        red, undecided = verdict.exit_code is ExitCode.FAILED, verdict.exit_code is ExitCode.INCOMPLETE
+        return Called(frozenset(regressed), done.executions, red, undecided)
 
     return rule
 
 
+def _branch(drawn: Drawn, rules: Policy, confirm: int) -> Branch:
+    """All runs of the branch, the oldest first, each with its re-runs."""
+    branch, random = Branch(), Random(f"{drawn.seed}/again")
+    for number in range(drawn.runs):
+        run = drawn.runs - 1 - number
+        branch = branch.pushed(number, drawn.firsts(run), Asking(rules, confirm, _asked(drawn, run, random)))
+    return branch
+
+
+def _asked(drawn: Drawn, run: int | None, random: Random) -> Again:
+    return lambda at: drawn.again(at, run, random)
+
+
 def plain(drawn: Drawn, _random: Random) -> Called:
     """Passed in the newest run of the branch and fails now."""
-    return Called(frozenset(_suspects(drawn)), len(drawn.first))
+    found = frozenset(_suspects(drawn))
+    return Called(found, len(drawn.first), bool(found))
 
 
 def retry_twice(drawn: Drawn, random: Random) -> Called:
     """The plain rule, but a case that passes in one of two more tries is let through."""
-    found, executions = set(), len(drawn.first)
+    found, executions = set[int](), len(drawn.first)
     for at in _suspects(drawn):
         for _ in range(RETRIES):
             executions += 1
-            if random.random() >= drawn.rates[at]:
+            if not drawn.failed(drawn.again(at, None, random)):
                 break
         else:
             found.add(at)
-    return Called(frozenset(found), executions)
+    return Called(frozenset(found), executions, bool(found))
 
 
 def _suspects(drawn: Drawn) -> list[int]:
-    return [at for at, failed in enumerate(drawn.first) if failed and drawn.history[at] and not drawn.history[at][0]]
-
-
-def _cases(drawn: Drawn) -> list[CaseFacts]:
-    """The draw as the gate is told of it."""
-    runs = len(drawn.history[0])
-    counted = [{at: FAIL if results[run] else PASS for at, results in enumerate(drawn.history)} for run in range(runs)]
-    level = runs_of_this_level(counted)
+    """A run that was an outage answered nothing; there the case did not pass."""
+    newest = drawn.firsts(0)
     return [
-        CaseFacts(_key(at), _plain(results[0], failed), _record(results[:level]), FAIL if failed else PASS)
-        for at, (results, failed) in enumerate(zip(drawn.history, drawn.first, strict=True))
+        at
+        for at, now in enumerate(drawn.firsts(None))
+        if drawn.failed(now) and newest[at] != "C" and not drawn.failed(newest[at])
     ]
-
-
-@cache
-def _key(at: int) -> CaseKey:
-    return CaseKey("suite", str(at))
-
-
-@lru_cache(maxsize=100_000)
-def _record(results: tuple[bool, ...]) -> CaseRecord:
-    return record_of([Seen(str(run), FAIL if failed else PASS) for run, failed in enumerate(results)])
-
-
-def _plain(then: bool, now: bool) -> CaseClass:
-    if now:
-        return CaseClass.STILL_FAILING if then else CaseClass.REGRESSION
-    return CaseClass.NEW_PASS if then else CaseClass.STILL_PASSING

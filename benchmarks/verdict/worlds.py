@@ -7,6 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from branch import PASS_SCORE, Execution
+
+NOISE = 0.05
+"""The standard deviation of a grade from run to run."""
+MEAN = 0.85
+
 
 @dataclass(frozen=True)
 class Group:
@@ -30,6 +36,10 @@ class World:
 
     name: str
     groups: tuple[Group, ...]
+    outage: bool = False
+    """The newest run of the branch got HTTP 500 for every case."""
+    near: float | None = None
+    """Cases are graded, with means spread evenly over this much to both sides of `MEAN`; rates mean nothing then."""
 
     @property
     def harmless(self) -> bool:
@@ -41,13 +51,58 @@ class World:
 class Drawn:
     """One draw: per case the results of the history, newest first, and the rate at which it fails here.
 
-    A result is True for a failure. `first` is the run of the pull request.
+    A result is True for a failure. `first` is the run of the pull request. Of graded cases there are scores instead.
     """
 
     history: list[tuple[bool, ...]]
     first: list[bool]
     rates: list[float]
     changed: frozenset[int]
+    runs: int
+    rates_then: list[tuple[float, int, float]]
+    """Per case how often it fails on the branch, and how often in so many newest runs."""
+    outage: bool = False
+    means: tuple[float, ...] = ()
+    seed: str = ""
+    """Of the branch: pull requests with the same one are of the same branch."""
+    number: int = 0
+
+    @property
+    def graded(self) -> bool:
+        """Whether there are scores."""
+        return bool(self.means)
+
+    def firsts(self, run: int | None) -> list[Execution]:
+        """The first executions of a run of the branch, 0 for the newest; None for the pull request's."""
+        if self.outage and run == 0:
+            return ["C"] * len(self.first)
+        if self.graded:
+            random = Random(f"{self.seed}/{self.number if run is None else 'main'}/{run}")
+            return [_grade(mean, random) for mean in self.means]
+        failed = self.first if run is None else [results[run] for results in self.history]
+        return ["F" if one else "P" for one in failed]
+
+    def again(self, at: int, run: int | None, random: Random) -> Execution:
+        """One more execution of a case in that run."""
+        if self.outage and run == 0:
+            return "C"
+        if self.graded:
+            return _grade(self.means[at], random)
+        rate = self.rates[at]
+        if run is not None:
+            branch, recent, lately = self.rates_then[at]
+            rate = lately if run < recent else branch
+        return "F" if random.random() < rate else "P"
+
+    @staticmethod
+    def failed(what: Execution) -> bool:
+        """By the pass score, where it is a score."""
+        return what < PASS_SCORE if isinstance(what, float) else what != "P"
+
+
+def _grade(mean: float, random: Random) -> float:
+    """What a judge gives an answer that is worth so much."""
+    return round(min(max(random.gauss(mean, NOISE), 0.0), 1.0), 3)
 
 
 def same(cases: int, rate: float) -> Group:
@@ -70,6 +125,13 @@ def worlds(cases: int) -> Iterator[World]:
         "the branch itself lost a tenth of the cases in its newest run (2%)",
         (Group(tenth, 0.02, 1.0, 1, 1.0), same(cases - tenth, 0.02)),
     )
+    for lost in (1, 3, 5, 10):
+        yield World(
+            f"the branch itself lost {lost} case{'s' if lost > 1 else ''} in its newest run (2%)",
+            (Group(lost, 0.02, 1.0, 1, 1.0), same(cases - lost, 0.02)),
+        )
+    yield World("the newest run of the branch was an outage (2%)", (same(cases, 0.02),), outage=True)
+    yield World("graded cases near the pass score", (same(cases, 0.0),), near=0.1)
     yield World(
         "the branch itself lost 10 points everywhere three runs ago (2%)",
         (Group(cases, 0.02, 0.12, 3, 0.12),),
@@ -80,6 +142,11 @@ def worlds(cases: int) -> Iterator[World]:
         "one case died, a fifth of the others fails 30%",
         (Group(1, 0.01, 1.0), same(fifth, 0.3), same(cases - fifth - 1, 0.01)),
     )
+    yield World(
+        "one case died, and the newest run of the branch was an outage (2%)",
+        (Group(1, 0.02, 1.0), same(cases - 1, 0.02)),
+        outage=True,
+    )
     yield World("one case fails four times in five (2%)", (Group(1, 0.02, 0.8), same(cases - 1, 0.02)))
     yield World("one case fails every other time (2%)", (Group(1, 0.02, 0.5), same(cases - 1, 0.02)))
     yield World("every case lost 5 points (2%)", (Group(cases, 0.02, 0.07),))
@@ -87,8 +154,14 @@ def worlds(cases: int) -> Iterator[World]:
         yield World(f"every case lost 10 points ({rate:.0%})", (Group(cases, rate, rate + 0.10),))
 
 
-def draw(world: World, runs: int, random: Random) -> Drawn:
-    """One history of so many runs, and one run of the pull request."""
+def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:
+    """The history that this seed makes, of so many runs, and the run of the pull request with this number.
+
+    An outage is one run more.
+    """
+    random, fresh = Random(seed), Random(f"{seed}/{number}")
+    runs += world.outage
+    then: list[tuple[float, int, float]] = []
     history: list[tuple[bool, ...]] = []
     first: list[bool] = []
     rates: list[float] = []
@@ -100,9 +173,13 @@ def draw(world: World, runs: int, random: Random) -> Drawn:
         if group.changed:
             changed.update(range(len(first), len(first) + group.cases))
         history += [new + old for new, old in zip(newer, older, strict=True)]
-        first += [random.random() < group.here for _ in range(group.cases)]
+        first += [fresh.random() < group.here for _ in range(group.cases)]
         rates += [group.here] * group.cases
-    return Drawn(history, first, rates, frozenset(changed))
+        then += [(group.branch, recent, group.lately)] * group.cases
+    means = ()
+    if world.near is not None:
+        means = tuple(random.uniform(MEAN - world.near, MEAN + world.near) for _ in first)
+    return Drawn(history, first, rates, frozenset(changed), runs, then, world.outage, means, seed, number)
 
 
 def _grid(cases: int, runs: int, rate: float, random: Random) -> Iterator[tuple[bool, ...]]:

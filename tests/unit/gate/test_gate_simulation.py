@@ -8,6 +8,12 @@ from types import ModuleType
 
 import pytest
 
+from runner.engine.trials import settle
+from runner.model.result import RerunEnd
+from runner.results.ledger import executions_of
+from tests.support.histories import Asked
+
+MODULES = ("branch", "worlds", "rules", "simulate")
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "verdict.md"
 LINE = re.compile(r"^\| (?P<world>[^|]*) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -17,9 +23,14 @@ OURS = re.compile(r"\*\*([\d.]+) %\*\* \(([\d.]+)\)")
 @pytest.fixture
 def simulate(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "verdict"))
-    for name in ("worlds", "rules", "simulate"):
+    for name in MODULES:
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("simulate")
+
+
+@pytest.fixture
+def branch(simulate) -> ModuleType:
+    return sys.modules["branch"]
 
 
 def on_the_page() -> dict[str, list[tuple[float, float]]]:
@@ -39,10 +50,25 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
     page = on_the_page()
     for at in (0, 1):
         assert page["nothing changed, every case fails 5% of the time"][at][0] <= 2.0
+        for lost in ("1 case", "3 cases", "5 cases", "10 cases"):
+            assert page[f"the branch itself lost {lost} in its newest run (2%)"][at][0] <= 2.0
+        assert page["the newest run of the branch was an outage (2%)"][at][0] <= 2.0
+        assert page["one case died, and the newest run of the branch was an outage (2%)"][at][0] >= 99.0
         for rate in ("2%", "5%"):
-            assert page[f"one case died ({rate})"][at][0] >= 99.5
+            assert page[f"one case died ({rate})"][at][0] >= 98.0
             assert page[f"every case lost 10 points ({rate})"][at][0] >= 80.0
         assert max(cells[at][1] for cells in page.values()) <= 1.4
+
+
+@pytest.mark.contract("verdict.targets")
+def test_page__graded_cases_near_the_pass_score__are_seldom_left_undecided() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    (line,) = re.findall(
+        r"^\| could not decide .*\n\|[-:|]*\|\n\| graded cases near the pass score (.*)$", text, re.MULTILINE
+    )
+    shares = [float(share) for share in re.findall(r"([\d.]+) %", line)]
+    assert len(shares) == 2
+    assert max(shares) <= 1.0
 
 
 @pytest.mark.contract("verdict.targets")
@@ -51,21 +77,23 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
     [
         ("nothing changed, every case fails 5% of the time", 0.0, 0.03),
         ("the branch itself lost one case three runs ago (2%)", 0.0, 0.03),
+        ("the branch itself lost 5 cases in its newest run (2%)", 0.0, 0.03),
+        ("one case died, and the newest run of the branch was an outage (2%)", 0.98, 1.0),
         ("one case died (5%)", 0.98, 1.0),
-        ("every case lost 10 points (5%)", 0.75, 0.95),
+        ("every case lost 10 points (5%)", 0.65, 1.0),
     ],
 )
 def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, world, least, most) -> None:
     names = [one.name for one in simulate.worlds(100)]
     setting = simulate.Setting(cases=100, world=names.index(world), history=10, confirm=6, seed=2)
-    outcome = simulate.chunk(setting, 0, 150)["gate"]
+    outcome = simulate.chunk(setting, 0, 60)["gate"]
     share = (outcome.found if least else outcome.red) / outcome.worlds
     assert least <= share <= most
     assert outcome.executions / outcome.worlds / 100 <= 1.4
 
 
 def test_simulation__same_seed__same_figures_however_it_is_divided(simulate) -> None:
-    setting = simulate.Setting(cases=50, world=3, history=5, confirm=2, seed=7, rules=simulate.RULES)
+    setting = simulate.Setting(cases=50, world=3, history=3, confirm=2, seed=7, rules=simulate.RULES)
     whole = simulate.chunk(setting, 0, 12)
     parts = [simulate.chunk(setting, start, start + 4) for start in (0, 4, 8)]
     assert whole == {rule: parts[0][rule].plus(parts[1][rule]).plus(parts[2][rule]) for rule in simulate.RULES}
@@ -76,3 +104,43 @@ def test_simulation__nothing_fails__costs_one_execution_a_case(simulate) -> None
     setting = simulate.Setting(cases=100, world=0, history=10, confirm=6, seed=1)
     outcome = simulate.chunk(setting, 0, 5)["gate"]
     assert (outcome.red, outcome.executions) == (0, 500)
+
+
+TAPES = ["P", "F", "FPP", "FPF", "FFFFFFF", "CF", "CCC", "PFF", "CP"]
+
+
+@pytest.mark.parametrize("tape", TAPES)
+def test_simulation__a_case__is_as_the_engine_makes_it(branch, tape) -> None:
+    """The simulation joins executions in its own way, which is fast; nothing that a verdict looks at may differ."""
+    asked = Asked("suite.json", "case-0", tape)
+    records = [asked.record(at) for at in range(len(tape))]
+    real = settle(asked.case(), records, first=1, end=RerunEnd.DECIDED)
+    fast = branch._case(0, tuple(tape), RerunEnd.DECIDED)
+    looked_at = ("status", "passed", "score", "graded", "flaky", "reruns", "rerun_end", "blame")
+    assert [getattr(fast, name) for name in looked_at] == [getattr(real, name) for name in looked_at]
+    assert executions_of(fast) == executions_of(real)
+
+
+@pytest.mark.parametrize("tape", TAPES)
+def test_simulation__sharded_and_stored__say_the_same(branch, tape) -> None:
+    """What one world in four, and one in ten, is judged by."""
+    rules, steady = branch.policy(0.05, graded=False), ["P"] * 8
+    main = branch.Branch()
+    for number in range(4):
+        main = main.pushed(number, steady, branch.Asking(rules, 6, lambda _at: "P"))
+
+    def again(seen: list[int]):
+        def one_more(at: int) -> str:
+            seen.append(at)
+            return tape[min(seen.count(at), len(tape) - 1)] if at == 0 else "P"
+
+        return one_more
+
+    found = []
+    for sharded in (False, True):
+        for stored in (False, True):
+            ask = branch.Asking(rules, 6, again([]))
+            done = branch.pull_request(main, [tape[0], *steady[1:]], ask, sharded=sharded, stored=stored)
+            classes = {one.case_id: one.change for one in done.judged.comparison.changes}
+            found.append((done.judged.verdict.outcome, classes, done.executions))
+    assert found == [found[0]] * 4

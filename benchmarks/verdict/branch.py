@@ -1,0 +1,226 @@
+"""Runs out of draws, made as the engine makes them and kept as the action keeps them: re-runs, ledger, disk, shards."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from runner.engine.merge import merge
+from runner.engine.store import write_result
+from runner.engine.totals import summarise
+from runner.gate.baseline import Baseline, NoBaseline, measured
+from runner.gate.confirming import Reruns
+from runner.gate.fail_on import FailOn
+from runner.gate.judge import Question, judge
+from runner.gate.limits import Policy
+from runner.gate.past import ledger_after
+from runner.gate.stored import baseline_of, read_run
+from runner.model.case import CaseKey, Tier
+from runner.model.result import (
+    Blame,
+    CaseResult,
+    RerunEnd,
+    RunResult,
+    Shard,
+    Status,
+    SuiteResult,
+    TargetIdentity,
+    ToolIdentity,
+    Trial,
+)
+from runner.results.ledger import EMPTY, Ledger
+
+FILE = "suite.json"
+PASS_SCORE = 0.8
+"""Of worlds with graded cases."""
+SHARDS = 4
+_TOOL = ToolIdentity(version="simulated")
+_TARGET = TargetIdentity(name="agent", provider="http", identity="http://simulated")
+
+Execution = str | float
+"""`P`, `F`, `C` (HTTP 500), or the score of a graded case."""
+Again = Callable[[int], Execution]
+"""One more execution of the case with this number."""
+
+
+def policy(error_rate: float, *, graded: bool) -> Policy:
+    """The action's own, with the error rate that is asked for."""
+    pass_score = PASS_SCORE if graded else 1.0
+    return Policy(frozenset({FailOn.REGRESSIONS}), error_rate=error_rate, pass_score=pass_score)
+
+
+@lru_cache(maxsize=10_000)
+def _trial(what: Execution) -> Trial:
+    if isinstance(what, float):
+        status = Status.PASSED if what >= 1.0 else Status.FAILED
+        return Trial(status=status, score=what, duration_ms=1.0)
+    if what == "C":
+        return Trial(status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED)
+    return Trial(status=Status.PASSED if what == "P" else Status.FAILED, score=float(what == "P"), duration_ms=1.0)
+
+
+@lru_cache(maxsize=20_000)
+def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None) -> CaseResult:
+    """As `engine.trials.settle` joins these executions, without what no verdict looks at."""
+    trials = tuple(map(_trial, done))
+    judged = [trial for trial in trials if trial.status.judged]
+    passes = sum(trial.status is Status.PASSED for trial in judged)
+    decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+    status = decided if judged else Status.ERROR
+    return CaseResult(
+        id=f"case-{at}",
+        passed=status is Status.PASSED,
+        status=status,
+        score=sum(trial.score for trial in judged) / len(judged) if judged else 0.0,
+        graded=isinstance(done[0], float),
+        flaky=0 < passes < len(judged),
+        trials=trials,
+        reruns=len(done) - 1,
+        rerun_end=end,
+        fingerprint=f"case-{at}",
+        blame=None if judged else Blame.CRASHED,
+    )
+
+
+@lru_cache(maxsize=20_000)
+def _key(at: int) -> CaseKey:
+    return CaseKey(FILE, f"case-{at}")
+
+
+@dataclass(frozen=True)
+class Asking:
+    """By what rules a run is made, how often a case is run again at most, and who runs it."""
+
+    rules: Policy
+    confirm: int
+    again: Again
+
+
+@dataclass
+class Simulated:
+    """Runs of one suite. `executions` counts all of the last run."""
+
+    question: Question
+    confirm: int
+    again: Again
+    executions: int = field(default=0)
+
+    def run(
+        self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
+    ) -> RunResult:
+        """First executions, then re-runs as the engine makes them."""
+        done: dict[int, tuple[Execution, ...]] = {at: (what,) for at, what in first}
+        ends: dict[int, RerunEnd] = {}
+
+        def result() -> RunResult:
+            cases = tuple(_case(at, all_of, ends.get(at)) for at, all_of in done.items())
+            summary = summarise(cases)
+            suite = SuiteResult(
+                run_id=name,
+                timestamp=when,
+                tier=Tier.GOLDEN,
+                tool_name="t",
+                cases=cases,
+                summary=summary,
+                eval_file=FILE,
+            )
+            return RunResult(
+                run_id=name,
+                timestamp=when,
+                complete=True,
+                tool=_TOOL,
+                target=_TARGET,
+                suites=(suite,),
+                summary=summary,
+                planned=planned,
+                confirm=self.confirm,
+                shard=shard,
+            )
+
+        if self.confirm:
+            reruns = Reruns(self.question, self.confirm)
+            numbers = {_key(at): at for at in done}
+            for key in reruns.doubtful(result()):
+                at, mine = numbers[key], list[Execution]()
+                while reruns.again(key, [_trial(one) for one in mine]):
+                    mine.append(self.again(at))
+                done[at] += tuple(mine)
+                ends[at] = reruns.end(key, [_trial(one) for one in mine])
+        self.executions += sum(map(len, done.values()))
+        return result()
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The baseline of a pull request, and the ledger in its artifact."""
+
+    newest: RunResult | None = None
+    ledger: Ledger = EMPTY
+
+    @property
+    def baseline(self) -> Baseline | NoBaseline:
+        """As it is given to a run."""
+        if self.newest is None:
+            return NoBaseline("none-yet", "there is none yet")
+        return Baseline(self.newest, "main", ledger=self.ledger)
+
+    def pushed(self, number: int, first: Sequence[Execution], ask: Asking) -> Branch:
+        """After one more run of the branch, kept with its ledger; one that could not be measured is no baseline."""
+        simulated = Simulated(Question(self.baseline, ask.rules), ask.confirm, ask.again)
+        when = f"2026-10-{number // 24 + 1:02}T{number % 24:02}:00:00Z"
+        run = simulated.run(f"main-{number}", when, list(enumerate(first)), len(first))
+        return Branch(run, ledger_after(run, self.baseline)) if measured(run) else self
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """One run of a pull request, judged; `executions` are all that it took."""
+
+    judged: RunResult
+    executions: int
+
+
+def pull_request(
+    branch: Branch,
+    first: Sequence[Execution],
+    ask: Asking,
+    *,
+    sharded: bool = False,
+    stored: bool = False,
+) -> PullRequest:
+    """`sharded`: in four parts, each run and judged alone, then merged. `stored`: all of it over the disk and back."""
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        baseline = branch.baseline
+        if stored and branch.newest is not None:
+            write_result(results, branch.newest, branch.ledger)
+            baseline = baseline_of(_read(branch.newest), str(results / branch.newest.run_id), results)
+
+        def kept(run: RunResult) -> RunResult:
+            if not stored:
+                return run
+            write_result(results, run, ledger_after(run, baseline))
+            return read_run(run.run_id, results)
+
+        question = Question(baseline, ask.rules)
+        simulated = Simulated(question, ask.confirm, ask.again)
+        numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
+        if not sharded:
+            run = judge(kept(simulated.run("here", when, numbered, len(first))), question)
+            return PullRequest(judge(kept(run), question) if stored else run, simulated.executions)
+        parts = [
+            simulated.run(
+                f"part-{index}", when, numbered[index::SHARDS], len(first), Shard(index=index + 1, count=SHARDS)
+            )
+            for index in range(SHARDS)
+        ]
+        joined = merge([kept(judge(part, question)) for part in parts], "here")
+        return PullRequest(judge(kept(joined), question), simulated.executions)
+
+
+def _read(run: RunResult) -> RunResult:
+    """A run that is none of those in the folder."""
+    return run.model_copy(update={"run_id": "nobody"})
