@@ -29,6 +29,7 @@ def test_push__must_pass_that_names_nothing_under_strict__is_refused(job, github
     with agent() as running:
         assert job.push(running.url, {"output-dir": "out"}).code == 0
         asked = len(running.requests)
+        job.begin_run(event="push")
         inputs = {"agent-endpoint": running.url} if made == "here" else {"results": "out"}
         ended = job.step("push", push_event(github), {**inputs, "must-pass": "gs-02", "strict": "true"})
         assert len(running.requests) == asked
