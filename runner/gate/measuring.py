@@ -161,7 +161,10 @@ def _targets(then: RunResult, now: RunResult) -> Iterator[Difference]:
     before, after = _by_name(then), _by_name(now)
     same = [name for name in after if name in before]
     if not same:
-        yield Difference(kind=Measure.TARGET, then=_several(before.values()), now=_several(after.values()))
+        were, are = _several(before.values()), _several(after.values())
+        if were == are:  # told apart by their names alone
+            were, are = _names(before.values()), _names(after.values())
+        yield Difference(kind=Measure.TARGET, then=were, now=are)
     yield from [one for name in same for one in _one_target(name, before[name], after[name])][:MAX_GROUPS]
 
 
@@ -176,6 +179,10 @@ def _one_target(name: str, then: TargetIdentity, now: TargetIdentity) -> Iterato
 
 def _several(targets: Iterable[TargetIdentity]) -> str:
     return ", ".join(sorted(target.identity for target in targets)[:MAX_GROUPS])
+
+
+def _names(targets: Iterable[TargetIdentity]) -> str:
+    return ", ".join(sorted(target.name for target in targets)[:MAX_GROUPS])
 
 
 def _by_name(run: RunResult) -> Mapping[str, TargetIdentity]:

@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_integration_models import KEY, model
+from tests.integration.test_integration_run import gate
+from tests.support.agents import agent
 from tests.support.world import QUICK, World, expect
 
 GOOD = "PPPPPPPP*4"
@@ -163,22 +166,43 @@ def test_fewer_trials_than_main_had__is_judged_and_said(empty) -> None:
     assert "trials" in differs(seen)
 
 
-def test_skipped_here__passed_on_main__is_said_above_the_fold(bent) -> None:
-    of_case(bent, 0, input={"message": "ask 0 {{seed:nothing}}"})
-    seen = bent.here("FPPPPPPP")
-    assert seen.classes["gs-000"] in {"not_run", "still_passing", "incomparable"}, seen.text
-    assert "gs-000" in seen.head
-    assert "gs-000" in differs(seen)
+@pytest.fixture
+def rubric(empty):
+    """A case that a model answers and another grades."""
+    case = {
+        "id": "rb-1",
+        "input": {"message": "how is Lisbon?"},
+        "referenceData": {"celsius": 21},
+        "rubric": [{"dimension": "accuracy", "maxScore": 3, "criteria": "3: right"}],
+    }
+    plain = {"id": "gs-000", "input": {"message": "how is it?"}, "expect": {"responseNonEmpty": True}}
+    (empty.folder / "evals").mkdir()
+    (empty.folder / "evals" / "weather.rubric.json").write_text(json.dumps([case]))
+    (empty.folder / "evals" / "weather.golden.json").write_text(json.dumps([plain]))
+    with agent(model()) as running:
+        base = f"{running.url.removesuffix('/chat')}/v1"
+        given = ("run", "--provider", "openai", "--model", "gpt-4o", "--base-url", base, "--report", "md=report.md")
+        yield empty, lambda *options: gate(empty.folder, *given, "--fail-on", "regressions", *options, **KEY)
 
 
-def test_skipped_on_main__fails_here__is_no_regression(empty) -> None:
-    empty.of_length("PPPP")
-    of_case(empty, 0, input={"message": "ask 0 {{seed:nothing}}"})
-    empty.main("PPPP*2")
-    of_case(empty, 0, input={"message": "ask 0"})
-    seen = empty.here("FPPP")
-    assert "regression" not in seen.classes.values(), seen.text
-    assert seen.code == 0
+def test_skipped_here__passed_on_main__is_green_and_said_above_the_fold(rubric) -> None:
+    made, run = rubric
+    made.seen(run())
+    seen = made.seen(run("--baseline", "latest", "--rubric", "never", "--confirm", "0"))
+    expect(seen, 0, "no regressions", not_run=["rb-1"])
+    assert "`rb-1`" in differs(seen)
+    assert "skipped" in differs(seen)
+    blocked = made.seen(run("--baseline", "latest", "--rubric", "never", "--fail-on", "removed"))
+    assert seen.json["summary"]["skipped"] == blocked.json["summary"]["skipped"] == 1
+
+
+def test_skipped_on_main__judged_here__has_nothing_to_be_compared_with(rubric) -> None:
+    made, run = rubric
+    made.seen(run("--rubric", "never"))
+    seen = made.seen(run("--baseline", "latest"))
+    assert (seen.code, seen.classes["gs-000"]) == (0, "still_passing"), seen.text
+    assert seen.classes["rb-1"] == "incomparable", seen.classes
+    assert "no regressions" in seen.title
 
 
 def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -> None:
@@ -191,7 +215,6 @@ def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -
     target = {"name": "default", "provider": "http", "url": empty.script.url, "toolCallsPath": "tolCalls"}
     (empty.folder / "eval-gate.json").write_text(json.dumps({"targets": [target]}))
     seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
-    assert seen.code in {1, 3}, seen.text
+    expect(seen, 1, "3 regressions", says=["tolCalls"], regression=[0, 1, 2])
     assert seen.json["summary"]["errored"] == 3
-    assert "tolCalls" in seen.text
-    assert "✅" not in seen.title
+    assert "the target is `default`, was `agent`" in differs(seen)
