@@ -20,7 +20,7 @@ def test_everything_answers_500__main_answered_it__is_a_regression_with_the_outa
 
 
 def test_nobody_listens__main_answered_it__could_not_be_decided(world) -> None:
-    seen = world(GOOD).here("PPPPPPPP", url=NOBODY)
+    seen = world(GOOD).here("PPPPPPPP", url=NOBODY, concurrency="1")
     expect(seen, 3, "could not decide", first="nothing-judged", says=["this looks like an outage"],
            errored=range(5), not_run=[5, 6, 7])  # fmt: skip
 
@@ -130,7 +130,9 @@ def test_pull_request__outage_on_main__compared_with_the_run_before_it(action) -
 
 def test_pull_request__half_of_the_cases_crash__red_and_never_called_infrastructure(action) -> None:
     action.main("PPPP*3")
-    expect(action.here("CCPP"), 1, "2 regressions", regression=[0, 1])
+    seen = action.here("CCPP")
+    expect(seen, 1, "2 regressions", says=["crashed 2 of 2 here, answered in 3 of 3 on main"], regression=[0, 1])
+    assert "says nothing about" not in seen.report
 
 
 def test_pull_request__agent_is_gone__could_not_decide(action) -> None:
