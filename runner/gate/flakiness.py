@@ -55,6 +55,7 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
         counts=counts,
         steadiness=_steadiness(cut),
         shown_by=_shown_by(cut, counts),
+        newest=cut[0].first,
         newest_failed=bool(answers) and answers[0].all.fails,
         broken_since=broken_since(judged),
         since=cut[-1].run_id if len(cut) < len(judged) else None,

@@ -62,12 +62,14 @@ class CaseFacts:
     @property
     def in_suite_test(self) -> bool:
         """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
-        return self.compared and not self.record.newest_failed
+        return self.compared and not (
+            self.record.newest_failed and self.record.before_newest != self.record.counts.answered
+        )
 
     @property
     def stratum(self) -> Stratum:
-        """Its answers on record and here, first executions only."""
-        return Stratum.of(self.record.counts.answered, self.first.answered)
+        """Its answers on record and here, first executions only; without the run that decides whether it is in."""
+        return Stratum.of(self.record.before_newest, self.first.answered)
 
     @property
     def doubt(self) -> Doubt | None:

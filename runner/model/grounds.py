@@ -82,12 +82,25 @@ class CaseRecord(Record):
     steadiness: Steadiness = Steadiness.UNKNOWN
     shown_by: tuple[str, ...] = ()
     """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
+    newest: Counts = NO_RUNS
+    """Of these the first executions in the newest run."""
     newest_failed: bool = False
     """It failed in the newest run that judged it, its re-runs included: the branch itself is broken."""
     broken_since: RunName | None = None
     """The oldest of the newest runs that all failed it; None where the newest did not, or none ever passed it."""
     since: str | None = None
     """Id of the oldest run that counts, when older ones were left out because the case broke or was mended after."""
+
+    @property
+    def before_newest(self) -> Counts:
+        """The answers without those of the newest run; all of them where there is no other run.
+
+        Whoever leaves out the cases that the newest run failed has to leave that run out of the others as well: else
+        what is left of their records is too good, because it was chosen for passing.
+        """
+        counts, newest = self.counts.answered, self.newest.answered
+        left = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
+        return left if left.runs else counts
 
     @property
     def failure_rate(self) -> float | None:

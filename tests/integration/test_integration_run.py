@@ -126,14 +126,14 @@ def test_run__reports__are_written_where_asked(tmp_path) -> None:
     assert (tmp_path / "evals/results" / record(tmp_path)["runId"] / "report.html").is_file()
 
 
-def test_run__report_that_cannot_be_written__comes_after_the_summary_and_is_no_usage_error(tmp_path) -> None:
+def test_run__report_that_cannot_be_written__is_said_before_anything_is_asked(tmp_path) -> None:
     write_suite(tmp_path)
     (tmp_path / "taken").mkdir()
     with agent() as running:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--report", "html=taken")
-    assert done.returncode == 3
-    assert "GATE PASSED" in done.stdout
-    assert "error[output-not-writable]: taken cannot be written" in done.stderr
+        assert running.requests == []
+    assert done.returncode == 2
+    assert '"taken" is not an ordinary file' in done.stderr
 
 
 def test_run__results_that_cannot_be_written__asks_nothing(tmp_path) -> None:

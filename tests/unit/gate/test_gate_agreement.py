@@ -248,8 +248,11 @@ def test_judge__one_more_failure__is_never_milder(world: World, data: st.DataObj
 
 
 def severity(run: RunResult) -> int:
+    """A gate that is red only because too much could not be measured says no more than one that could not decide."""
     assert run.verdict is not None
-    return SEVERITY[run.verdict.outcome]
+    unmeasured = {reason.code for reason in run.verdict.reasons} <= {"could-not-measure", "min-coverage"}
+    failed = run.verdict.outcome is Outcome.FAIL
+    return SEVERITY[Outcome.ERROR if failed and unmeasured else run.verdict.outcome]
 
 
 @settings(max_examples=60)
