@@ -12,6 +12,7 @@ from runner.model.base import JsonValue
 from runner.process.command import CommandError, run_command
 from runner.text.json_source import parse_json
 from runner.text.shape import kind_of
+from runner.text.unpacking import PackingError, Unpacker
 from runner.text.urls import public_url
 
 TIME_LIMIT_S: Final = 60.0
@@ -135,22 +136,30 @@ async def _download(url: str, shown: str, time_limit_s: float) -> bytes:
             httpx.AsyncClient(follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
-            async for chunk in response.aiter_bytes():
-                data += chunk
-                if len(data) > MAX_BYTES:
-                    break
+            unpacker = Unpacker(response.headers.get_list("content-encoding"))
+            async for chunk in response.aiter_raw():
+                for piece in unpacker.pieces(chunk):
+                    data += piece
+                    if len(data) > MAX_BYTES:
+                        raise _too_large(shown)
+    except PackingError as error:
+        raise _CaptureError(f"what {shown} answered {error}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _CaptureError(f"{shown}: {str(error) or type(error).__name__}") from error
     if not response.is_success:
         words = " ".join(data.decode("utf-8", "replace").split())[:_QUOTED]
         raise _CaptureError(f"{shown} answered {response.status_code}: {words}")
-    return _bounded(bytes(data), shown)
+    return bytes(data)
 
 
 def _bounded(data: bytes, name: str) -> bytes:
     if len(data) > MAX_BYTES:
-        raise _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
+        raise _too_large(name)
     return data
+
+
+def _too_large(name: str) -> _CaptureError:
+    return _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
 
 
 def _shown(path: Path) -> str:

@@ -5,15 +5,14 @@ Messages: agent-evals behaviour 3.3. All three parts stay apart for reports, and
 
 from __future__ import annotations
 
-import json
-from typing import Final, NoReturn
+from typing import Final
 
 from runner.evaluators.base import Evaluation
 from runner.evaluators.wording import cut, double
 from runner.model.base import JsonValue
 from runner.model.suite_assertions import SuiteAssertion
+from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.js_string import compact_json
-from runner.text.json_source import MAX_DEPTH, deeper_than
 from runner.text.well_formed import well_formed
 
 MAX_KEPT: Final = 500
@@ -87,14 +86,9 @@ def as_json(text: str, *, fenced: bool = True) -> JsonValue:
     Raises NotJsonError.
     """
     try:
-        value: JsonValue = json.loads(_unfenced(text) if fenced else text, parse_constant=_no_constant)
-    except RecursionError:
-        raise NotJsonError(f"nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError as error:
-        raise NotJsonError(str(error)) from None
-    if deeper_than(value, MAX_DEPTH):
-        raise NotJsonError(f"nested deeper than {MAX_DEPTH} levels")
-    return value
+        return read_foreign(_unfenced(text) if fenced else text)
+    except ForeignJsonError as error:
+        raise NotJsonError(error.detail or str(error)) from None
 
 
 def _unfenced(text: str) -> str:
@@ -103,7 +97,3 @@ def _unfenced(text: str) -> str:
     if not first.startswith(_FENCE) or language not in {"", "json"} or not rest.endswith(_FENCE):
         return text
     return rest.removesuffix(_FENCE)
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")

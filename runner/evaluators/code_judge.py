@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from runner.evaluators.judge import brief_of, shortfall
@@ -19,6 +19,7 @@ from runner.evaluators.wording import cut, items
 from runner.model.base import JsonValue
 from runner.model.evaluator import CodeAggregator, CodeJudge
 from runner.process.run import Command, Finished, ProcessError, run
+from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.well_formed import well_formed
 
 TIME_LIMIT_S: Final = 120.0
@@ -101,16 +102,14 @@ class _NoVerdictError(Exception):
 def _object(printed: bytes) -> dict[str, JsonValue]:
     """The one JSON object that was printed."""
     try:
-        value = json.loads(printed.decode("utf-8-sig"), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        value = read_foreign(printed.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
         raise _NoVerdictError("what it printed is not JSON") from error
+    except ForeignJsonError as error:
+        raise _NoVerdictError(f"what it printed {error}") from error
     if not isinstance(value, dict):
         raise _NoVerdictError("what it printed is no JSON object")
     return value
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _verdict(found: dict[str, JsonValue]) -> Verdict:

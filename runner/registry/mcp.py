@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from runner.errors import ExitCode, GateError
 from runner.registry.base import Registry, ToolDefinition
 from runner.registry.json_file import meta_version
+from runner.text.http_answer import bounded
 from runner.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S) -> Registry:
     except _ServerError as error:
         raise _unreachable(source, str(error)) from error
     names = [tool.name for tool in tools]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise _unreachable(source, f"it lists the tool {twice[0][:80]} twice")
     return Registry(source=source, tools=tuple(_definition(tool) for tool in tools))
@@ -46,11 +48,13 @@ class _ServerError(Exception):
 async def _list_tools(url: str) -> list[Tool]:
     import httpx2
     from mcp import Client, MCPError
+    from mcp.client.streamable_http import streamable_http_client
 
     words = ""
     tools: list[Tool] = []
     try:
-        async with Client(url, cache=None) as client:
+        http = httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [bounded]})
+        async with http, Client(streamable_http_client(url, http_client=http), cache=None) as client:
             await _all_pages(client, tools)
     # ValueError: not what the protocol says; RuntimeError: a version of the protocol that the SDK does not speak
     except* (MCPError, httpx2.HTTPError, OSError, ValueError, RuntimeError, _ServerError) as group:

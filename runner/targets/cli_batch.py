@@ -7,10 +7,12 @@ from collections.abc import Collection, Iterable
 
 from runner.model.base import JsonValue
 from runner.model.conversation import Response
+from runner.model.limits import DOCUMENT_VALUES
 from runner.targets.base import TargetError, TargetFault
 from runner.targets.cli_call import Call
 from runner.targets.envelope import parse_object, read_record
 from runner.targets.wire import quote
+from runner.text.foreign_json import ForeignJsonError, refuse_too_much
 from runner.text.redact import Redactor
 
 
@@ -29,6 +31,10 @@ def read_batch(content: str, wanted: Collection[str], redact: Redactor) -> dict[
     Raises TargetError for the whole batch: for a line that is no record, an id that comes twice, one that is missing.
     Who writes one wrong line may have mixed up the others.
     """
+    try:
+        refuse_too_much(content.encode("utf-8", "replace"), DOCUMENT_VALUES)
+    except ForeignJsonError as error:
+        raise _broken(f"it {error}") from error
     found: dict[str, Response] = {}
     for number, line in enumerate(content.removeprefix("\ufeff").split("\n"), 1):
         if not line.strip():

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
 from runner.model.base import JsonValue
 from runner.model.conversation import Usage
 from runner.targets.codex_items import Call, Item, calls_of, usage_of
+from runner.text.foreign_json import ForeignJsonError, read_foreign, refuse_too_much
 from runner.text.well_formed import well_formed
 
 _KEPT: Final = 10_000
@@ -82,6 +84,10 @@ def _documents(text: str) -> tuple[list[Item], bool]:
     text = text.strip()
     if not text:
         raise OutputError("Codex CLI printed nothing")
+    try:
+        refuse_too_much(text.encode("utf-8", "replace"), depth=sys.maxsize)
+    except ForeignJsonError as error:
+        raise OutputError(f"what Codex CLI printed {error}", text) from error
     lines = [line for line in text.split("\n") if line.strip()]  # no others: JSON's texts may hold U+2028
     found = _parsed([text])
     if found is None and len(lines) > 1:
@@ -99,7 +105,7 @@ def _parsed(texts: Sequence[str]) -> list[Item] | None:
     """The mappings in these JSON documents, also those in lists; None when one of them is no JSON."""
     try:
         values = [_loaded(text) for text in texts]
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     members = [member for value in values for member in (value if isinstance(value, list) else [value])]
     return [member for member in members if isinstance(member, dict)]
@@ -107,14 +113,10 @@ def _parsed(texts: Sequence[str]) -> list[Item] | None:
 
 def _loaded(text: str) -> JsonValue:
     """A JSON document, its texts without half surrogate pairs, which no file could hold."""
-    value: JsonValue = json.loads(text, parse_constant=_refuse)
+    value = read_foreign(text, depth=sys.maxsize)
     if "\\u" in text:
         value = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
     return value
-
-
-def _refuse(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not JSON")
 
 
 def _answer(documents: Sequence[Item]) -> str | None:

@@ -7,17 +7,17 @@ in snake_case or camelCase. Messages, calls and events that are malformed are le
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, get_args
 
 from runner.model.base import JsonValue
 from runner.model.conversation import Response, ToolCall, Usage
+from runner.model.limits import ANSWER_VALUES, MAX_COST_USD, MAX_TOKENS, in_range
 from runner.model.trace import OutputCall, OutputMessage, TraceEvent
 from runner.targets.base import TargetError, TargetFault
-from runner.targets.wire import MAX_CALLS, MAX_DEPTH, MAX_NAME
+from runner.targets.wire import MAX_CALLS, MAX_NAME
+from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.js_string import compact_json
-from runner.text.json_source import deeper_than
 from runner.text.well_formed import well_formed
 
 MAX_MESSAGES: Final = 10_000
@@ -51,22 +51,20 @@ def read_record(document: Mapping[str, JsonValue]) -> Response:
     return found or Response(text="", calls_known=False, warnings=lost.warnings())
 
 
-def parse_object(content: str) -> dict[str, JsonValue] | None:
-    """The JSON object that the content is; None for everything else. Raises TargetError for one nested too deeply."""
+def parse_object(content: str, values: int = ANSWER_VALUES) -> dict[str, JsonValue] | None:
+    """The JSON object that the content is; None for everything else. Raises TargetError for one beyond all bounds."""
     text = content.removeprefix(_BOM).strip()
     if not (text.startswith("{") and text.endswith("}")):
         return None
     try:
         # NaN and the infinities are no JSON, but what Python's own writer makes of them: they are no reason to lose all
-        document: JsonValue = json.loads(text, parse_constant=lambda _: None)
-        if text.count("[") + text.count("{") > MAX_DEPTH and deeper_than(document, MAX_DEPTH):
-            raise _too_much(f"is nested deeper than {MAX_DEPTH} levels")
-        if "\\u" in text:  # only an escape can bring half a surrogate pair
-            document = json.loads(well_formed(json.dumps(document, ensure_ascii=False)))
-    except RecursionError:
-        raise _too_much(f"is nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError:
+        document = read_foreign(text, values=values, constant=lambda _: None)
+    except ForeignJsonError as error:
+        if error.too_much:
+            raise _too_much(str(error)) from None
         return None
+    if "\\u" in text:  # only an escape can bring half a surrogate pair
+        document = json.loads(well_formed(json.dumps(document, ensure_ascii=False)))
     return document if isinstance(document, dict) else None
 
 
@@ -230,17 +228,17 @@ def _usage(document: Mapping[str, JsonValue]) -> Usage | None:
         _either(usage, "input_tokens", "inputTokens"),
         _either(usage, "output_tokens", "outputTokens"),
     )
-    counts = [count if _number(count) and isinstance(count, int) else None for count in (given, made)]
+    counts = [count if isinstance(count, int) and _within(count, MAX_TOKENS) else None for count in (given, made)]
     return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
 
 
 def _cost(document: Mapping[str, JsonValue]) -> float | None:
-    cost = _either(document, "cost_usd", "costUsd")
-    return float(cost) if isinstance(cost, int | float) and _number(cost) else None
+    cost = in_range(_either(document, "cost_usd", "costUsd"), MAX_COST_USD)
+    return None if cost is None else float(cost)
 
 
-def _number(value: JsonValue) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and math.isfinite(value)
+def _within(value: JsonValue, most: float) -> bool:
+    return in_range(value, most) is not None
 
 
 def _either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:

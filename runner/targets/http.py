@@ -19,6 +19,7 @@ from runner.targets.http_settings import HealthCheck, HttpSettings
 from runner.targets.retry import with_retries
 from runner.targets.wire import Wire, quote
 from runner.text.redact import Redactor
+from runner.text.unpacking import PackingError, Unpacker
 from runner.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -147,27 +148,18 @@ class HttpTarget:
     async def _body(self, answer: httpx.Response) -> bytes:
         """The whole body, as long as it stays within the limit: an agent may stream for ever."""
         assert isinstance(answer.stream, httpx.AsyncByteStream)
-        # decoding costs several layers, so only for an answer that is compressed although we did not ask for it
-        stream = answer.aiter_bytes() if "content-encoding" in answer.headers else answer.stream
         limit = self._settings.max_response_bytes if answer.is_success else MAX_ERROR_BODY
-        chunks, size = [], 0
         try:
-            async for chunk in stream:
-                chunks.append(chunk)
-                size += len(chunk)
-                if size > limit:
-                    break
-        except httpx.DecodingError as error:
+            body = await _at_most(limit, answer.stream, Unpacker(answer.headers.get_list("content-encoding")))
+        except PackingError as error:
+            raise TargetError(f"agent error: the answer {error}", fault=TargetFault.MALFORMED) from error
+        if len(body) > limit and answer.is_success:
             raise TargetError(
-                f"agent error: the answer's compression is broken: {error}", fault=TargetFault.MALFORMED
-            ) from error
-        if size > limit and answer.is_success:
-            raise TargetError(
-                f"agent error: the answer is larger than {limit:,} bytes; it begins {quote(b''.join(chunks))}",
+                f"agent error: the answer is larger than {limit:,} bytes; it begins {quote(body)}",
                 fault=TargetFault.MALFORMED,
                 hint="raise the target's maxResponseBytes if this is right",
             )
-        return b"".join(chunks)
+        return body
 
     def _refused(self, answer: httpx.Response, body: bytes) -> TargetError:
         where = f" to {quote(answer.headers.get('location', '').encode())}" if answer.is_redirect else ""
@@ -235,6 +227,17 @@ class HttpTarget:
             max_line_size=65_536,
             max_field_size=65_536,
         )
+
+
+async def _at_most(limit: int, stream: httpx.AsyncByteStream, unpacker: Unpacker) -> bytes:
+    """What the stream holds; of more than `limit` bytes, some more than that. Raises PackingError."""
+    body = bytearray()
+    async for chunk in stream:
+        for piece in unpacker.pieces(chunk):
+            body += piece
+            if len(body) > limit:
+                return bytes(body)
+    return bytes(body)
 
 
 def _was_made(error: httpx.HTTPError) -> bool:

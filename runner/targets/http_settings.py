@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
+from runner.model.limits import MAX_ANSWER_BYTES
 from runner.targets.retry import RetryPolicy
 
 Text = Annotated[str, Field(min_length=1)]
@@ -63,7 +64,7 @@ class HttpSettings(_Settings):
     max_delay_ms: float | None = Field(None, ge=0)
     backoff_factor: float | None = Field(None, ge=1)
     retryable_status_codes: frozenset[int] | None = None
-    max_response_bytes: int = Field(10_000_000, gt=0, le=1_000_000_000)
+    max_response_bytes: int = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
 
     def retry_policy(self, max_retries: int | None) -> RetryPolicy:
         """The target's policy; `max_retries` from the command line wins."""

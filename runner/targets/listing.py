@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 DEFAULT_NAME: Final = "default"
 MAX_BYTES: Final = 4_000_000
+MAX_PROBLEMS: Final = 20
 _KEYS: Final = frozenset({"apiKey"})
 """Settings that are never left out because their variable is not set."""
 
@@ -114,9 +116,10 @@ class TargetList:
         self._file = file
         self._locate = locate
         self._names = [str(one.get("name", "")) for one in raw]
-        twice = sorted({name for name in self._names if self._names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(self._names).items() if times > 1)[:MAX_PROBLEMS]
         if twice:
-            last = [len(raw) - 1 - self._names[::-1].index(name) for name in twice]
+            place = {name: index for index, name in enumerate(self._names)}
+            last = [place[name] for name in twice]
             raise _invalid([self._problem("another target has this name", index, ["name"]) for index in last])
 
     def choose(self, name: str | None, environment: Mapping[str, str], *, keyless: bool = False) -> Chosen:

@@ -19,11 +19,13 @@ from pydantic_ai.exceptions import (
 
 from runner.targets.base import TargetError, TargetFault
 from runner.targets.wire import quote
+from runner.text.http_answer import UnreadableAnswerError
 from runner.text.redact import Redactor
 
 MAX_WORDS: Final = 300
 NEVER_AGAIN: Final = frozenset({401, 403})
 _LONGEST_WAIT_S: Final = 86_400.0
+_MOST_CAUSES: Final = 10
 _SPACE: Final = re.compile(r"\s+")
 
 FAILURES: Final[tuple[type[Exception], ...]] = (
@@ -56,6 +58,10 @@ class Explainer:
 
         `answer` is what came over the wire, where that is known.
         """
+        unreadable = _unread(error)
+        if unreadable is not None:
+            begins = quote(self._redact(unreadable.begins.decode("utf-8", "replace")).encode())
+            return self._malformed(f"it {unreadable}; it begins {begins}")
         match error:
             case ModelHTTPError():
                 return self._refused(error)
@@ -159,11 +165,21 @@ def _unsent(error: ModelConnectionError) -> bool:
     return error.phase == "connect"
 
 
+def _unread(error: BaseException) -> UnreadableAnswerError | None:
+    """Our own reason not to read the answer, where that is what the libraries stumbled over."""
+    cause: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if cause is None or isinstance(cause, UnreadableAnswerError):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
 def _innermost(error: BaseException) -> str:
     """The words of the first cause that has some: the libraries on top say no more than that there is an error."""
     words, seen = "", 0
     cause: BaseException | None = error
-    while cause is not None and seen < 10:
+    while cause is not None and seen < _MOST_CAUSES:
         words = str(cause) or words
         cause, seen = cause.__cause__ or cause.__context__, seen + 1
     return words or type(error).__name__

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Final, NoReturn
+from typing import Final
 
 from pydantic_ai.messages import (
     ModelMessage,
@@ -29,12 +29,11 @@ from pydantic_ai.usage import RequestUsage
 from runner.model.base import JsonValue
 from runner.model.conversation import Message, ToolCall, ToolSpec, Usage
 from runner.targets.chat import Turn
+from runner.text.foreign_json import read_foreign
 from runner.text.js_string import compact_json
-from runner.text.json_source import deeper_than
 from runner.text.well_formed import well_formed
 
 MAX_REMEMBERED: Final = 1_024
-MAX_DEPTH: Final = 200
 _MADE_UP: Final = "pyd_ai_"
 """How ids begin that pydantic-ai made up, because the provider gave none."""
 _ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
@@ -201,8 +200,8 @@ def arguments(given: object) -> dict[str, JsonValue]:
     try:
         # through text in any case: values of vendors' own types and halves of surrogate pairs do not survive it
         text = given if isinstance(given, str) else json.dumps(given, allow_nan=False)
-        value = json.loads(text, parse_constant=_refuse)
-        if not isinstance(value, dict) or deeper_than(value, MAX_DEPTH):
+        value = read_foreign(text)
+        if not isinstance(value, dict):
             return {}
         plain = json.dumps(value, ensure_ascii=False, allow_nan=False)
         if plain.isascii():
@@ -211,10 +210,6 @@ def arguments(given: object) -> dict[str, JsonValue]:
     except (ValueError, TypeError, RecursionError):
         return {}
     return cleaned
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _usage(counted: RequestUsage) -> Usage | None:

@@ -10,6 +10,8 @@ from typing import Final
 import httpx2
 from pydantic_ai.models import create_async_httpx2_client
 
+from runner.text.http_answer import bounded
+
 MAX_CONNECT_S: Final = 10.0
 _noted: ContextVar[list[httpx2.Response] | None] = ContextVar("_noted", default=None)
 
@@ -19,7 +21,7 @@ def connection_pool(timeout_s: float) -> httpx2.AsyncClient:
     client = create_async_httpx2_client(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
     )
-    client.event_hooks["response"].append(_note)
+    client.event_hooks["response"] += [bounded, _note]
     return client
 
 

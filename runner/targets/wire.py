@@ -10,17 +10,18 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from runner.model.conversation import Message, Response, ToolCall, Usage
+from runner.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.http_settings import HttpSettings, PresetName
+from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.js_string import compact_json
-from runner.text.json_source import deeper_than
 from runner.text.shape import kind_of
 from runner.text.well_formed import well_formed
 
 MAX_QUOTE = 200
 MAX_CALLS = 10_000
 MAX_NAME = 1_000
-MAX_DEPTH = 200
+MAX_INDEX_DIGITS = 12
 _PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
@@ -78,11 +79,9 @@ class Wire:
     def read(self, body: bytes, duration_ms: float) -> Response:
         """The answer, which took so long. Raises TargetError (malformed) that quotes its beginning and says why."""
         try:
-            document = json.loads(body)
-        except (ValueError, RecursionError):
-            raise _malformed("the answer is not JSON", body) from None
-        if body.count(b"[") + body.count(b"{") > MAX_DEPTH and deeper_than(document, MAX_DEPTH):
-            raise _malformed(f"the answer is nested deeper than {MAX_DEPTH} levels", body)
+            document = read_foreign(body)
+        except ForeignJsonError as error:
+            raise _malformed(f"the answer {error}", body) from None
         text = _at(document, self._text_path)
         if not isinstance(text, str):
             # an agent that only calls tools may say so with null; a missing field is never taken for ""
@@ -123,7 +122,7 @@ class Wire:
         name = _at(call, self._preset.call_name)
         params = _at(call, self._preset.call_params)
         if isinstance(params, str):
-            params = _arguments(params)
+            params = _arguments(params, f"{place}.{self._preset.call_params}", body)
         if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
             raise _malformed(f'"{place}" has no {self._preset.call_name} of up to {MAX_NAME} characters', body)
         if params is not None and not isinstance(params, dict):
@@ -136,17 +135,18 @@ class Wire:
             # only an escape can bring half a surrogate pair
             params=_well_formed_values(params) if params and b"\\u" in body else params or {},
             success=success,
-            duration_ms=duration if isinstance(duration, int | float) and not isinstance(duration, bool) else None,
+            duration_ms=in_range(duration, MAX_DURATION_MS),
         )
 
 
-def _arguments(text: str) -> JsonValue:
+def _arguments(text: str, place: str, body: bytes) -> JsonValue:
     """Arguments as JSON text, as OpenAI's wire has them; what is not JSON counts as none (tool-forge behaviour 1.4)."""
     try:
-        value: JsonValue = json.loads(text)
-    except ValueError:
+        return read_foreign(text)
+    except ForeignJsonError as error:
+        if error.too_much:
+            raise _malformed(f'"{place}" {error}', body) from None
         return {}
-    return value
 
 
 def _usage(document: JsonValue) -> Usage | None:
@@ -154,7 +154,7 @@ def _usage(document: JsonValue) -> Usage | None:
     if not isinstance(usage, dict):
         return None
     counts = [
-        next((usage[key] for key in keys if isinstance(usage.get(key), int)), None)
+        next((usage[key] for key in keys if isinstance(usage.get(key), int) and in_range(usage[key], MAX_TOKENS)), None)
         for keys in (
             ("inputTokens", "prompt_tokens", "input_tokens"),
             ("outputTokens", "completion_tokens", "output_tokens"),
@@ -167,8 +167,8 @@ def _usage(document: JsonValue) -> Usage | None:
 
 
 def _cost(document: JsonValue) -> float | None:
-    cost = _at(document, "costUsd")
-    return float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0 else None
+    cost = in_range(_at(document, "costUsd"), MAX_COST_USD)
+    return None if cost is None else float(cost)
 
 
 def _fill(template: JsonValue, request: Request) -> JsonValue:
@@ -210,7 +210,8 @@ def _at(document: JsonValue, path: str) -> JsonValue:
         return value.get(path) if isinstance(value, dict) else None
     for key, index in _STEP.findall(path):
         if index:
-            value = value[int(index)] if isinstance(value, list) and int(index) < len(value) else None
+            at = int(index[:MAX_INDEX_DIGITS])
+            value = value[at] if isinstance(value, list) and at < len(value) else None
         else:
             value = value.get(key) if isinstance(value, dict) else None
     return value

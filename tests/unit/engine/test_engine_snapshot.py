@@ -17,6 +17,8 @@ from runner.engine import snapshot
 from runner.engine.snapshot import capture_snapshot, load_seed
 from runner.errors import ExitCode, GateError
 from runner.process import run as run_module
+from tests.support.agents import Exchange, agent
+from tests.support.packed import once_packed, twice_packed
 
 DATA = {"prices": {"AAPL": {"current": 178.5}}, "name": "é"}
 TEXT = '{"prices": {"AAPL": {"current": 178.50}}, "name": "é"}'
@@ -332,3 +334,19 @@ def test_capture_snapshot__no_url__is_no_run(tmp_path, url) -> None:
 def test_capture_snapshot__inherited_environment__reaches_the_command(tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(os.environ, "PRICE", "7")
     assert capture(tmp_path, command='printf \'{"price": %s}\' "$PRICE"') == {"price": 7}
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "said"),
+    [
+        (twice_packed, "gzip, gzip", "is compressed 2 times over"),
+        (once_packed, "gzip", "is larger than 16,000,000 bytes"),
+    ],
+    ids=["packed twice", "packed"],
+)
+def test_finding_4__snapshot_that_stands_for_more__is_no_run(tmp_path, body, encoding, said) -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer(body(), Content_Encoding=encoding)
+
+    with agent(handler) as running:
+        assert said in failed(tmp_path, path=running.url).message

@@ -212,9 +212,9 @@ def test_code_judge__fallback_to_trace_when_outputmessages_absent__has_the_event
         ('{"hits": []}', '`score` is missing or no number: {"hits": '),
         ('{"score": true}', "`score` is missing or no number: "),
         ('{"score": "1"}', "`score` is missing or no number: "),
-        ('{"score": 1e999}', "`score` is missing or no number: "),
-        ("[" * 100_000, r"what it printed is not JSON: \[\["),
-        ("9" * 5_000, "what it printed is not JSON: 999"),
+        ('{"score": 1e999}', "what it printed holds the number 1e999, which is beyond all range: "),
+        ("[" * 100_000, r"what it printed is nested deeper than 200 levels: \[\["),
+        ("9" * 5_000, "what it printed holds a number of 5,000 digits: 999"),
     ],
     ids=lambda value: value[:20],
 )

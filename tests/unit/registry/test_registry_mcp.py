@@ -20,6 +20,8 @@ from runner.errors import ExitCode, GateError
 from runner.registry.base import Registry
 from runner.registry.load import load_registry
 from runner.registry.mcp import load_mcp
+from tests.support.agents import Exchange, agent
+from tests.support.packed import once_packed, twice_packed
 
 
 @contextmanager
@@ -185,3 +187,21 @@ def test_load_mcp__no_url__is_a_usage_error(url) -> None:
     with pytest.raises(GateError) as caught:
         load(url)
     assert (caught.value.code, caught.value.exit_code) == ("invalid-url", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "said"),
+    [
+        (twice_packed, "gzip, gzip", "is compressed 2 times over"),
+        (once_packed, "gzip", "is larger than 10,000,000 bytes"),
+        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", "identity", "holds more than 250,000 values"),
+    ],
+    ids=["packed twice", "packed", "values"],
+)
+def test_finding_4__server_whose_answer_stands_for_more__cannot_be_listed(body, encoding, said) -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer(body(), Content_Encoding=encoding)
+
+    with agent(handler) as running, pytest.raises(GateError, match=said) as caught:
+        load(running.url)
+    assert caught.value.code == "registry-unreachable"

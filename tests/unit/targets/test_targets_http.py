@@ -94,7 +94,7 @@ def test_respond__no_tool_calls__means_none() -> None:
         (b"<html><body>Sign in</body></html>", "the answer is not JSON; it begins «<html><body>Sign in</body></html>»"),
         (b"", "the answer is not JSON; it begins «»"),
         (b"\xff\xfe", "the answer is not JSON"),
-        (b"[" * 100_000, "the answer is not JSON"),
+        (b"[" * 100_000, "the answer is nested deeper than 200 levels"),
         ({"response": "x", "toolCalls": {}}, '"toolCalls" is not a list but an empty'),
         ({"response": "x", "toolCalls": [{}]}, '"toolCalls[0]" has no name'),
         (b'{"response": "x", "a": ' + b"[" * 900 + b"]" * 900 + b"}", "the answer is nested deeper than 200 levels"),
@@ -241,7 +241,7 @@ def test_respond__compressed_answer__is_read() -> None:
 
 def test_respond__broken_compression__is_said() -> None:
     error = broken(answering(b"not gzip", Content_Encoding="gzip"))
-    assert error.message.startswith("agent error: the answer's compression is broken")
+    assert error.message.startswith("agent error: the answer is not compressed as it says")
 
 
 def test_respond__redirect__is_not_followed_with_our_headers() -> None:

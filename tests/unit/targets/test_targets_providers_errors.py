@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
+import zlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -20,6 +23,7 @@ from tests.support.model_server import (
     model_server,
     openai_answer,
 )
+from tests.support.packed import once_packed, twice_packed
 
 pytestmark = pytest.mark.contract("retry.statuses")
 
@@ -410,3 +414,26 @@ def test_unreadable__a_key_in_it__is_masked_before_it_is_cut(provider) -> None:
     error = refused(provider, Answer(b"x" * 190 + KEY.encode() + b"y" * 5_000))
     assert "it begins «xxx" in error.message
     assert "sk-" not in error.message
+
+
+@pytest.mark.parametrize("provider", VENDORS)
+@pytest.mark.parametrize(
+    ("body", "headers", "said"),
+    [
+        (twice_packed, {"content-encoding": "gzip, gzip"}, "it is compressed 2 times over"),
+        (once_packed, {"content-encoding": "gzip"}, "it is larger than 10,000,000 bytes"),
+        (lambda: b"[" + b"[]," * 3_000_000 + b"0]", {}, "it holds more than 250,000 values"),
+    ],
+    ids=["packed twice", "packed", "values"],
+)
+def test_finding_4__answer_that_stands_for_more__is_malformed(provider, body, headers, said) -> None:
+    error = refused(provider, Answer(body(), headers=headers))
+    assert (error.fault, error.retryable) == (TargetFault.MALFORMED, False)
+    assert f"gave an answer that cannot be read: {said}" in error.message
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
+def test_ask__answer_packed_once__is_read(encoding) -> None:
+    packed = (gzip.compress if encoding == "gzip" else zlib.compress)(json.dumps(ANSWERS["openai"]()).encode())
+    with model_server(Answer(packed, headers={"content-encoding": encoding})) as server:
+        assert ask(settings("openai", server.url)).text == "Hello."

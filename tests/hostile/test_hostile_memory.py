@@ -1,0 +1,107 @@
+"""Finding 4: 2,487 bytes from the agent cost 2.9 GB. No single answer costs more than 150 MB above an idle run.
+
+Measured on the whole program in a process of its own, against a real server.
+"""
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from tests.support.agents import Exchange, agent, ok
+from tests.support.measured import measured
+from tests.support.packed import twice_packed
+
+MOST_MB = 150
+MEGA = 1_000_000
+
+
+def suite(folder, **expect) -> None:
+    case = {"id": "gs-1", "input": {"message": "ask"}, "expect": expect or {"responseContains": ["ok"]}}
+    (folder / "evals").mkdir(exist_ok=True)
+    (folder / "evals" / "weather.golden.json").write_text(json.dumps([case]))
+
+
+def answering(body: bytes, **headers: str):
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer(body, **headers)
+
+    return handler
+
+
+def record(folder) -> dict:
+    results = folder / "evals" / "results"
+    return json.loads((results / json.loads((results / "latest.json").read_text())["path"]).read_text())
+
+
+def cost(tmp_path, handler, *arguments: str) -> tuple[float, dict]:
+    """Megabytes above a run with a plain answer, and the case as it was recorded."""
+    peaks = []
+    for one in (ok, handler):
+        with agent(one) as running:
+            peaks.append(measured(tmp_path, "run", "--agent-endpoint", running.url, *arguments))
+    assert peaks[1].code in {0, 1, 3}, peaks[1].stderr
+    assert "Traceback" not in peaks[1].stderr
+    return peaks[1].peak_mb - peaks[0].peak_mb, record(tmp_path)["suites"][0]["cases"][0]
+
+
+def many(value: bytes, size: int = 9_900_000) -> bytes:
+    """An answer whose `more` is this value again and again."""
+    begin, end = b'{"response": "ok", "toolCalls": [], "more": [', b"0]}"
+    return begin + (value + b",") * ((size - len(begin) - len(end)) // (len(value) + 1)) + end
+
+
+HOSTILE = {
+    "packed twice": (twice_packed, {"Content_Encoding": "gzip, gzip"}, "compressed 2 times over"),
+    "packed once": (
+        lambda: gzip.compress(b'{"response": "' + b"a" * 500 * MEGA + b'"}', 9),
+        {"Content_Encoding": "gzip"},
+        "is larger than 10,000,000 bytes",
+    ),
+    "deflated": (
+        lambda: zlib.compress(b'{"response": "' + b"a" * 500 * MEGA + b'"}', 9),
+        {"Content_Encoding": "deflate"},
+        "is larger than 10,000,000 bytes",
+    ),
+    "brotli": (lambda: b"\x1b\x0f", {"Content_Encoding": "br"}, "is compressed as 'br', which nobody asked for"),
+    "lists": (lambda: many(b"[]"), {}, "holds more than 250,000 values"),
+    "mappings": (lambda: many(b'{"a":{}}'), {}, "holds more than 250,000 values"),
+    "numbers": (lambda: many(b"1e5"), {}, "holds more than 250,000 values"),
+    "as many as may be": (lambda: many(b'{"a":"b"}', 1_200_000), {}, None),
+    "long texts": (lambda: many(b'"' + "é😀".encode() * 10 + b'"'), {}, None),
+    "one long text": (lambda: b'{"response": "ok ' + "é😀".encode() * 1_600_000 + b'", "toolCalls": []}', {}, None),
+    "arguments as text": (
+        lambda: json.dumps(
+            {"response": "ok", "toolCalls": [{"name": "a", "params": '{"a": [' + "[]," * 3_000_000 + "0]}"}]}
+        ).encode(),
+        {},
+        "holds more than 250,000 values",
+    ),
+    "calls": (lambda: many(b"1", 400_000), {}, None),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, kind) -> None:
+    make, headers, said = HOSTILE[kind]
+    suite(tmp_path)
+    above, case = cost(tmp_path, answering(make(), **headers))
+    assert above < MOST_MB
+    if said:
+        assert (case["status"], case["blame"]) == ("error", "crashed")
+        assert said in case["error"]
+    else:
+        assert case["status"] == "passed"
+
+
+def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path) -> None:
+    async def drip(exchange: Exchange) -> None:
+        body = b'{"response": "ok", "toolCalls": [], "more": "' + b"a" * MEGA + b'"}'
+        exchange.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        exchange.write(b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
+
+    suite(tmp_path)
+    above, case = cost(tmp_path, drip)
+    assert case["status"] == "passed"
+    assert above < MOST_MB
