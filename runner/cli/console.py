@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -62,6 +63,21 @@ def print_problems(problems: Sequence[Problem]) -> None:
 
     for line in problem_lines(problems):
         say(line)
+
+
+class _Lines(logging.Handler):
+    """What a logger hears, line by line beside the result."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for line in self.format(record).splitlines():
+            say(_line(line))
+
+
+def listen_to(logger: logging.Logger) -> None:
+    """Say what this logger is told. Nobody hears it otherwise."""
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(_Lines())
 
 
 def print_crash(error: Exception) -> None:

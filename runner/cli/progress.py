@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-from runner.cli.console import Verbosity, ascii_only, in_ci, say
+from runner.cli.console import Verbosity, ascii_only, in_ci, listen_to, say
 from runner.engine.journal import TrialRecord
 from runner.engine.plan import RunPlan
 from runner.engine.run import Observer
+from runner.engine.trials import DEFECTS
 from runner.model.result import Status
 from runner.reports.progress import CalmProgress, Counts, opening_line
 from runner.text.escape import console_line
@@ -29,6 +30,8 @@ def progress_for(verbosity: Verbosity) -> Progress:
     """The display that fits where standard error goes."""
     if verbosity is Verbosity.QUIET:
         return Silent()
+    if verbosity is Verbosity.VERBOSE:
+        listen_to(DEFECTS)
     if sys.stderr.isatty() and not in_ci():
         return LiveProgress()
     return CalmProgress(say)

@@ -18,7 +18,7 @@ from runner.engine.plan import RunPlan
 from runner.engine.pool import work_through
 from runner.engine.silence import heard, listing
 from runner.engine.store import run_folder, write_record
-from runner.engine.trials import NoAnswerError, Shared, TrialRunner, trial_of
+from runner.engine.trials import NoAnswerError, Shared, TrialRunner, defective, trial_of
 from runner.model.case import CaseKey, EvalCase
 from runner.model.result import RerunEnd, RunResult, Status
 from runner.targets.base import BatchTarget, Target, TargetError
@@ -149,7 +149,7 @@ class Run:
                 except NoAnswerError as failure:
                     record = failure.record
                     self._count_unanswered(target, concurrency, failure)
-                journal.append(record)
+                record = _written(journal, record)
                 self._keep(record, target)
                 self._observer.finished(record)
                 self._spend(record)
@@ -272,6 +272,16 @@ class Run:
         held_back = self._held_back and self._stopped is None
         progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
         return outcome(self._plan, progress, wall_ms)
+
+
+def _written(journal: Journal, record: TrialRecord) -> TrialRecord:
+    """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
+    try:
+        journal.append(record)
+    except ValueError as error:
+        record = defective(record, error)
+        journal.append(record)
+    return record
 
 
 def _nobody_there(failures: Sequence[NoAnswerError]) -> str:

@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from runner.engine.journal import TrialRecord
 from runner.engine.judging import Judges
 from runner.engine.plan import MAX_STORED_RESPONSE, Limits
 from runner.engine.totals import total
+from runner.errors import GateError
 from runner.evaluators.aggregate import judge
 from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from runner.evaluators.tools import checks_tools
 from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
-from runner.model.result import CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
+from runner.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
 from runner.targets.base import Request, Target, TargetError, TargetFault
 from runner.targets.deadline import Retrying, counted_against
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
+from runner.text.well_formed import well_formed
 
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""
+MAX_SAID = 300
+"""Characters of an exception's own words: it may hold the whole answer."""
+DEFECTS: Final = logging.getLogger("eval-gate.defects")
 _LATE_HINT = "raise timeoutMs if it needs longer"
 
 
@@ -68,7 +74,20 @@ class TrialRunner:
         self._shared = shared
 
     async def run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None = None) -> TrialRecord:
-        """Ask, judge, and say what became of it. `given` is the answer where a batch brought it."""
+        """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
+
+        One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
+        """
+        started = time.perf_counter()
+        try:
+            return await self._run(eval_file, case, trial, given)
+        except (NoAnswerError, GateError):  # these are meant for the run
+            raise
+        # the second and last place for this: what breaks over one answer must not end the run of all others
+        except Exception as error:  # noqa: BLE001
+            return defective(self._record(eval_file, case, trial, _since(started)), error)
+
+    async def _run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None) -> TrialRecord:
         timeout_ms = self._timeout_ms(case)
         started = time.perf_counter()
         try:
@@ -170,6 +189,24 @@ class TrialRunner:
                 "warnings": response.warnings + judgement.warnings,
             }
         )
+
+
+def defective(record: TrialRecord, error: Exception) -> TrialRecord:
+    """The trial over which this program broke. The traceback goes to whoever listens to `DEFECTS`."""
+    DEFECTS.info("a defect of eval-gate over the case %s", record.case_id, exc_info=error)
+    name = type(error).__name__
+    said = f"eval-gate broke over this case: {name}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
+    return TrialRecord(
+        eval_file=record.eval_file,
+        case_id=record.case_id,
+        trial=record.trial,
+        fingerprint=record.fingerprint,
+        status=Status.ERROR,
+        duration_ms=record.duration_ms,
+        attempts=1,
+        error=f"{said} (a defect: --verbose shows where)",
+        blame=Blame.OURS,
+    )
 
 
 def _too_late_for_another_try(error: TargetError, timeout_ms: float | None) -> TargetError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from runner.model.conversation import Usage
+from runner.model.limits import MAX_COST_USD, in_range
 
 _THEIR_NAMES: Final = {
     "azure-responses": "azure",
@@ -35,4 +36,4 @@ def price(provider: str, model: str, usage: Usage) -> float | None:
     except (LookupError, ValueError):  # a model or a provider the list does not have, a count that is none
         return None
     # the list has models without any price, which it adds up to 0
-    return float(found.total_price) if found.total_price else None
+    return in_range(float(found.total_price), MAX_COST_USD) if found.total_price else None

@@ -28,6 +28,7 @@ from pydantic_ai.usage import RequestUsage
 
 from runner.model.base import JsonValue
 from runner.model.conversation import Message, ToolCall, ToolSpec, Usage
+from runner.model.limits import MAX_TOKENS, in_range
 from runner.targets.chat import Turn
 from runner.text.foreign_json import read_foreign
 from runner.text.js_string import compact_json
@@ -216,4 +217,7 @@ def _usage(counted: RequestUsage) -> Usage | None:
     """Tokens of the whole request: read from a cache and thought ones are among them. None when nothing was counted."""
     if counted.unmeasured_requests or not (counted.input_tokens or counted.output_tokens):
         return None
-    return Usage(input_tokens=counted.input_tokens, output_tokens=counted.output_tokens)
+    counts = (counted.input_tokens, counted.output_tokens)
+    if any(in_range(count, MAX_TOKENS) is None for count in counts):
+        return None  # not what anybody counted
+    return Usage(input_tokens=counts[0], output_tokens=counts[1])
