@@ -90,6 +90,7 @@ async def _run(
         environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
     )
+    plan.redact.learn(token for token in (step.settings.token, environment.runtime_token) if token)
     if reruns is not None:
         plan = plan.confirmed_by(reruns, config.confirm)
     progress = CalmProgress(log.commands.say)

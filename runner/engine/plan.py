@@ -14,6 +14,7 @@ from runner.model.result import GitFacts, Shard, Yardstick
 from runner.registry.staleness import Staleness
 from runner.targets.base import Target
 from runner.targets.recording import Recording
+from runner.text.redact import Redactor
 from runner.text.tokens import TokenData
 
 MAX_STORED_RESPONSE = 20_000
@@ -59,6 +60,8 @@ class RunPlan:
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
     """What commands of eval files get of the environment."""
+    redact: Redactor = field(default_factory=Redactor)
+    """Knows every secret of the run."""
     recording: Recording | None = None
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""

@@ -33,9 +33,12 @@ from runner.targets.book import TargetBook
 from runner.targets.build import Surroundings, TargetChoice
 from runner.targets.recording import RECORDING_NAME, Mode, Recording, read_recording
 from runner.text.case_pattern import idle_patterns
+from runner.text.redact import Redactor
 from runner.text.tokens import TokenData
 from runner.text.urls import public_url
 
+TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+"""Variables that hold a secret wherever they are set, whether a target uses them or not."""
 _ABOUT_TOOLS = (ToolsCalled, ToolsAcceptable, ToolParams, ToolTrajectory)
 """What a model that is told of no tools can hardly pass."""
 
@@ -104,7 +107,7 @@ async def prepare(
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
-    snapshot, snapshot_warnings = await _snapshot(config, inputs.suites, root, environment)
+    snapshot, snapshot_warnings = await _snapshot(config, around)
     tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
     return RunPlan(
         run_id=run_id,
@@ -114,6 +117,7 @@ async def prepare(
         targets=assigned.targets,
         judges=assigned.judges,
         environment=allowed(environment),
+        redact=around.redact,
         recording=around.recording,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
         limits=Limits(
@@ -161,6 +165,7 @@ def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Ma
         tools=_tools(inputs.registry),
         recording=Recording(mode, shared, known),
         timeout_s=config.timeout_ms / 1000,
+        redact=Redactor(environment[name] for name in TOKENS if name in environment),
     )
 
 
@@ -218,9 +223,7 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         )
 
 
-async def _snapshot(
-    config: RunConfig, suites: tuple[EvalSuite, ...], root: Path, environment: Mapping[str, str]
-) -> tuple[JsonValue, tuple[str, ...]]:
+async def _snapshot(config: RunConfig, around: Surroundings) -> tuple[JsonValue, tuple[str, ...]]:
     """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
@@ -231,5 +234,11 @@ async def _snapshot(
         )
     if not configured or config.snapshot_enabled is False:
         return None, ()
-    path, command = config.snapshot_path, config.snapshot_command
-    return await capture_snapshot(path=path, command=command, root=root, environment=environment), ()
+    captured = await capture_snapshot(
+        path=config.snapshot_path,
+        command=config.snapshot_command,
+        root=around.root,
+        environment=allowed(around.environment),
+        redact=around.redact,
+    )
+    return captured, ()

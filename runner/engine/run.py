@@ -137,7 +137,9 @@ class Run:
             batched = await ask_batches(target, jobs, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        trials = TrialRunner(target, plan.limits, Shared(plan.tokens, patterns, plan.judges, plan.environment))
+        trials = TrialRunner(
+            target, plan.limits, Shared(plan.tokens, patterns, plan.judges, plan.environment, plan.redact.data)
+        )
 
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set():

@@ -11,6 +11,7 @@ from runner.errors import ExitCode, GateError, Problem
 from runner.model.base import JsonValue
 from runner.process.command import CommandError, run_command
 from runner.text.json_source import parse_json
+from runner.text.redact import Redactor
 from runner.text.shape import kind_of
 from runner.text.unpacking import PackingError, Unpacker
 from runner.text.urls import public_url
@@ -55,6 +56,7 @@ async def capture_snapshot(
     command: str | None = None,
     root: Path,
     environment: Mapping[str, str],
+    redact: Redactor | None = None,
     time_limit_s: float = TIME_LIMIT_S,
 ) -> JsonValue:
     """The current values from a file or URL (`path`), or from what a command prints; None when neither is given.
@@ -71,19 +73,22 @@ async def capture_snapshot(
         )
     if path is None and command is None:
         return None
+    redact = redact or Redactor()
     try:
         if command is not None:
             source = "the output of the snapshot command"
-            data = await run_command(command, root, environment, time_limit_s=time_limit_s, max_bytes=MAX_BYTES)
+            data = await run_command(
+                command, root, environment, time_limit_s=time_limit_s, max_bytes=MAX_BYTES, mask=redact.data
+            )
         else:
-            source, data = await _fetch(str(path), root, time_limit_s)
-        return _object(data, source)
+            source, data = await _fetch(str(path), root, time_limit_s, redact)
+        return redact.values(_object(data, source))
     except (_CaptureError, CommandError) as error:
         raise _failed(str(error), ()) from error
     except OSError as error:
         raise _failed(f"{path or 'the shell'}: {error.strerror}", ()) from error
     except GateError as error:
-        raise _failed(error.message, error.problems) from error
+        raise _failed(redact(error.message), error.problems) from error
 
 
 def _failed(what: str, problems: tuple[Problem, ...]) -> GateError:
@@ -108,14 +113,14 @@ def _object(data: bytes, source: str) -> JsonValue:
     )
 
 
-async def _fetch(location: str, root: Path, time_limit_s: float) -> tuple[str, bytes]:
+async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
     """What the source is called, and what it holds."""
     if not location.lower().startswith(("http://", "https://")):
         return location, _read(root / location, location)
     shown = public_url(location)
     try:
         async with asyncio.timeout(time_limit_s):
-            return shown, await _download(location, shown, time_limit_s)
+            return shown, await _download(location, shown, time_limit_s, redact)
     except TimeoutError as error:
         raise _CaptureError(f"{shown} did not answer within {time_limit_s:g} s") from error
 
@@ -127,7 +132,7 @@ def _read(path: Path, name: str) -> bytes:
         return _bounded(stream.read(MAX_BYTES + 1), name)
 
 
-async def _download(url: str, shown: str, time_limit_s: float) -> bytes:
+async def _download(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:
     import httpx
 
     data = bytearray()
@@ -145,9 +150,9 @@ async def _download(url: str, shown: str, time_limit_s: float) -> bytes:
     except PackingError as error:
         raise _CaptureError(f"what {shown} answered {error}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _CaptureError(f"{shown}: {str(error) or type(error).__name__}") from error
+        raise _CaptureError(f"{shown}: {redact(str(error)) or type(error).__name__}") from error
     if not response.is_success:
-        words = " ".join(data.decode("utf-8", "replace").split())[:_QUOTED]
+        words = " ".join(redact.data(bytes(data)).decode("utf-8", "replace").split())[:_QUOTED]
         raise _CaptureError(f"{shown} answered {response.status_code}: {words}")
     return bytes(data)
 

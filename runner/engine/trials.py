@@ -20,6 +20,7 @@ from runner.evaluators.tools import checks_tools
 from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
 from runner.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
+from runner.process.captured import Mask
 from runner.targets.base import Request, Target, TargetError, TargetFault
 from runner.targets.deadline import Retrying, counted_against
 from runner.text.ecma_regex import PatternMatcher
@@ -51,6 +52,7 @@ class Shared:
     patterns: PatternMatcher
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
+    mask: Mask | None = None
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """For one case and its response."""
@@ -62,6 +64,7 @@ class Shared:
             judge=self.judges.default(eval_file, case.target),
             judges=self.judges.by_name(eval_file),
             environment=self.environment,
+            mask=self.mask,
         )
 
 

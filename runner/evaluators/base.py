@@ -10,6 +10,7 @@ from runner.model.base import JsonValue
 from runner.model.case import EvalCase
 from runner.model.conversation import Response, Usage
 from runner.model.result import Blame, EvaluatorResult, TraceSummary
+from runner.process.captured import Mask
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 
@@ -46,6 +47,8 @@ class EvaluationContext:
     """Who grades where an evaluator names a target (`judge_target`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """All the variables that a command which grades may see."""
+    mask: Mask | None = None
+    """Takes secrets out of what such a command prints."""
 
 
 @dataclass(frozen=True, slots=True)

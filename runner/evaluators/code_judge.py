@@ -67,6 +67,7 @@ async def ask_command(
         max_output=MAX_OUTPUT,
         max_errors=MAX_ERRORS,
         end_when_cut=True,
+        mask=context.mask,
     )
     try:
         finished = await run(command)

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
+
+
+class Mask(Protocol):
+    """Takes out of bytes what nobody may see. `cut_before` and `cut_after`: something is missing there."""
+
+    def __call__(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        """The bytes without it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +26,15 @@ class Captured:
     def cut(self) -> bool:
         """Whether something is missing."""
         return self.total > len(self.data)
+
+    def masked(self, mask: Mask) -> Captured:
+        """The same without what nobody may see."""
+        if not self.cut:
+            data = mask(self.data)
+            return self if data is self.data else Captured(data, len(data))
+        head = mask(self.data[: self.seam], cut_after=True)
+        tail = mask(self.data[self.seam :], cut_before=True)
+        return Captured(head + tail, self.total - len(self.data) + len(head) + len(tail), len(head))
 
     def text(self, limit: int | None = None) -> str:
         """All as text, with a mark where something is missing; with a limit, at most so many characters and the mark.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from runner.process.captured import Mask
 from runner.process.run import Command, Finished, ProcessError, run
 
 _QUOTED: Final = 1_000
@@ -16,7 +17,7 @@ class CommandError(Exception):
 
 
 async def run_command(
-    command: str, folder: Path, environment: Mapping[str, str], *, time_limit_s: float, max_bytes: int
+    command: str, folder: Path, environment: Mapping[str, str], *, time_limit_s: float, max_bytes: int, mask: Mask
 ) -> bytes:
     """What `command` prints to stdout. It is run by the shell in `folder` with this environment, without input.
 
@@ -24,7 +25,15 @@ async def run_command(
     """
     try:
         finished = await run(
-            Command(command, folder, environment, timeout_s=time_limit_s, max_output=max_bytes, end_when_cut=True)
+            Command(
+                command,
+                folder,
+                environment,
+                timeout_s=time_limit_s,
+                max_output=max_bytes,
+                end_when_cut=True,
+                mask=mask,
+            )
         )
     except ProcessError as error:
         raise CommandError(error.message) from error

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from runner.process.captured import Captured
+from runner.process.captured import Captured, Mask
 from runner.process.child import Child
 from runner.process.identity import Identity, identity_for
 from runner.process.pipes import Feed, Stream
@@ -73,6 +73,8 @@ class Command:
     max_errors: int = 64_000
     end_when_cut: bool = False
     watch: Callable[[bytes], object] | None = None
+    mask: Mask | None = None
+    """Takes secrets out of what was printed, before anybody sees it; `watch` sees it as it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,9 @@ async def run(command: Command) -> Finished:
         finally:
             await _end(child)
         await _drain(output, errors)
-    return Finished(child.code, output.captured(), errors.captured(), child.seconds, timed_out)
+    printed = [stream.captured() for stream in (output, errors)]
+    said, complained = [one.masked(command.mask) for one in printed] if command.mask else printed
+    return Finished(child.code, said, complained, child.seconds, timed_out)
 
 
 def _start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:

@@ -11,6 +11,7 @@ from runner.targets.chat import Chat, Turn
 from runner.targets.pace import Pace
 from runner.targets.recording import Mode, Recording, key_of
 from runner.targets.retry import RetryPolicy, retried
+from runner.text.redact import Redactor
 
 TOO_MANY = 429
 
@@ -26,13 +27,16 @@ class Asked:
 
 
 class Asker:
-    """One model, asked by many cases at once."""
+    """One model, asked by many cases at once. What it says, and what was recorded, is without secrets from here on."""
 
-    def __init__(self, chat: Chat, policy: RetryPolicy, pace: Pace, recording: Recording) -> None:
+    def __init__(
+        self, chat: Chat, policy: RetryPolicy, pace: Pace, recording: Recording, redact: Redactor | None = None
+    ) -> None:
         self.chat = chat
         self._policy = policy
         self._pace = pace
         self._recording = recording
+        self._redact = redact or Redactor()
 
     @property
     def notice(self) -> str | None:
@@ -44,7 +48,7 @@ class Asker:
         key = key_of(self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
-            return Asked(known, 0, 0.0, replayed=True)
+            return Asked(self._redact.model(known), 0, 0.0, replayed=True)
         if self._recording.mode is Mode.REPLAY:
             raise TargetError(
                 "there is no recorded answer to this question, and none may be asked for (cache: replay)",
@@ -64,11 +68,12 @@ class Asker:
             try:
                 turn = await self.chat.ask(messages, tools)
             except TargetError as error:
+                error.mask(self._redact)
                 if error.status == TOO_MANY:
                     self._pace.refused(error.retry_after_s)
                 raise
         self._pace.answered()
-        return turn
+        return self._redact.model(turn)
 
     def _price(self, turn: Turn) -> float | None:
         if turn.usage is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, runtime_checkable
@@ -74,6 +74,12 @@ class TargetError(Exception):
         self.status = status
         self.retry_after_s = retry_after_s
         self.hint = hint
+
+    def mask(self, redact: Callable[[str], str]) -> None:
+        """Take what nobody may see out of what this says."""
+        self.message = redact(self.message)
+        self.args = (self.message,)
+        self.hint = redact(self.hint) if self.hint else self.hint
 
     @property
     def blame(self) -> Blame:

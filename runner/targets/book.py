@@ -91,6 +91,7 @@ class TargetBook:
         key = place, chosen.settings.name
         if key not in self._graders:
             settings = chosen.settings
+            self._around.redact.include(chosen.redact)
             if isinstance(settings, ModelSettings):
                 self._graders[key] = make_asker(settings, self._choice, self._around)
             else:

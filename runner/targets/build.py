@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue, SecretStr, ValidationError
 
@@ -18,6 +19,7 @@ from runner.targets.base import Target
 from runner.targets.http_settings import HttpSettings
 from runner.targets.kinds import CODEX, kind_of_provider
 from runner.targets.listing import Chosen
+from runner.targets.masked import masked
 from runner.targets.model_settings import ModelSettings, retry_policy
 from runner.targets.pace import Pace
 from runner.targets.recording import Mode, Recording
@@ -53,6 +55,8 @@ class Surroundings:
     tools: tuple[ToolSpec, ...] = ()
     recording: Recording = Recording(Mode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
     timeout_s: float = 60.0
+    redact: Redactor = field(default_factory=Redactor)
+    """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
 
     @property
     def replays(self) -> bool:
@@ -61,10 +65,15 @@ class Surroundings:
 
 
 def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
-    """The target, not yet connected. Raises GateError for settings that are wrong."""
+    """The target, not yet connected, and behind its door. Raises GateError for settings that are wrong."""
+    around.redact.include(chosen.redact)
+    return masked(_bare_target(chosen, choice, around), around.redact)
+
+
+def _bare_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
     settings = chosen.settings
     if isinstance(settings, HttpSettings):
-        return _http(settings, chosen.redact, choice)
+        return _http(settings, around.redact, choice)
     if isinstance(settings, ModelSettings):
         from runner.targets.file_agent import FileAgentTarget
         from runner.targets.model import ModelTarget
@@ -78,6 +87,7 @@ def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> T
 
 def _http(settings: HttpSettings, redact: Redactor, choice: TargetChoice) -> Target:
     public_url(settings.url)  # refuses what is no address, before anything is asked
+    redact.learn([unquote(urlsplit(settings.url).password or "")])
     # httpx imports its own command line, with rich and pygments, where they are installed: 45 ms that no run needs
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None tells Python that there is none
     from runner.targets.http import HttpTarget
@@ -92,7 +102,7 @@ def _http(settings: HttpSettings, redact: Redactor, choice: TargetChoice) -> Tar
 
 def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
     """What is asked by a program of its own, or by none. Each is imported only when it is meant."""
-    settings, redact = chosen.settings, chosen.redact
+    settings, redact = chosen.settings, around.redact
     if settings.provider == "mock":
         from runner.targets.mock import MockSettings, MockTarget
 
@@ -186,8 +196,8 @@ def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundin
     if around.replays and settings.api_key is None:
         settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
     policy = retry_policy(settings, choice.max_retries)
-    chat = build_chat(settings, around.environment, timeout_s=around.timeout_s)
-    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), around.recording)
+    chat = build_chat(settings, around.environment, timeout_s=around.timeout_s, redact=around.redact)
+    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), around.recording, around.redact)
 
 
 def _system_prompt(path: str | None, root: Path) -> str | None:

@@ -54,7 +54,7 @@ class CliTarget:
         self._redact = redact
         variables = allowed(environment, settings.env)
         self._caller = Caller(
-            settings.command_template, settings.files_format, variables, keep=settings.keep_temp_files
+            settings.command_template, settings.files_format, variables, redact.data, keep=settings.keep_temp_files
         )
         self._health = Health(settings, variables, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
@@ -166,7 +166,7 @@ class CliTarget:
         if answer.cut:
             what = f"the batch's output is {answer.total:,} bytes, more than the {MAX_BATCH_OUTPUT:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
-        found = read_batch(answer.text(), [request.case_id for request in requests], self._redact)
+        found = read_batch(answer.text(), [request.case_id for request in requests])
         share_ms, told = called.finished.seconds * 1000 / len(requests), self._told(called)
         return {
             case_id: response.model_copy(update={"duration_ms": share_ms, "warnings": (*response.warnings, *told)})
@@ -179,9 +179,9 @@ class CliTarget:
             called = await self._caller.call(call)
         except ProcessError as error:
             fault = TargetFault.NOT_ASKED if error.refusal is Refusal.SYSTEM else TargetFault.REFUSED
-            raise TargetError(self._redact(f"CLI error: {error.message}"), fault=fault) from error
+            raise TargetError(f"CLI error: {error.message}", fault=fault) from error
         finished = called.finished
-        said = last_words(finished, self._redact)
+        said = last_words(finished)
         if finished.timed_out:
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)

@@ -13,7 +13,6 @@ from runner.targets.cli_call import Call
 from runner.targets.envelope import parse_object, read_record
 from runner.targets.wire import quote
 from runner.text.foreign_json import ForeignJsonError, refuse_too_much
-from runner.text.redact import Redactor
 
 
 def batch_input(calls: Iterable[Call]) -> bytes:
@@ -25,7 +24,7 @@ def batch_input(calls: Iterable[Call]) -> bytes:
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
-def read_batch(content: str, wanted: Collection[str], redact: Redactor) -> dict[str, Response]:
+def read_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
     """The answers by id; ids that nobody asked for are left out.
 
     Raises TargetError for the whole batch: for a line that is no record, an id that comes twice, one that is missing.
@@ -41,22 +40,22 @@ def read_batch(content: str, wanted: Collection[str], redact: Redactor) -> dict[
             continue
         record = parse_object(line)
         if record is None:
-            raise _broken(f"line {number} is no JSON object: it begins {_quoted(line, redact)}")
+            raise _broken(f"line {number} is no JSON object: it begins {_quoted(line)}")
         case_id = record.get("id")
         if not isinstance(case_id, str) or not case_id:
             raise _broken(f"line {number} has no id")
         if case_id in found:
-            raise _broken(f"line {number} answers {_quoted(case_id, redact)} a second time")
+            raise _broken(f"line {number} answers {_quoted(case_id)} a second time")
         found[case_id] = read_record(record)
     missing = [case_id for case_id in wanted if case_id not in found]
     if missing:
-        shown = ", ".join(_quoted(case_id, redact) for case_id in missing[:3])
+        shown = ", ".join(_quoted(case_id) for case_id in missing[:3])
         raise _broken(f"no answer for {shown}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}")
     return {case_id: found[case_id] for case_id in wanted}
 
 
-def _quoted(text: str, redact: Redactor) -> str:
-    return quote(redact(text).encode("utf-8", "replace"))
+def _quoted(text: str) -> str:
+    return quote(text.encode("utf-8", "replace"))
 
 
 def _broken(what: str) -> TargetError:

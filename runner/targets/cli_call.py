@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from runner.process.captured import Captured
+from runner.process.captured import Captured, Mask
 from runner.process.folder import PrivateFolder, private_folder
 from runner.process.run import Command, Finished, ProcessError, Refusal, run
 from runner.targets.cli_template import Template, quoted
@@ -53,10 +53,13 @@ class Called:
 class Caller:
     """Calls the command of one template. The files of a call are removed after it, unless `keep`."""
 
-    def __init__(self, template: str, files_format: str, environment: Mapping[str, str], *, keep: bool = False) -> None:
+    def __init__(
+        self, template: str, files_format: str, environment: Mapping[str, str], mask: Mask, *, keep: bool = False
+    ) -> None:
         self._template = Template.of_command(template)
         self._file = Template.of_file(files_format)
         self._environment = environment
+        self._mask = mask
         self._keep = keep
 
     def names(self, placeholder: str) -> bool:
@@ -77,12 +80,14 @@ class Caller:
                     {**self._environment, **_batch(call, folder)},
                     timeout_s=call.timeout_s,
                     max_output=_ASIDE if in_file else call.max_output,
+                    mask=self._mask,
                 ),
                 values,
             )
             answer: Captured | None = finished.stdout
             if in_file:
-                answer = folder.read(name, call.max_output) if finished.code == 0 else None
+                written = folder.read(name, call.max_output) if finished.code == 0 else None
+                answer = written.masked(self._mask) if written is not None else None
         return Called(line, finished, answer)
 
     def _values(self, call: Call, folder: PrivateFolder, output: str) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Health:
         reason = await asyncio.shield(self._asking)
         if reason is not None:
             raise TargetError(
-                self._redact(f"CLI healthcheck failed for '{self._settings.name}': {reason}"),
+                f"CLI healthcheck failed for '{self._settings.name}': {reason}",
                 fault=TargetFault.UNREACHABLE,
                 hint=self._hint(check),
             )
@@ -72,7 +72,7 @@ class Health:
             return await _ask_url(check.url, limit_s)
         assert check.command_template is not None
         assert cwd is not None
-        caller = Caller(check.command_template, self._settings.files_format, self._environment)
+        caller = Caller(check.command_template, self._settings.files_format, self._environment, self._redact.data)
         try:
             called = await caller.call(Call(_EVAL_ID, cwd, timeout_s=limit_s))
         except ProcessError as error:
@@ -80,7 +80,7 @@ class Health:
         finished = called.finished
         if finished.timed_out:
             return f"the command did not end within {limit_s:g} s"
-        return f"the command {ending(finished)}{last_words(finished, self._redact)}" if finished.code else None
+        return f"the command {ending(finished)}{last_words(finished)}" if finished.code else None
 
     @staticmethod
     def _hint(check: HealthCheck) -> str | None:

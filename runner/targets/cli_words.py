@@ -1,4 +1,4 @@
-"""What is said of a command that did not do its work: how it ended, and its last words without secrets."""
+"""What is said of a command that did not do its work: how it ended, and its last words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Final
 from runner.process.captured import Captured
 from runner.process.run import Finished
 from runner.text.escape import one_line
-from runner.text.redact import Redactor
 
 QUOTED: Final = 300
 """Characters of a program's words that a message holds."""
@@ -20,14 +19,13 @@ def ending(finished: Finished) -> str:
     return f"exited with code {finished.code}" if finished.code >= 0 else f"was ended by signal {-finished.code}"
 
 
-def last_words(finished: Finished, redact: Redactor) -> str:
+def last_words(finished: Finished) -> str:
     """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said."""
-    words = _words(finished.stderr, redact) or _words(finished.stdout, redact)
+    words = _words(finished.stderr) or _words(finished.stdout)
     return f": {words}" if words else ""
 
 
-def _words(printed: Captured, redact: Redactor) -> str:
-    # masked before it is cut: half a secret is one too
-    text = redact(printed.data[-_LOOKED_AT:].decode("utf-8", "replace"))
+def _words(printed: Captured) -> str:
+    text = printed.data[-_LOOKED_AT:].decode("utf-8", "replace")
     words = " ".join(one_line(text, _LOOKED_AT).split())
     return words if len(words) <= QUOTED else f"…{words[-QUOTED:].lstrip()}"

@@ -111,6 +111,7 @@ class CodexTarget:
                     max_output=MAX_OUTPUT,
                     end_when_cut=True,
                     watch=log.add,
+                    mask=self._redact.data,
                 )
                 log.begin((program, *arguments(settings)), command.cwd)
                 finished = await run(command)
@@ -133,13 +134,10 @@ class CodexTarget:
     def _find(self) -> str:
         """The program's path, looked up once. Raises TargetError (unreachable)."""
         if self._program is None:
-            try:
-                program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
-            except TargetError as error:
-                raise TargetError(self._redact(error.message), fault=error.fault) from error
+            program = find_program(self._settings.executable, "Codex executable", self._root, self._environment)
             if self._folder is not None and not self._folder.is_dir():
                 what = f"the folder that Codex should work in does not exist: {self._settings.cwd}"
-                raise TargetError(self._redact(what), fault=TargetFault.UNREACHABLE)
+                raise TargetError(what, fault=TargetFault.UNREACHABLE)
             self._program = program
         return self._program
 
@@ -187,20 +185,20 @@ class CodexTarget:
     def _error(
         self, what: str, finished: Finished | None, log: CodexLog, fault: TargetFault = TargetFault.REFUSED
     ) -> TargetError:
-        """What went wrong, with the end of what was printed and the way to the log: bounded, and without secrets."""
+        """What went wrong, with the end of what was printed and the way to the log: bounded."""
         parts = [what]
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))
             parts += [f"{name}: {words}" for name, stream in streams if (words := self._last_words(stream))]
         if log.path is not None:
             parts.append(f"log: {shown_path(log.path, self._root)}")
-        return TargetError(self._redact("; ".join(parts)), fault=fault)
+        return TargetError("; ".join(parts), fault=fault)
 
     def _quoted(self, said: str | None) -> str:
-        """Codex's words as the end of a sentence. Masked before they are cut: half a secret is one too."""
+        """Codex's words as the end of a sentence."""
         words = one_line(self._redact(said or ""), QUOTED)
         return f": {words}" if words else ""
 
     def _last_words(self, stream: Captured) -> str:
-        words = self._redact(stream.last_words(4 * _LAST_WORDS))
+        words = stream.last_words(4 * _LAST_WORDS)
         return words if len(words) <= _LAST_WORDS else f"…{words[1 - _LAST_WORDS :]}"

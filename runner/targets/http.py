@@ -100,7 +100,7 @@ class HttpTarget:
             raise self._unreachable(error, url, "the health check found no connection") from error
         if not answer.is_success:
             what = f"the agent's health check answered HTTP {answer.status_code}: {quote(body)}"
-            raise TargetError(self._redact(what), fault=TargetFault.UNREACHABLE)
+            raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -117,11 +117,7 @@ class HttpTarget:
         duration_ms = (time.perf_counter() - started) * 1000
         if not answer.is_success:
             raise self._refused(answer, body)
-        try:
-            return self._wire.read(body, duration_ms)
-        except TargetError as error:
-            error.message = self._redact(error.message)
-            raise
+        return self._wire.read(body, duration_ms)
 
     async def _exchange(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         """One request and the whole answer.
@@ -141,19 +137,21 @@ class HttpTarget:
         except aiohttp.ClientError as error:
             # what the transport has no httpx error for: above all bytes that are not HTTP
             raise TargetError(
-                self._redact(f"agent error: the answer is not HTTP: {' '.join(_words(error).split())}"),
+                f"agent error: the answer is not HTTP: {' '.join(self._words(error).split())}",
                 fault=TargetFault.MALFORMED,
             ) from error
 
     async def _body(self, answer: httpx.Response) -> bytes:
-        """The whole body, as long as it stays within the limit: an agent may stream for ever."""
+        """The whole body without secrets, as long as it stays within the limit: an agent may stream for ever."""
         assert isinstance(answer.stream, httpx.AsyncByteStream)
         limit = self._settings.max_response_bytes if answer.is_success else MAX_ERROR_BODY
         try:
             body = await _at_most(limit, answer.stream, Unpacker(answer.headers.get_list("content-encoding")))
         except PackingError as error:
             raise TargetError(f"agent error: the answer {error}", fault=TargetFault.MALFORMED) from error
-        if len(body) > limit and answer.is_success:
+        cut = len(body) > limit
+        body = self._redact.data(body, cut_after=cut)
+        if cut and answer.is_success:
             raise TargetError(
                 f"agent error: the answer is larger than {limit:,} bytes; it begins {quote(body)}",
                 fault=TargetFault.MALFORMED,
@@ -162,10 +160,10 @@ class HttpTarget:
         return body
 
     def _refused(self, answer: httpx.Response, body: bytes) -> TargetError:
-        where = f" to {quote(answer.headers.get('location', '').encode())}" if answer.is_redirect else ""
+        where = f" to {quote(self._redact(answer.headers.get('location', '')).encode())}" if answer.is_redirect else ""
         said = f": {quote(body)}" if body.strip() else ""
         return TargetError(
-            self._redact(f"agent error: HTTP {answer.status_code} {answer.reason_phrase}{where}{said}"),
+            f"agent error: HTTP {answer.status_code} {answer.reason_phrase}{where}{said}",
             fault=TargetFault.REFUSED,
             retryable=answer.status_code in self._retry.retryable_status_codes,
             status=answer.status_code,
@@ -180,16 +178,20 @@ class HttpTarget:
             what, again = "broke before the answer", True
         else:
             return self._unreachable(error, self._url, "agent error: no connection")
-        said = self._redact(f"agent error: the connection {what}: {_words(error)}")
+        said = f"agent error: the connection {what}: {self._words(error)}"
         return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
 
     def _unreachable(self, error: httpx.HTTPError, url: httpx.URL, what: str) -> TargetError:
         return TargetError(
-            self._redact(f"{what} to {url.host}:{url.port or (443 if url.scheme == 'https' else 80)}: {_words(error)}"),
+            f"{what} to {url.host}:{url.port or (443 if url.scheme == 'https' else 80)}: {self._words(error)}",
             fault=TargetFault.UNREACHABLE,
             retryable=True,
             hint=connection_hint(httpx.URL(self._settings.url).host, self._system),
         )
+
+    def _words(self, error: Exception) -> str:
+        """The library's words, masked before they are cut, or its name where it has none."""
+        return self._redact(str(error))[:300] or type(error).__name__
 
     def _address(self) -> tuple[httpx.URL, httpx.Headers]:
         """Where to connect to and the headers of every request, made once."""
@@ -248,11 +250,6 @@ def _was_made(error: httpx.HTTPError) -> bool:
     if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
         return False
     return isinstance(cause, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
-
-
-def _words(error: Exception) -> str:
-    """The library's words, or its name where it has none."""
-    return str(error)[:300] or type(error).__name__
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:

@@ -1,4 +1,7 @@
-"""`${{ NAME }}` in descriptions of targets: replaced by the environment's values, which are secrets from then on."""
+"""`${{ NAME }}` in descriptions of targets: replaced by the environment's values, which are secrets from then on.
+
+But for those of settings that hold none, such as the model's name.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from typing import Final
 from runner.model.base import JsonValue
 from runner.text.redact import Redactor
 
+_WORDS: Final = frozenset({"model", "deployment", "version", "apiVersion"})
+"""Settings whose values are words that answers may hold, and never secrets."""
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
@@ -61,7 +66,8 @@ class Resolver:
             found = self._environment.get(match[1], "")
             if not found.strip():
                 self.unset.append(Unset(match[1], path, whole is not None))
-            self._secrets.add(found)
+            if not path or path[0] not in _WORDS:
+                self._secrets.add(found)
             return found
 
         return _VARIABLE.sub(one, value if whole is None else value.strip())

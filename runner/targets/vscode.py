@@ -44,8 +44,7 @@ class VscodeTarget:
     ) -> None:
         self._settings = settings
         self._root = root
-        self._redact = redact
-        self._dispatcher = dispatcher or _file_dispatcher(settings, root, environment)
+        self._dispatcher = dispatcher or _file_dispatcher(settings, root, environment, redact)
         self._turn = asyncio.Lock()
         self._trouble: list[str] = []
 
@@ -53,7 +52,7 @@ class VscodeTarget:
     def identity(self) -> TargetIdentity:
         """The program by which VS Code is asked."""
         settings = self._settings
-        shown = self._redact(f"{settings.provider}:{settings.command}")
+        shown = f"{settings.provider}:{settings.command}"
         return TargetIdentity(name=settings.name, provider=settings.provider, identity=shown)
 
     @property
@@ -89,10 +88,7 @@ class VscodeTarget:
 
     async def check_health(self) -> None:
         """Raise TargetError when VS Code, its subagents or the template are missing."""
-        try:
-            await (self._dispatcher.rehearse() if self._settings.dry_run else self._dispatcher.check())
-        except TargetError as error:
-            raise self._masked(error) from error
+        await (self._dispatcher.rehearse() if self._settings.dry_run else self._dispatcher.check())
 
     async def respond(self, request: Request) -> Response:
         """Ask for one case and wait for its response. Raises TargetError."""
@@ -125,15 +121,13 @@ class VscodeTarget:
             await self._turn.acquire()
         try:
             return await self._dispatcher.dispatch(prompts)
-        except TargetError as error:
-            raise self._masked(error) from error
         finally:
             self._turn.release()
 
     def _response(self, request: Request, reply: Reply) -> Response:
         if reply.text is None:
             fault = TargetFault.LATE if reply.late else TargetFault.REFUSED
-            raise TargetError(self._redact(reply.why), fault=fault)
+            raise TargetError(reply.why, fault=fault)
         refuse_missing_file(request, reply.text)
         return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
 
@@ -157,13 +151,12 @@ class VscodeTarget:
             raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
         return shown_path(path, self._root)
 
-    def _masked(self, error: TargetError) -> TargetError:
-        return TargetError(self._redact(error.message), fault=error.fault, hint=error.hint)
 
-
-def _file_dispatcher(settings: VscodeSettings, root: Path, environment: Mapping[str, str]) -> FileDispatcher:
+def _file_dispatcher(
+    settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
+) -> FileDispatcher:
     desktop = {name: environment[name] for name in _DESKTOP if name in environment}
-    editor = Editor(settings.command, root, allowed(environment, {**desktop, **settings.env}))
+    editor = Editor(settings.command, root, allowed(environment, {**desktop, **settings.env}), redact.data)
     home = Path(environment.get("HOME") or "/")
     template = _place(settings.workspace_template, root, home) if settings.workspace_template else None
     return FileDispatcher(editor, _place(settings.subagents, root, home), template, Limits(settings.timeout_seconds))

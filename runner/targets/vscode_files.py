@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runner.process.captured import Mask
 from runner.process.run import Command, Finished, ProcessError, run
 from runner.targets.agent_files import stamp
 from runner.targets.agent_program import find_program
@@ -46,6 +47,7 @@ class Editor:
     command: str
     root: Path
     environment: Mapping[str, str]
+    mask: Mask | None = None
 
     def find(self) -> str:
         """Its absolute path. Raises TargetError (unreachable)."""
@@ -85,7 +87,7 @@ class FileDispatcher:
         try:
             with claimed(self._folder) as subagent:
                 subagent.prepare(workspace)
-                return await _Chat(program, self._editor.environment, subagent, self._limits).ask(prompts)
+                return await _Chat(program, self._editor, subagent, self._limits).ask(prompts)
         except OSError as error:
             what = f"the subagent's folder cannot be used: {error.strerror}: {error.filename}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
@@ -94,9 +96,10 @@ class FileDispatcher:
 class _Chat:
     """One exchange with one subagent."""
 
-    def __init__(self, program: str, environment: Mapping[str, str], subagent: Subagent, limits: Limits) -> None:
+    def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: Limits) -> None:
         self._program = program
-        self._environment = environment
+        self._environment = editor.environment
+        self._mask = editor.mask
         self._subagent = subagent
         self._limits = limits
         self._stamp = f"{stamp()}-{secrets.token_hex(2)}"
@@ -165,7 +168,10 @@ class _Chat:
 
     async def _run(self, arguments: tuple[str, ...], limit_s: float) -> Finished:
         line = (self._program, *arguments)
-        return await run(Command(line, self._subagent.path, self._environment, timeout_s=limit_s, max_output=1_000_000))
+        command = Command(
+            line, self._subagent.path, self._environment, timeout_s=limit_s, max_output=1_000_000, mask=self._mask
+        )
+        return await run(command)
 
     async def _replies(self, names: Sequence[str], started: float) -> tuple[Reply, ...]:
         """Wait until every response is there, or the time for all of them is over."""

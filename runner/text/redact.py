@@ -1,26 +1,196 @@
-"""Keeps secrets out of everything that is shown or stored."""
+"""Keeps secrets out of everything that is shown or stored: foreign text passes here where it becomes ours.
+
+A server or program may say a secret as it is or as its own tools write it: escaped in JSON, percent-encoded, in base64.
+Each of these forms is masked. Text that was cut is masked with what may be the beginning or the end of a secret at the
+cut; better still it is masked before it is cut.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import html
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar
+from urllib.parse import quote, quote_plus
 
-MASK = "***"
-MIN_LENGTH = 4
-"""Shorter values are words that occur everywhere; masking them would only garble messages."""
+from pydantic import BaseModel, JsonValue
+
+MASK: Final = "***"
+MIN_LENGTH: Final = 6
+"""Shorter values are words that occur everywhere: masking them would garble messages and change verdicts."""
+_MIN_LINE: Final = 16
+"""A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
+_MIN_REST: Final = 4
+"""So much of a secret at a cut is masked."""
+_ESCAPE: Final = re.compile(r"[%&\\]")
+_ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+_NUMBER: Final = re.compile(r"[-+.\deE]+")
+_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class Redactor:
-    """Replaces known secret values in texts. Never shows them itself."""
+    """Replaces known secrets in texts. It may learn more while others hold it. Never shows them itself."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        # longest first: a secret that contains another one is masked as a whole
-        self._secrets = sorted({secret for secret in secrets if len(secret) >= MIN_LENGTH}, key=len, reverse=True)
+        self._secrets: set[str] = set()
+        self._forms: tuple[str, ...] = ()
+        self._escaped: tuple[re.Pattern[str], ...] = ()
+        self._raw: tuple[str, ...] = ()
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Mask these as well from now on."""
+        new = {secret for given in secrets for secret in _parts(given)} - self._secrets
+        if not new:
+            return
+        self._secrets |= new
+        # the longest first, so that a text that holds none is done soonest; which one is found first changes nothing
+        self._forms = tuple(sorted({form for one in self._secrets for form in _forms(one)}, key=len, reverse=True))
+        self._escaped = tuple(_escaped(one) for one in sorted(self._secrets))
+        self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
+
+    def include(self, other: Redactor) -> None:
+        """Mask what another one masks as well."""
+        self.learn(other._secrets)
 
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
-        for secret in self._secrets:
-            text = text.replace(secret, MASK)
-        return text
+        found = list(_stretches(text, self._forms))
+        if self._escaped and _ESCAPE.search(text):
+            found += [match.span() for pattern in self._escaped for match in pattern.finditer(text)]
+        return _masked(text, found)
+
+    def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
+        """The same for bytes that are to be read yet: JSON stays JSON, where a number that is a secret is no text.
+
+        `cut_before` and `cut_after`: something is missing there.
+        """
+        if not self._raw:
+            return data
+        text = data.decode("utf-8", "surrogateescape")
+        found = list(_stretches(text, self._raw))
+        if cut_before:
+            found += [(0, _begins(text, form)) for form in self._raw]
+        if cut_after:
+            found += [(len(text) - _ends(text, form), len(text)) for form in self._raw]
+        shown = _masked(text, found)
+        return data if shown is text else shown.encode("utf-8", "surrogateescape")
+
+    def values(self, value: JsonValue) -> JsonValue:
+        """The same for every text in a value, keys included."""
+        match value:
+            case str():
+                return self(value)
+            case list():
+                return [self.values(member) for member in value]
+            case dict():
+                return {self(key): self.values(member) for key, member in value.items()}
+            case _:
+                return value
+
+    def model(self, found: _Model) -> _Model:
+        """The same for every text of a record."""
+        if not self._forms:
+            return found
+        told = {name: self._member(getattr(found, name)) for name in type(found).model_fields}
+        return found.model_copy(update=told)
+
+    def _member(self, value: object) -> object:
+        match value:
+            case str() if type(value) is str:
+                return self(value)
+            case BaseModel():
+                return self.model(value)
+            case tuple():
+                return tuple(self._member(member) for member in value)
+            case list():
+                return [self._member(member) for member in value]
+            case dict():
+                return {self._member(key): self._member(member) for key, member in value.items()}
+            case _:
+                return value
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._secrets)} secrets)"
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """The secret, without the blanks that a variable may have around it, and its lines."""
+    plain = secret.strip()
+    if len(plain) >= MIN_LENGTH:
+        yield plain
+    yield from (line.strip() for line in plain.splitlines()[:1_000] if _MIN_LINE <= len(line.strip()) < len(plain))
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Every way in which the secret may be written."""
+    yield secret
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        for escaped in (once, once.replace("/", "\\/")):
+            yield escaped
+            yield json.dumps(escaped, ensure_ascii=ascii_only)[1:-1]  # JSON as a text within JSON
+    yield repr(secret)[1:-1]  # as Python's own error messages show it
+    plain = secret.encode("utf-8", "replace")
+    yield from (quote(plain, safe=""), quote(plain), quote_plus(plain))
+    yield html.escape(secret, quote=False)
+    yield html.escape(secret)
+    yield from _base64(plain)
+
+
+def _base64(secret: bytes) -> Iterator[str]:
+    """What base64 makes of the secret, wherever in a longer text it stands: the signs that depend on it alone."""
+    for before in range(3):
+        text = b64encode(b"\0" * before + secret).decode()
+        own = text[-(-before * 8 // 6) : (before + len(secret)) * 8 // 6]
+        if len(own) >= MIN_LENGTH:
+            yield own
+            yield own.replace("+", "-").replace("/", "_")
+
+
+def _escaped(secret: str) -> re.Pattern[str]:
+    """The secret with any of its signs escaped in any way, one like this and one so."""
+    return re.compile("".join(f"(?:{'|'.join(_ways(sign))})" for sign in secret))
+
+
+def _ways(sign: str) -> Iterator[str]:
+    code = ord(sign)
+    # of each kind of escape one begins with another sign, so that there is never much to try
+    yield rf"\\{{1,8}}u(?i:{code:04x})" if code < 0x10000 else re.escape(json.dumps(sign)[1:-1])
+    yield r"(?<!\\)\\{1,8}" if sign == "\\" else rf"\\{{0,7}}{re.escape(sign)}"
+    yield "".join(f"%(?i:{byte:02x})" for byte in sign.encode("utf-8", "replace"))
+    yield rf"&(?i:\#0*{code}|\#x0*{code:x}|{_ENTITIES.get(sign, 'never')});"
+
+
+def _stretches(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            yield at, at + len(form)
+            at = text.find(form, at + 1)
+
+
+def _begins(text: str, form: str) -> int:
+    """How much of the end of a form stands at the beginning of the text."""
+    return max((length for length in _lengths(text, form) if text.startswith(form[-length:])), default=0)
+
+
+def _ends(text: str, form: str) -> int:
+    """How much of the beginning of a form stands at the end of the text."""
+    return max((length for length in _lengths(text, form) if text.endswith(form[:length])), default=0)
+
+
+def _lengths(text: str, form: str) -> range:
+    return range(_MIN_REST, min(len(form), len(text) + 1))
+
+
+def _masked(text: str, found: Iterable[tuple[int, int]]) -> str:
+    """The text with a mask for each stretch, one where several overlap."""
+    parts, done = [], 0
+    for begin, end in sorted(found):
+        if begin >= done and end > begin:
+            parts += [text[done:begin], MASK]
+        done = max(done, end)
+    return "".join((*parts, text[done:])) if parts else text

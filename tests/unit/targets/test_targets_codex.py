@@ -18,6 +18,7 @@ from runner.targets import codex as codex_module
 from runner.targets.base import BatchTarget, Request, TargetError, TargetFault
 from runner.targets.codex import CodexTarget
 from runner.targets.codex_settings import CodexSettings
+from runner.targets.masked import masked
 from runner.text.redact import Redactor
 from tests.support.programs.agent_cli import calls, install
 
@@ -217,7 +218,7 @@ def test_codex__path__has_to_be_an_executable_file(tmp_path, program, executable
 
 def test_codex__name_from_a_variable__is_masked_like_a_secret(tmp_path) -> None:
     with pytest.raises(TargetError, match=r"Codex executable '\./\*\*\*' does not exist"):
-        asyncio.run(target(tmp_path, executable=f"./{SECRET}").check_health())
+        asyncio.run(masked(target(tmp_path, executable=f"./{SECRET}"), Redactor([SECRET])).check_health())
 
 
 def test_codex__folder_to_work_in_is_missing__is_told_early(tmp_path, program) -> None:

@@ -1,0 +1,100 @@
+"""The redactor: which forms of a secret it knows, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode, urlsafe_b64encode
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runner.model.conversation import Response, ToolCall
+from runner.text.redact import MASK, MIN_LENGTH, Redactor
+from tests.support.canaries import leaks
+
+SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=30)
+
+
+@given(SECRETS, TEXTS, TEXTS)
+def test_finding_2__any_secret_in_any_form__leaves_nothing_of_it(secret, before, after) -> None:
+    redact = Redactor([secret])
+    forms = [secret, json.dumps(secret), json.dumps(json.dumps(secret)), quote(secret, safe=""), quote(secret)]
+    forms += ["".join(f"\\u{ord(sign):04x}" for sign in secret), "".join(f"&#{ord(sign)};" for sign in secret)]
+    for form in forms:
+        shown = redact(f" {form} ")
+        assert MASK in shown
+        assert leaks(shown, secret) == []
+    assert secret not in redact(before + secret + after)
+    assert secret.encode() not in redact.data((before + secret + after).encode()) or secret.replace(".", "").isdigit()
+
+
+@given(SECRETS, st.binary(max_size=10), st.binary(max_size=10))
+def test_finding_2__secret_within_base64__is_masked_wherever_it_begins(secret, before, after) -> None:
+    for encode in (b64encode, urlsafe_b64encode):
+        text = encode(before + secret.encode() + after).decode()
+        # what is left of the signs at its ends is less than a byte each
+        assert leaks(Redactor([secret])(text), secret[1:-1]) == []
+
+
+def test_finding_2__secrets_within_each_other__longest_and_overlapping__are_masked_whole() -> None:
+    assert Redactor(["secret-1", "my-secret-1-long"])("x my-secret-1-long x") == "x *** x"
+    assert Redactor(["abcdefgh", "efghijkl"])("-abcdefghijkl-") == "-***-"
+
+
+@pytest.mark.parametrize("cut", range(1, 20))
+def test_finding_2__text_that_was_cut__keeps_no_part_of_a_secret(cut) -> None:
+    secret = "abcdefghijklmnopqrst"
+    redact = Redactor([secret])
+    head = redact.data(f"key {secret[:cut]}".encode(), cut_after=True).decode()
+    tail = redact.data(f"{secret[cut:]} key".encode(), cut_before=True).decode()
+    assert head == (f"key {MASK}" if cut >= 4 else f"key {secret[:cut]}")
+    assert tail == (f"{MASK} key" if len(secret) - cut >= 4 else f"{secret[cut:]} key")
+
+
+def test_redact__short_values__are_no_secrets() -> None:
+    redact = Redactor(["a" * (MIN_LENGTH - 1), "", "  "])
+    assert redact("aaaaa bbb") == "aaaaa bbb"
+    assert Redactor([" padded-key\n"])("x padded-key x") == "x *** x"
+
+
+def test_redact__number__is_no_text_in_json_that_is_yet_to_be_read() -> None:
+    redact = Redactor(["123456"])
+    assert redact.data(b'{"a": 123456}') == b'{"a": 123456}'
+    assert redact("id 123456") == "id ***"
+
+
+def test_redact__private_key__each_line_of_it_is_a_secret() -> None:
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0\nBAQEFAASCBKcwggSjAgEAAo\n-----END KEY-----\n"
+    assert "MIIEv" not in Redactor([key])("said: MIIEvQIBADANBgkqhkiG9w0")
+
+
+def test_redact__record__every_text_of_it_and_nothing_else() -> None:
+    call = ToolCall(name="t-secret-1", params={"secret-1": [{"a": "secret-1"}, 1, None]}, id="secret-1")
+    found = Redactor(["secret-1"]).model(Response(text="secret-1", tool_calls=(call,), duration_ms=1.5))
+    assert found == Response(
+        text=MASK,
+        tool_calls=(ToolCall(name=f"t-{MASK}", params={MASK: [{"a": MASK}, 1, None]}, id=MASK),),
+        duration_ms=1.5,
+    )
+
+
+def test_redact__learns_later__who_holds_it_masks_as_well() -> None:
+    redact = Redactor()
+    held = redact.data
+    redact.learn(["secret-1"])
+    assert held(b"secret-1") == b"***"
+    assert "secret-1" not in repr(redact)
+
+
+@pytest.mark.parametrize("text", ["%43" * 300_000, "\\" * 900_000, "&#000" * 200_000, "secret-" * 130_000 + "%"])
+def test_redact__a_megabyte_made_to_be_slow__takes_no_time(text) -> None:
+    import time
+
+    redact = Redactor(["secret-1", "\\\\\\\\%%&&", "Ca" * 40])
+    began = time.perf_counter()
+    redact(text)
+    redact.data(text.encode(), cut_before=True, cut_after=True)
+    assert time.perf_counter() - began < 2
