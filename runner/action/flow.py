@@ -158,7 +158,7 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
         reruns = Reruns(question, config.confirm) if config.confirm else None
         result, interrupted = get_result(step, config, variables, reruns, log)
     judged = judge(result.model_copy(update={"made_by": step.made_by}), question)
-    context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused)
+    context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=config.evals)
     # a relay keeps nothing of what it was given
     files = None if relaying else _kept(judged, origin.baseline, output_dir, rules.reports, context)
     shown = replace(context, result_path=str(files.record)) if files else context

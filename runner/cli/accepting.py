@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from runner.cli.console import Verbosity, say
+from runner.cli.console import Verbosity, out, say
 from runner.config.load import find_config, load_config
 from runner.config.places import wrong_file
 from runner.errors import GateError, did_you_mean
@@ -66,7 +66,7 @@ def write_wish(wish: Wish, places: Places, verbosity: Verbosity) -> None:
     written = with_entries(data, wish, today, shown_as=places.file)
     _write(places, written.text)
     for line in _entry_lines(written, today):
-        print(console_line(line))
+        out(console_line(line))
     if verbosity is Verbosity.QUIET:
         return
     try:
@@ -77,7 +77,7 @@ def write_wish(wish: Wish, places: Places, verbosity: Verbosity) -> None:
     for line in _unknown(wish, runs, places.results):
         say(f"warning: {console_line(line)}")
     for line in _covered(written, runs, today):
-        print(console_line(line))
+        out(console_line(line))
     say(console_line(_next_step(places)))
 
 

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from runner import __version__
 from runner.cli.agent_evals_files import REPORTS, output_folder
-from runner.cli.console import Verbosity, ascii_only, colours
+from runner.cli.console import Verbosity, ascii_only, colours, out
 from runner.cli.git import git_facts
 from runner.cli.matrix import Finished, after_asking, check_each, print_matrix, refuse_names, run_each
 from runner.cli.progress import Progress, progress_for
@@ -86,10 +86,10 @@ def run_suites(asked: SuitesAsked) -> ExitCode:
     style = ConsoleStyle(
         colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=asked.verbosity is Verbosity.VERBOSE
     )
-    print(summary(reported.made, reported.warnings, style), end="")
+    out(summary(reported.made, reported.warnings, style), end="")
     for file in reported.files:
-        print(f"report: {file}")
-    print(f"result: {reported.finished.record}")
+        out(f"report: {file}")
+    out(f"result: {reported.finished.record}")
     return reported.finished.interrupted or _exit_code([reported])
 
 
@@ -116,9 +116,9 @@ def _run_for_each(asked: SuitesAsked) -> ExitCode:
         written = write(asked.folder / REPORTS, texts, datetime.now(UTC), "matrix")
     for name, reported in done.items():
         for file in reported.files:
-            print(f"report of {name}: {file}")
+            out(f"report of {name}: {file}")
     for file in written:
-        print(f"report: {file}")
+        out(f"report: {file}")
     return code
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runner.cli.console import Verbosity, print_problems, say
+from runner.cli.console import Verbosity, out, print_problems, say
 from runner.config.settings import RunConfig, Selection
 from runner.engine.assign import assign
 from runner.engine.prepare import Inputs, read_inputs, target_choice
@@ -60,12 +60,12 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
     cases = sum(len(suite.cases) for suite in findings.suites)
     for suite in findings.suites:
         kind = suite.tier.value if suite.tier else suite.format
-        print(f"{console_line(suite.file)}: {console_line(suite.tool_name)}, {kind}, {count(len(suite.cases), 'case')}")
+        out(f"{console_line(suite.file)}: {console_line(suite.tool_name)}, {kind}, {count(len(suite.cases), 'case')}")
         if verbosity is Verbosity.VERBOSE:
             for case in suite.cases:
-                print(f"  {console_line(case.id)}  {console_line(case.description)}")
+                out(f"  {console_line(case.id)}  {console_line(case.description)}")
     found = f"{count(len(findings.problems), 'problem')}, {count(len(findings.warnings), 'warning')}"
-    print(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
+    out(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
 
 
 def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import stat
 import sys
 from collections.abc import Sequence
-from enum import IntEnum
-from typing import TextIO
+from enum import IntEnum, StrEnum
+from typing import Final, TextIO
 
 from runner import __version__
 from runner.errors import GateError, Problem
+from runner.text import inert
 
 
 class Verbosity(IntEnum):
@@ -44,9 +46,44 @@ def in_ci() -> bool:
     return bool(os.environ.get("CI"))
 
 
+class Form(StrEnum):
+    """What goes to standard output, as far as that decides how it is made inert."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKUP = "markup"
+
+
+FORMS: Final = {"json": Form.JSON, "agentv": Form.JSON, "html": Form.MARKUP, "junit": Form.MARKUP}
+"""Of the reports that are not for people to read as they are."""
+
+
+def out(text: str, form: Form = Form.TEXT, *, end: str = "\n") -> None:
+    """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
+
+    What programs read is written so that it means the same. What people read gets a blank, and only where it goes to a
+    CI's log, or through a pipe to it, and not to a file.
+    """
+    match form:
+        case Form.JSON:
+            text = inert.json_text(text)
+        case Form.MARKUP:
+            text = inert.markup(text)
+        case _ if in_ci() and not _is_file(sys.stdout):
+            text = inert.plain(text)
+    print(text, end=end, flush=True)
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # no file at all, as in a test
+        return False
+
+
 def say(text: str) -> None:
     """One line for people, beside the result."""
-    print(text, file=sys.stderr, flush=True)
+    print(inert.plain(text) if in_ci() else text, file=sys.stderr, flush=True)
 
 
 def print_error(error: GateError) -> None:
@@ -86,10 +123,10 @@ def print_crash(error: Exception) -> None:
 
     folds = bool(os.environ.get("GITHUB_ACTIONS"))
     if folds:
-        say("::group::Traceback")
+        print("::group::Traceback", file=sys.stderr, flush=True)
     say("".join(_line(line) + "\n" for line in "".join(traceback.format_exception(error)).splitlines()).rstrip())
     if folds:
-        say("::endgroup::")
+        print("::endgroup::", file=sys.stderr, flush=True)
     say(f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change.")
     say("  hint: please report it with the traceback above")
 

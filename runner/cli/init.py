@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from runner.cli import options
-from runner.cli.console import Verbosity
+from runner.cli.console import Verbosity, out
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,10 +84,10 @@ def _show(plan: Plan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
     from runner.cli.starter.words import ALL_THERE, file_lines, next_lines, text_lines
 
     for line in file_lines(plan, dry=dry):
-        print(line)
+        out(line)
     if verbosity is Verbosity.QUIET:
         return
     if not plan.write:
-        print(ALL_THERE)
+        out(ALL_THERE)
     for line in text_lines(plan) if dry else next_lines(plan, given):
-        print(line)
+        out(line)

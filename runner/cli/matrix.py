@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from runner import __version__
-from runner.cli.console import Verbosity, ascii_only, colours, say
+from runner.cli.console import Form, Verbosity, ascii_only, colours, out, say
 from runner.cli.output import say_written
 from runner.cli.running import Asked, Judging, ask, configuration
 from runner.config.settings import RunConfig, Selection
@@ -196,10 +196,10 @@ def run_each(
 def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_json: bool = False) -> None:
     """The table on standard output, what it amounts to last; or all of it for programs."""
     if as_json:
-        print(render_matrix("json", matrix), end="")
+        out(render_matrix("json", matrix), Form.JSON, end="")
         return
     style = ConsoleStyle(
         colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
     )
-    print(render_matrix("console", matrix, style))
-    print(f"{matrix.heading}   exit {int(code)}")
+    out(render_matrix("console", matrix, style))
+    out(f"{matrix.heading}   exit {int(code)}")

@@ -31,7 +31,7 @@ def merge(
     import uuid
     from pathlib import Path
 
-    from runner.cli.console import Verbosity, say
+    from runner.cli.console import Verbosity, out, say
     from runner.engine.merge import merge as merged
     from runner.engine.store import write_result
     from runner.gate.stored import read_run
@@ -44,4 +44,4 @@ def merge(
     if context.obj is not Verbosity.QUIET:
         missing = f"; {run.stopped}" if run.stopped else ""
         say(f"{count(len(runs), 'result')} joined: {count(run.summary.total_cases, 'case')}{missing}")
-    typer.echo(record)
+    out(str(record))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from runner.cli.console import Verbosity, ascii_only, colours, say
+from runner.cli.console import Form, Verbosity, ascii_only, colours, out, say
 from runner.model.result import RunResult
 from runner.reports.context import ReportContext
 from runner.reports.render import render
@@ -15,14 +15,14 @@ from runner.reports.render import render
 def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:
     """The result on standard output: the summary for people, or the record for programs."""
     if as_json:
-        print(result.model_dump_json(by_alias=True, indent=2))
+        out(result.model_dump_json(by_alias=True, indent=2), Form.JSON)
         return
     from runner.reports.console import ConsoleStyle
 
     style = ConsoleStyle(
         colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
     )
-    print(render("console", result, context, style=style), end="")
+    out(render("console", result, context, style=style), end="")
 
 
 def say_written(files: Iterable[Path], verbosity: Verbosity) -> None:

@@ -42,6 +42,7 @@ def report(
     """
     from pathlib import Path
 
+    from runner.cli.console import FORMS, Form, out
     from runner.errors import GateError
     from runner.files.place import why_no_file
     from runner.files.writing import write_atomically
@@ -54,6 +55,6 @@ def report(
     stored = read_run(result, Path(output_dir or "evals/results"))
     text = render(report_format.value, stored, ReportContext())
     if output is None:
-        typer.echo(text, nl=False)
+        out(text, FORMS.get(report_format.value, Form.TEXT), end="")
     else:
         write_atomically(Path(output), text)

@@ -36,7 +36,9 @@ def schema(
     quiet: options.Quiet = False,
 ) -> None:
     """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, agent-evals, targets."""
-    typer.echo(json.dumps(schema_of(kind), indent=2, ensure_ascii=False))
+    from runner.cli.console import Form, out
+
+    out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
 
 
 def schema_of(kind: Kind) -> dict[str, object]:

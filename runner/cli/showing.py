@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runner.cli.console import Verbosity, say
+from runner.cli.console import Verbosity, out, say
 from runner.cli.running import Asked, run_and_judge
 from runner.config.settings import Selection
 from runner.errors import ExitCode, GateError
@@ -35,8 +35,8 @@ def show(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> Exit
     if code not in {ExitCode.PASSED, ExitCode.FAILED}:
         return code
     run = read_run("latest", folder)
-    print("\nThe comment as it would be posted on the pull request:\n")
-    print(render("md", run, ReportContext(comment_key="demo", base_branch="main")))
+    out("\nThe comment as it would be posted on the pull request:\n")
+    out(render("md", run, ReportContext(comment_key="demo", base_branch="main")))
     say(f"the page: {folder / run.run_id / 'report.html'}")
     say(f"in a pull request this gate would exit {int(code)}")
     return ExitCode.PASSED

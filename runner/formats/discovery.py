@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from runner.errors import GateError, Problem, did_you_mean
@@ -64,6 +65,25 @@ def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
             problems=problems,
         )
     return tuple(found[path] for path in sorted(found))
+
+
+def may_be_evals(file: str, patterns: Sequence[str]) -> bool:
+    """Whether a run of these paths, folders and globs may have read this file; nothing is looked at.
+
+    `file` is relative to the root of the run. Hidden files and configuration never are evals.
+    """
+    path = PurePosixPath(file)
+    if path.is_absolute() or path.suffix not in FORMATS or path.name in NOT_EVALS:
+        return False
+    if any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.parts):
+        return False
+    return any(path.is_relative_to(_beginning(pattern)) for pattern in patterns)
+
+
+def _beginning(pattern: str) -> PurePosixPath:
+    """The file or folder that a pattern names, up to its first part with a sign of globs."""
+    parts = PurePosixPath(pattern.removeprefix(f"{Path.cwd().as_posix()}/")).parts
+    return PurePosixPath(*takewhile(lambda part: not set(part) & set("*?["), parts))
 
 
 def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:

@@ -23,6 +23,8 @@ class ReportContext:
     """Whose run the baseline is; the base branch where nothing else is said."""
     run_url: str | None = None
     report_url: str | None = None
+    evals: tuple[str, ...] = ("evals",)
+    """Where eval files are, as the configuration says: no other file gets a remark."""
     baseline_run_url: str | None = None
     workflow_url: str | None = None
     errors_doc_url: str | None = None

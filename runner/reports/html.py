@@ -10,6 +10,7 @@ from runner.model.result import CaseResult, SuiteResult
 from runner.reports import phrases, wording
 from runner.reports.view import CaseRow, SuiteRow, View
 from runner.text.escape import one_line
+from runner.text.inert import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -73,6 +74,11 @@ def _sections(view: View) -> tuple[SuiteSection, ...]:
     )
 
 
+def _shown(value: object) -> object:
+    """What is placed on the page: nothing in it turns or hides what stands beside it."""
+    return visible(value) if type(value) is str else value
+
+
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -83,6 +89,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=True,
+        finalize=_shown,
     )
     environment.filters["percent"] = wording.percent
     environment.filters["signed"] = wording.signed

@@ -17,6 +17,7 @@ from runner.reports.fit import COMMENT_LIMIT, Detail, fit
 from runner.reports.matrix import NOT_THERE, Matrix, MatrixCase, MatrixCell, foot_of
 from runner.reports.wording import count
 from runner.text import escape
+from runner.text.inert import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -126,6 +127,10 @@ def _html(matrix: Matrix) -> str:
     return template.render(matrix=matrix, foot=foot_of(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
+def _shown(value: object) -> object:
+    return visible(value) if type(value) is str else value
+
+
 @cache
 def _environment(*, html: bool) -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -135,6 +140,7 @@ def _environment(*, html: bool) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_shown if html else None,
         autoescape=html,  # noqa: S701 (Markdown is escaped by the filters below; a test walks the template)
     )
     filters: dict[str, Callable[..., object]] = {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Final
 
+from runner.formats.discovery import may_be_evals
 from runner.model.comparison import Outcome
 from runner.reports.view import CaseRow, View
 from runner.text.escape import one_line
@@ -27,8 +27,8 @@ class Remark:
 
 
 def remarks_of(view: View) -> tuple[Remark, ...]:
-    """The worst first, at most two hundred; only for files that are inside the repository."""
-    found = [remark for remark in _remarks(view) if _inside(remark.file)]
+    """The worst first, at most two hundred; only for eval files: a result may be forged, and names what it likes."""
+    found = [remark for remark in _remarks(view) if may_be_evals(remark.file, view.context.evals)]
     return tuple(found[:MAX_REMARKS])
 
 
@@ -55,8 +55,3 @@ def _rows(rows: tuple[CaseRow, ...], word: str, *, blocking: bool) -> Iterator[R
             reason = one_line(row.what or "", MAX_WORDS) or "no reason was given"
             message = one_line(f"{change}{reason}", MAX_WORDS)
             yield Remark(row.location.file, row.location.line, one_line(f"{word}: {row.label}", 200), message, blocking)
-
-
-def _inside(file: str) -> bool:
-    path = PurePosixPath(file)
-    return bool(file) and not path.is_absolute() and ".." not in path.parts

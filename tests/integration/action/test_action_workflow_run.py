@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
+from tests.support.canaries import texts_of
 from tests.support.github import GATE, zipped
 from tests.support.jobs import repository_facts
 
@@ -198,3 +199,32 @@ def test_baseline__a_forks_branch_called_main__is_not_main(forked, job, github) 
         ended = job.pull_request(pull, running.url)
     assert f"baseline: artifact {min(github.state.artifacts)} of run 101" in ended.log
     assert "from a fork" in ended.log
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "src/app.py",
+        ".github/workflows/release.yml",
+        "package.json",
+        "config/prod.yaml",
+        "evals/.hidden/x.json",
+        "/etc/x.json",
+    ],
+)
+def test_finding_10__forged_result_names_another_file__only_eval_files_are_annotated(job, github, forked, file) -> None:
+    pull, run, _ = forked
+    (artifact,) = [one for one in github.state.artifacts.values() if one.run_id == run.id]
+    members = dict(texts_of("a", artifact.zip_bytes))
+    record = json.loads(members["a!run.json"])
+    for case in record["suites"][0]["cases"]:
+        case["location"] = {"file": file, "line": 1}
+    record["suites"][0]["evalFile"] = file
+    artifact.zip_bytes = zipped({"run.json": json.dumps(record)})
+    artifact.digest = None
+    ended = relay(job, github, run)
+    assert ended.code == 0, ended.log
+    checks = [one for one in github.state.check_runs.values() if one.fields["head_sha"] == pull.head_sha]
+    assert checks
+    assert [remark["path"] for one in checks for remark in one.annotations] == []
+    assert not [line for line in ended.commands if f"file={file}" in line]

@@ -1,0 +1,119 @@
+"""What goes to a CI's log: no case id, description or answer becomes a command of the runner."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_run import gate
+from tests.support.agents import agent
+
+LIVE = re.compile(r"^\s*::|##\[", re.MULTILINE)
+NASTY = "##[warning]mine ##[[x]"
+LINES = "::error::mine\n::add-mask::x\n  ::stop-commands::y\n##[error]z"
+CI = {"CI": "true", "GITHUB_ACTIONS": "true"}
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    (tmp_path / "evals").mkdir()
+    case = {"id": NASTY, "description": LINES, "input": {"message": LINES}, "expect": {"responseContains": [LINES]}}
+    (tmp_path / "evals/x.golden.json").write_text(json.dumps([case, case | {"id": "::error::two"}]))
+    return tmp_path
+
+
+async def echoes(exchange) -> None:
+    exchange.answer({"response": LINES + NASTY + "no", "toolCalls": [{"name": NASTY, "params": {}}]})
+
+
+async def fails(exchange) -> None:
+    exchange.answer({"response": NASTY + " \n::error::no", "toolCalls": [{"name": NASTY, "params": {}}]})
+
+
+@pytest.mark.parametrize("handler", [echoes, fails])
+def test_finding_7__summary_and_rerun_line__hold_no_command(project, handler) -> None:
+    with agent(handler) as running:
+        done = gate(project, "run", "--agent-endpoint", running.url, "--verbose", **CI)
+    assert LIVE.findall(done.stdout + done.stderr) == []
+    if handler is fails:
+        assert "rerun:" in done.stdout
+        rerun = done.stdout.splitlines()[-1].removeprefix("rerun:")
+        assert "warning" in rerun
+
+
+def test_finding_7__record_on_standard_output__means_the_same_and_holds_no_command(project) -> None:
+    with agent(fails) as running:
+        done = gate(project, "run", "--agent-endpoint", running.url, "--json", **CI)
+    assert LIVE.findall(done.stdout) == []
+    found = json.loads(done.stdout)
+    assert found["suites"][0]["cases"][0]["id"] == NASTY
+    kept = project / "evals/results" / found["runId"] / "run.json"
+    assert found == json.loads(kept.read_text())
+
+
+@pytest.mark.parametrize("form", ["md", "html", "junit", "json", "console", "agentv"])
+def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, form) -> None:
+    with agent(fails) as running:
+        assert gate(project, "run", "--agent-endpoint", running.url).returncode == 1
+    done = gate(project, "report", "latest", "--format", form, **CI)
+    assert (done.returncode, LIVE.findall(done.stdout)) == (0, [])
+    if form == "junit":
+        names = [case.get("name") for case in ET.fromstring(done.stdout).iter("testcase")]
+        assert names == [NASTY, "::error::two"]
+    if form == "agentv":
+        assert NASTY in [value for line in done.stdout.splitlines() for value in json.loads(line).values()]
+    if form == "json":
+        assert json.loads(done.stdout)["suites"][0]["cases"][0]["id"] == NASTY
+
+
+def test_report__into_a_file_of_the_shell__is_as_it_is(project) -> None:
+    import subprocess
+    import sys
+
+    from tests.integration.test_integration_run import ENVIRONMENT, ROOT
+
+    with agent(fails) as running:
+        gate(project, "run", "--agent-endpoint", running.url)
+    with (project / "r.txt").open("w") as file:
+        words = [sys.executable, "-m", "runner", "report", "latest", "--format", "md"]
+        subprocess.run(words, cwd=project, env=ENVIRONMENT | CI | {"PYTHONPATH": str(ROOT)}, stdout=file, check=True)
+    done = gate(project, "report", "latest", "--format", "md", "-o", "o.txt")
+    assert done.returncode == 0
+    assert (project / "r.txt").read_text() == (project / "o.txt").read_text()
+
+
+def test_finding_7__validate_init_and_accept__hold_no_command(project) -> None:
+    for words in (("validate", "--verbose"), ("accept", NASTY, "--reason", "x", "--until", "3d")):
+        done = gate(project, *words, **CI)
+        assert LIVE.findall(done.stdout + done.stderr) == [], words
+
+
+def test_finding_10__page__shows_controls_and_what_turns_text_as_marks(project) -> None:
+    turned = "a\u202eb\u2066c\u200fd\x00e"
+
+    async def says(exchange) -> None:
+        exchange.answer({"response": turned, "toolCalls": []})
+
+    with agent(says) as running:
+        gate(project, "run", "--agent-endpoint", running.url, "--report", "html=r.html")
+    page = (project / "r.html").read_text()
+    assert "a[U+202E]b[U+2066]c[U+200F]d\u2400e" in page
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069\u200e\u200f]", page)
+
+
+def test_standard_output__is_written_by_one_function_only() -> None:
+    """Who prints past it prints past the door."""
+    folder = Path(__file__).parents[2] / "runner" / "cli"
+    found = [
+        f"{file.name}:{node.lineno}"
+        for file in folder.rglob("*.py")
+        if file.name != "console.py" and "starter/files" not in file.as_posix()
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "typer.echo", "sys.stdout.write"}
+    ]
+    assert found == [next(one for one in found if one.startswith("main.py"))]  # --version
