@@ -10,7 +10,9 @@ from __future__ import annotations
 import html
 import json
 import re
+import sys
 from base64 import b64encode
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar
 from urllib.parse import quote, quote_plus
@@ -24,8 +26,13 @@ _MIN_LINE: Final = 16
 """A line of a secret of several lines, such as a private key, is a secret of its own from this length on."""
 _MIN_REST: Final = 4
 """So much of a secret at a cut is masked."""
-_ESCAPE: Final = re.compile(r"[%&\\]")
-_ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+_ESCAPED: Final = re.compile(
+    r"\\{1,8}(?:u(?P<unit>[0-9a-f]{4}))?|(?P<bytes>(?:%[0-9a-f]{2})+)"
+    r"|&(?:\#0*(?P<code>[0-9]{1,7})|\#x0*(?P<hex>[0-9a-f]{1,6})|(?P<name>amp|lt|gt|quot|apos));",
+    re.IGNORECASE,
+)
+"""One sign that is written in another way; of a backslash before any other sign only the sign counts."""
+_ENTITIES: Final = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 _NUMBER: Final = re.compile(r"[-+.\deE]+")
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -36,7 +43,6 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: set[str] = set()
         self._forms: tuple[str, ...] = ()
-        self._escaped: tuple[re.Pattern[str], ...] = ()
         self._raw: tuple[str, ...] = ()
         self.learn(secrets)
 
@@ -48,7 +54,6 @@ class Redactor:
         self._secrets |= new
         # the longest first, so that a text that holds none is done soonest; which one is found first changes nothing
         self._forms = tuple(sorted({form for one in self._secrets for form in _forms(one)}, key=len, reverse=True))
-        self._escaped = tuple(_escaped(one) for one in sorted(self._secrets))
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
 
     def include(self, other: Redactor) -> None:
@@ -58,8 +63,8 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
         found = list(_stretches(text, self._forms))
-        if self._escaped and _ESCAPE.search(text):
-            found += [match.span() for pattern in self._escaped for match in pattern.finditer(text)]
+        if self._secrets and _ESCAPED.search(text):
+            found += _Unescaped(text).stretches(sorted(self._secrets))
         return _masked(text, found)
 
     def data(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
@@ -150,18 +155,66 @@ def _base64(secret: bytes) -> Iterator[str]:
             yield own.replace("+", "-").replace("/", "_")
 
 
-def _escaped(secret: str) -> re.Pattern[str]:
-    """The secret with any of its signs escaped in any way, one like this and one so."""
-    return re.compile("".join(f"(?:{'|'.join(_ways(sign))})" for sign in secret))
+class _Unescaped:
+    """A text with every sign as it is meant, one escaped like this and one so; and where in the text that stands.
+
+    Backslashes are left out: nobody can tell how many are meant.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._meant: list[int] = []
+        """Where stretches begin in `meant`, in order."""
+        self._said: list[int] = []
+        """And where the same stretches begin in the text."""
+        parts: list[str] = []
+        done = length = 0
+        for match in _ESCAPED.finditer(text):
+            for sign, begin in ((text[done : match.start()], done), *_signs(match)):
+                self._meant.append(length)
+                self._said.append(begin)
+                if sign != "\\":
+                    parts.append(sign)
+                    length += len(sign)
+            done = match.end()
+        self._meant.append(length)
+        self._said.append(done)
+        parts.append(text[done:])
+        self.meant = "".join(parts)
+
+    def stretches(self, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
+        """Where in the text these secrets stand. One that reads as an escape itself may be taken for what it means."""
+        meant = {form for one in secrets for form in (one.replace("\\", ""), _meant(one)) if len(form) >= _MIN_REST}
+        for begin, end in _stretches(self.meant, tuple(meant)):
+            yield self._place(begin), self._place(end - 1, after=True)
+
+    def _place(self, at: int, *, after: bool = False) -> int:
+        """Where a sign begins in the text, or what comes after it."""
+        index = bisect_right(self._meant, at) - 1
+        where = self._said[index] + at - self._meant[index]
+        if not after:
+            return where
+        last = index + 1 < len(self._meant) and self._meant[index + 1] == at + 1
+        return self._said[index + 1] if last else where + 1
 
 
-def _ways(sign: str) -> Iterator[str]:
-    code = ord(sign)
-    # of each kind of escape one begins with another sign, so that there is never much to try
-    yield rf"\\{{1,8}}u(?i:{code:04x})" if code < 0x10000 else re.escape(json.dumps(sign)[1:-1])
-    yield r"(?<!\\)\\{1,8}" if sign == "\\" else rf"\\{{0,7}}{re.escape(sign)}"
-    yield "".join(f"%(?i:{byte:02x})" for byte in sign.encode("utf-8", "replace"))
-    yield rf"&(?i:\#0*{code}|\#x0*{code:x}|{_ENTITIES.get(sign, 'never')});"
+def _meant(secret: str) -> str:
+    return _Unescaped(secret).meant if _ESCAPED.search(secret) else secret
+
+
+def _signs(match: re.Match[str]) -> list[tuple[str, int]]:
+    """What an escape means, sign by sign, and where each begins."""
+    if match["unit"]:
+        return [(chr(int(match["unit"], 16)), match.start())]
+    if match["name"]:
+        return [(_ENTITIES[match["name"].lower()], match.start())]
+    if match["code"] or match["hex"]:
+        code = int(match["code"]) if match["code"] else int(match["hex"], 16)
+        return [(chr(code) if code <= sys.maxunicode else "", match.start())]
+    signs, at = [], match.start()
+    for sign in bytes.fromhex((match["bytes"] or "").replace("%", "")).decode("utf-8", "surrogateescape"):
+        signs.append((sign, at))
+        at += 3 * len(sign.encode("utf-8", "surrogateescape"))
+    return signs
 
 
 def _stretches(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
