@@ -77,6 +77,14 @@ _MOST_LOG: Final = 600.0
 """Beyond it a float has no room; nobody asks for so much."""
 
 
+def unsteady(record: Counts) -> bool:
+    """Whether a case fails on record more than one time in five."""
+    return record.failures * _STEADY_RUNS > record.runs
+
+
+_STEADY_RUNS: Final = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The re-runs of one run: how much evidence a case needs, and whether it is to be run again.
@@ -110,19 +118,27 @@ class Confirmation:
         rows = (Counts(failures=number) for number in range(2, self.confirm + 2))
         return next((row.failures for row in rows if e_value(self.prior, record, row) >= self.bar), None)
 
-    def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int) -> Step:
+    def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False) -> Step:
         """What to do after `here` (first execution and re-runs together), with `remaining` re-runs left.
 
         The bar is `bar`, or the evidence of failing every time where so few executions cannot bring more: a case that
-        never passes here is a regression, however few re-runs there are. One failure alone confirms nothing as long
-        as there is a re-run to be had. A case is let go when it passes more often than it fails, or when failing from
-        now on would not be enough. A case that must pass needs no evidence, only a second failure before that.
+        never passes here is a regression, however few re-runs there are. One that is `unsteady` on record is held to
+        the bar all the same, since among many such cases some fail every time by chance. One failure alone
+        confirms nothing as long as there is a re-run to be had. A case is let go when it passes more often than it
+        fails, or when failing from now on would not be enough. A case that must pass needs no evidence, only a second
+        failure before that. Where re-runs have `ended` because nothing more could be learnt, none is left, and what
+        was seen has to do, unless even all of them could not have been enough.
         """
+        held = self.confirm and doubt is Doubt.REGRESSION and unsteady(record)
         prior, record, here = self._as_failing(doubt, record, here)
+        most = e_value(prior, record, Counts(failures=here.runs + remaining))
+        remaining = 0 if ended else remaining
         planned = here.runs + remaining
         twice = here.failures >= min(2, planned)
         if doubt is Doubt.MUST_PASS:
             confirmed, reachable = twice and here.fails, True
+        elif held and most < self.bar:
+            confirmed, reachable = False, False
         else:
             needed = min(self.bar, e_value(prior, record, Counts(failures=planned)))
             confirmed = twice and e_value(prior, record, here) >= needed

@@ -104,8 +104,9 @@ def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
     question = case.doubt
     if question is None:
         return None
-    remaining = 0 if case.end is RerunEnd.DECIDED else max(confirmation.confirm - case.again.runs, 0)
-    return confirmation.next_step(question, case.record.counts, case.here, remaining)
+    remaining = max(confirmation.confirm - case.again.runs, 0)
+    ended = case.end is RerunEnd.DECIDED
+    return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
 
 
 def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: int = 0) -> Settlement:

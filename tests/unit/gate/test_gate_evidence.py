@@ -4,10 +4,10 @@ import math
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from runner.gate.evidence import Confirmation, Doubt, Step, doubt, e_value
+from runner.gate.evidence import Confirmation, Doubt, Step, doubt, e_value, unsteady
 from runner.gate.prior import UNKNOWN, Prior
 from runner.model.grounds import CaseRecord, Counts, Steadiness
 
@@ -169,7 +169,21 @@ def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
 @pytest.mark.contract("verdict.evidence.few-reruns")
 @given(CONFIRMATIONS, PASSING)
 def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(confirmation, record) -> None:
+    assume(not unsteady(record) or not confirmation.confirm)
     assert steps(confirmation, "F" * (confirmation.confirm + 1), record).endswith(" confirmed")
+
+
+@pytest.mark.contract("verdict.evidence.few-reruns")
+@pytest.mark.parametrize(
+    ("record", "asked"),
+    [
+        ("PPPPPPPPFF", "FFFFFFF confirmed"),  # one time in five
+        ("PPPPPPPFFF", "F unsettled"),  # more often, and seven failures are too few for 5,000 cases
+    ],
+)
+def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(record, asked) -> None:
+    assert steps(Confirmation(5_000), "F" * 7, seen(record)) == asked
+    assert steps(Confirmation(20), "F" * 7, seen(record)).endswith(" confirmed")
 
 
 @pytest.mark.contract("verdict.evidence.few-reruns")
