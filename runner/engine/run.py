@@ -214,12 +214,14 @@ class Run:
     def _count_unanswered(self, target: Target, concurrency: int, failure: NoAnswerError) -> None:
         """Give up on a target that is gone or hangs: the rest is `not_run`, instead of hours of waiting.
 
-        A case that was too slow before and is so again says nothing new of a target that answers others.
+        A case that was too slow before and is so again says nothing new of a target that answers others. Such a target
+        is waited for twice as long: the cases of one slow tool stand side by side, and are in flight together.
         """
-        if failure.record.timed_out and id(target) in self._answered and self._was_late(failure.record):
+        slow = failure.record.timed_out and id(target) in self._answered
+        if slow and self._was_late(failure.record):
             return
         self._unanswered.append(failure)
-        if len(self._unanswered) >= max(GIVE_UP_AFTER, concurrency):
+        if len(self._unanswered) >= max(GIVE_UP_AFTER, concurrency) * (2 if slow else 1):
             self._give_up(target, _sentence(_nobody_there(self._unanswered), failure.hint))
 
     def _was_late(self, record: TrialRecord) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from runner.gate.baseline import Baseline
 from runner.gate.pairing import moved_files, renamed
-from runner.gate.past import NOTHING_KNOWN, CasePast
+from runner.gate.past import NOTHING_KNOWN, CasePast, Then
 from runner.gate.scores import scores_of
 from runner.model.case import CaseKey
 from runner.model.comparison import (
@@ -63,7 +63,8 @@ def compare(
         changes.append(made.model_copy(update={"stale": True}) if stale[key.suite] else made)
     if everything_selected:
         kept = {earlier.get(key, key) for key, _ in current.cases()}
-        changes += [_removed(key, case) for key, case in baseline.result.cases() if key not in kept]
+        gone = [(key, case) for key, case in baseline.result.cases() if key not in kept]
+        changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).then) for key, case in gone]
     return Comparison(
         baseline=_facts(baseline),
         changes=tuple(changes),
@@ -172,12 +173,15 @@ def tally(case: CaseResult) -> Tally | None:
     return Tally(k=sum(status is Status.PASSED for status in judged), n=len(judged), score=case.score)
 
 
-def _removed(key: CaseKey, case: CaseResult) -> CaseChange:
+def _removed(key: CaseKey, case: CaseResult, earlier: Then | None) -> CaseChange:
+    known = tally(case)
+    newest = earlier if known is None else None
     return CaseChange(
         suite=key.suite,
         case_id=key.case_id,
         change=CaseClass.REMOVED,
-        baseline=tally(case),
+        baseline=newest.tally if newest else known,
+        compared_with=newest.run if newest else None,
         location=case.location,
         graded=case.graded,
     )

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from runner.gate.loosening import changed_rules
 from runner.gate.pairing import renamed
+from runner.gate.past import Then
 from runner.model.case import CaseKey
 from runner.model.measuring import Difference, Measure, Measured, Touched
 from runner.model.policy import Measuring, RunPolicy
@@ -30,14 +32,23 @@ _YARDSTICK: Final = frozenset(
 """Differences that make the yardstick of a case another one."""
 
 
-def measured(then: RunResult, now: RunResult, policy: RunPolicy, *, everything_selected: bool = True) -> Measured:
+def measured(
+    then: RunResult,
+    now: RunResult,
+    policy: RunPolicy,
+    *,
+    everything_selected: bool = True,
+    lost: Mapping[CaseKey, Then] = MappingProxyType({}),
+) -> Measured:
     """Everything that differs, the weightiest first. `then` has its own policy on record, `policy` is the one of `now`.
 
-    Both runs are held to their pass scores. What one of the records does not say is no difference. Where only some
-    cases were selected, the others are not gone.
+    `lost` are the cases that the baseline could not judge, as an earlier run did. Both runs are held to their pass
+    scores. What one of the records does not say is no difference. Where only some cases were selected, the others are
+    not gone.
     """
     rules = changed_rules(then.policy, policy) if then.policy else ()
-    touched = _cases(then, now, whole=everything_selected and not now.partial and now.shard == then.shard)
+    whole = everything_selected and not now.partial and now.shard == then.shard
+    touched = _cases(then, now, lost, whole=whole)
     found = [*rules, *touched.differences(), *_targets(then, now)]
     return Measured(
         differences=tuple(sorted(found, key=lambda one: _ORDER[one.kind])),
@@ -48,10 +59,10 @@ def measured(then: RunResult, now: RunResult, policy: RunPolicy, *, everything_s
 
 
 class _Case:
-    """One case of the baseline, and whether it passed there."""
+    """One case of the baseline, and whether it passed there, or in the newest run that could judge it."""
 
-    def __init__(self, key: CaseKey, then: CaseResult, became: CaseKey | None = None) -> None:
-        self.key, self.passed = key, then.passed
+    def __init__(self, key: CaseKey, became: CaseKey | None, *, passed: bool) -> None:
+        self.key, self.passed = key, passed
         self._became = became
 
     def touched(self) -> Touched:
@@ -83,7 +94,7 @@ def _difference(kind: Measure, cases: Sequence[_Case], then: str | None = None, 
     return Difference(kind=kind, then=then, now=now, count=len(cases), cases=named)
 
 
-def _cases(then: RunResult, now: RunResult, *, whole: bool) -> _Touched:
+def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Then], *, whole: bool) -> _Touched:
     before, after = then.measuring or Measuring(), now.measuring or Measuring()
     found, here = _Touched((before.snapshot, after.snapshot)), now.by_key()
     moved = {old: new for new, old in renamed(then, now).items()}
@@ -91,12 +102,13 @@ def _cases(then: RunResult, now: RunResult, *, whole: bool) -> _Touched:
     for key, case in then.cases():
         own = moved.get(key, key)
         other = here.get(own)
-        known = _Case(key, case, own if own != key else None)
+        passed = case.passed or (key in lost and lost[key].passed)
+        known = _Case(key, own if own != key else None, passed=passed)
         if other is None:
-            if whole and case.passed:
+            if whole and passed:
                 found.by_kind[Measure.REMOVED].append(known)
             continue
-        for kind in _parts(case, other, fixed_snapshot=fixed):
+        for kind in _parts(case, other, passed=passed, fixed_snapshot=fixed):
             found.by_kind[kind].append(known)
             if kind is Measure.JUDGE:
                 found.judges[_judge(case), _judge(other)].append(known)
@@ -105,7 +117,7 @@ def _cases(then: RunResult, now: RunResult, *, whole: bool) -> _Touched:
     return found
 
 
-def _parts(then: CaseResult, now: CaseResult, *, fixed_snapshot: bool) -> Iterator[Measure]:
+def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: bool) -> Iterator[Measure]:
     """What is another one about this case. What it checks only matters where it passed; who grades it, always."""
     one, other = then.yardstick or Yardstick(), now.yardstick or Yardstick()
     asked = {
@@ -113,9 +125,9 @@ def _parts(then: CaseResult, now: CaseResult, *, fixed_snapshot: bool) -> Iterat
         Measure.QUESTION: (one.question, other.question),
     }
     differ = [kind for kind, sides in asked.items() if _differ(*sides)]
-    if then.passed:
+    if passed:
         yield from (_weighed(kind, then, now) for kind in differ)
-    if then.passed and now.status is Status.SKIPPED and now.error != HELD_BACK:
+    if passed and now.status is Status.SKIPPED and now.error != HELD_BACK:
         yield Measure.SKIPPED
     if then.yardstick and now.yardstick:
         graded = {
@@ -128,7 +140,7 @@ def _parts(then: CaseResult, now: CaseResult, *, fixed_snapshot: bool) -> Iterat
         alike = [kind for kind, sides in graded.items() if sides[0] != sides[1] and (None not in sides or not differ)]
         yield from alike
         differ += alike
-    if then.passed and not differ and _differ(then.fingerprint, now.fingerprint):
+    if passed and not differ and _differ(then.fingerprint, now.fingerprint):
         yield _weighed(Measure.ASKED, then, now)
 
 

@@ -79,6 +79,19 @@ class Past:
         there, earlier = self._baseline.by_key(), renamed(self._baseline, current)
         return {key: self._of(earlier.get(key, key), case, there) for key, case in current.cases()}
 
+    def lost(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, Then]:
+        """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
+        there = self._baseline.by_key()
+        found = {}
+        for key in keys:
+            known = self._ledger.case(key)
+            chosen = self._newest_judged(known, yardstick_of(there[key]))
+            if chosen is not None:
+                at, entry = chosen
+                run = self._ledger.runs[self._runs[at]].name
+                found[key] = _then(entry, run, self._pass_score, graded=there[key].graded)
+        return found
+
     @cached_property
     def level(self) -> int:
         """How many of the newest runs are at the level of the newest, over all cases of the branch."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
@@ -47,6 +48,32 @@ def test_failing_case_is_removed__is_green_and_said_above_the_fold(bent) -> None
     assert "no longer checked (removed): `gs-000`" in differs(seen)
     blocked = bent.here("FPPPPPPP", "--fail-on", "removed")
     expect(blocked, 1, "1 removed case", first="removed", removed=[0])
+
+
+LOST = "PPPPPPPP*3 LPPPPPPP"
+"""Main's newest run got no answer for the first case, which passed before."""
+
+
+def test_failing_case_that_main_could_not_judge_last__is_removed__counts_as_one_that_passed(world) -> None:
+    made = world(LOST)
+    del made.cases[0]
+    made.write()
+    seen = made.here("FPPPPPPP", "--fail-on", "removed")
+    expect(seen, 1, "1 removed case", first="removed", removed=[0])
+    assert "no longer checked (removed): `gs-000`" in differs(seen)
+    assert made.compare().same == seen.same
+    assert made.gate("merge", *shards(made, "FPPPPPPP", "--fail-on", "removed", count=2)).returncode == 0
+    merged = made.compare()
+    assert (merged.code, merged.reasons, differs(merged)) == (1, seen.reasons, differs(seen))
+
+
+def test_failing_case_that_main_could_not_judge_last__is_weakened__counts_as_one_that_passed(world) -> None:
+    made = world(LOST)
+    of_case(made, 0, expect={"responseNonEmpty": True})
+    seen = made.here("FPPPPPPP", "--fail-on", "changed")
+    assert (seen.code, seen.reasons[0]) == (1, "changed"), seen.text
+    assert "gs-000" in differs(seen)
+    assert made.compare().same == seen.same
 
 
 def test_file_moved__its_cases_keep_their_record_and_regress(bent) -> None:

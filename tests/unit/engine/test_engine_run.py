@@ -156,6 +156,17 @@ def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_the
     assert {case.id: case.reruns for case in result.suites[0].cases} == {f"c{number}": 3 for number in range(10)}
 
 
+@pytest.mark.parametrize(("slow", "given_up"), [(9, False), (19, True)])
+def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_there_are_many(
+    tmp_path, slow, given_up
+) -> None:
+    target, limits = hanging(*range(1, slow + 1)), Limits(timeout_ms=20, concurrency=4)
+    cases = [make_case(f"c{number}") for number in range(20)]
+    result = execute(make_plan(make_suite(*cases), target=target, limits=limits), tmp_path)
+    assert (result.stopped is not None) == given_up
+    assert (result.summary.errored == slow) != given_up
+
+
 def test_run__few_cases_and_no_answer_at_all__their_re_runs_end_early_too(tmp_path) -> None:
     target, limits = hanging(), Limits(timeout_ms=20)
     plan = make_plan(make_suite(*ten_cases()[:4]), target=target, limits=limits, confirming=Doubts(6))
