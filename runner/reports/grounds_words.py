@@ -100,7 +100,8 @@ def remarks(change: CaseChange, place: str) -> tuple[str, ...]:
     if grounds is None:
         return tuple(filter(None, [main_broke(change, place), elsewhere]))
     said = [_decisive(change.change, grounds, place), _needed(change.change, grounds), main_broke(change, place)]
-    if grounds.newest_failed and change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED}:
+    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not Why.MUST_PASS
+    if grounds.newest_failed and shown:
         said.append(f"the newest run {place} failed it too")
     if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
         said.append(flakiness(change.case_record, place))
@@ -123,25 +124,22 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
     if grounds.needed is None:
         return "no allowed number of re-runs could be sure of it"
     if grounds.why is Why.EVIDENCE:
-        return f"sure from {grounds.needed} failures in a row on"
-    return (
-        f"not sure alone: {grounds.needed} failures in a row would have been"
-        if grounds.why is Why.SUITE
-        else (f"not sure: {grounds.needed} failures in a row would have been")
-    )
+        return f"{grounds.needed} failures in a row are enough"
+    alone = " alone" if grounds.why is Why.SUITE else ""
+    return f"not sure{alone}: {grounds.needed} failures in a row would have been enough"
 
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
-    does = "passed" if change in _PASSING else "failed"
     match grounds.why:
         case Why.EVERY_RUN:
-            return f"{does} every time"
+            return "passed every time" if change in _PASSING else "failed every time, so it counts"
         case Why.SUITE:
-            return "one of the cases that make all of them together fail more than before"
+            return "counts because all cases together fail more than before"
         case Why.MUST_PASS:
-            return "must pass, whatever its record"
+            failing = grounds.newest_failed or grounds.record.fails
+            return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
         case Why.NOT_RERUN:
-            return "re-runs that would decide are missing"
+            return "the re-runs that would decide gave no result"
         case Why.RECOVERED if not grounds.here.passes:
             return "its record may explain that"
         case Why.KNOWN if change is CaseClass.FLAKY:

@@ -89,14 +89,14 @@ def _about_others(one: Difference, named: int) -> str:
     cases = count(one.count, "case")
     match one.kind:
         case Measure.GRADER:
-            return f"the script or prompt that grades {cases} is another one{_named(one, named)}"
+            return f"the script or prompt that grades {cases} has changed{_named(one, named)}"
         case Measure.JUDGE:
             return f"the judge of {cases} is {_code(one.now) or 'nobody'}, was {_code(one.then) or 'nobody'}"
         case Measure.SEEDS:
-            return f"the seed values of {cases} are others{_named(one, named)}"
+            return f"the seed values of {cases} have changed{_named(one, named)}"
         case Measure.SNAPSHOT_SOURCE:
             source = f": {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}" if one.then != one.now else ""
-            return f"the snapshot of {cases} is another one{source or _named(one, named)}"
+            return f"the snapshot of {cases} has changed{source or _named(one, named)}"
         case Measure.TARGET:
             what = f"the target {_code(one.subject)}" if one.subject else "the target"
             return f"{what} is {_code(one.now)}, was {_code(one.then)}"
@@ -113,7 +113,7 @@ def _about_others(one: Difference, named: int) -> str:
 
 def _rule(one: Difference) -> str:
     if one.subject == "must-pass":
-        return f"must-pass {'without' if one.now is None else 'also with'} {_code(one.then or one.now)}"
+        return f"must-pass {'no longer' if one.now is None else 'now'} covers {_code(one.then or one.now)}"
     if one.subject == "accepted":
         return f"accepted failures from {_code(one.now) or 'the usual file'}, were from {_code(one.then) or 'there'}"
     return f"{one.subject} {_value(one.then)} → {_value(one.now)}"

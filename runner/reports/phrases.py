@@ -23,6 +23,7 @@ MAX_REASONS: Final = 5
 MAX_WHY: Final = 200
 """Characters of what was seen of a case, and of each remark on it."""
 MAX_BY: Final = 60
+_FEW: Final = 3
 
 
 def case_link(row: CaseRow) -> str:
@@ -100,10 +101,12 @@ def prose(words: str) -> str:
 
 
 def measured_block(found: MeasuredWords, names: int = MAX_NAMED) -> str:
-    """What differs in how the run was measured, in one paragraph."""
+    """What differs in how the run was measured, in one paragraph; more than a few things as a list."""
     sign = "⚠️ " if found.alarming else ""
-    said = " · ".join(prose(line) for line in found.lines(names))
-    return f"{sign}**{found.title}**{found.remark}: {said}"
+    said = [prose(line) for line in found.lines(names)]
+    several = len(said) > _FEW
+    shown = "\n" + "".join(f"\n- {words}" for words in said) if several else f" {' · '.join(said)}"
+    return f"{sign}**{found.title}**{found.remark}:{shown}"
 
 
 def _between(text: str) -> str:

@@ -279,7 +279,9 @@ def _then(change: CaseChange | None, least: float) -> str | None:
         return words if scores is None or scores.runs <= 1 else f"{words}, {score(scores.mean)} over {scores.runs} runs"
     words = f"{tally_words(baseline)}{where}"
     runs = record.counts.runs if record else 0
-    return f"{words}, {record.counts.passes} of {runs}" if record and runs > baseline.n else words
+    if record is None or runs <= baseline.n:
+        return words
+    return f"{words}, {'' if baseline.k else 'passed '}{record.counts.passes} of {runs}"
 
 
 def _first_line(text: str | None) -> str | None:

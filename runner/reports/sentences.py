@@ -37,7 +37,8 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
     if worse := regression_words(run) if regressions else _DROPPED if _dropped(run) else None:
         allowed = any(rule.name == "Regressions" for rule in verdict.rules)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
-    return PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
+    doubtful = _loosened(run) or _not_decided(run)
+    return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
 def standing(run: RunResult, *classes: CaseClass) -> int:
@@ -67,7 +68,15 @@ def regression_words(run: RunResult) -> str:
     words = count(len(alone) or len(dropped), "regression")
     if alone and dropped:
         return f"{words}, and {len(dropped)} more as the others together fail more than before"
+    if not dropped and all_crash(run):
+        return f"{words}: every case crashes"
     return f"{words}: {_DROPPED}" if dropped else words
+
+
+def all_crash(run: RunResult) -> bool:
+    """Whether every case that was asked crashed: the change, or an outage of something the agent needs."""
+    asked = [case for _, case in run.cases() if case.status.judged or case.status is Status.ERROR]
+    return bool(asked) and all(case.blame is Blame.CRASHED for case in asked)
 
 
 def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
@@ -83,7 +92,7 @@ def _failed_words(run: RunResult, verdict: Verdict) -> str:
     said = {
         "regressions": regression_words(run),
         "suite-drop": _DROPPED,
-        "must-pass": _counted(rules.get("Must pass"), "case that must pass fails", "cases that must pass fail"),
+        "must-pass": _counted(rules.get("Must pass"), "must-pass case fails", "must-pass cases fail"),
         "could-not-measure": next(iter(errors_words(run)), None),
         "min-pass-rate": f"pass rate {percent(rates_of(run).now)} of {count(rates_of(run).judged, 'case')} is too low",
         "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
@@ -136,9 +145,15 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     parts += errors_words(run)
     if undecided := _not_decided(run):
         parts.append(f"{count(undecided, 'case')} not decided")
+    if loosened := _loosened(run):
+        parts.append(count(loosened, "loosened rule"))
     if baseline_is_stale:
         parts.append("baseline is stale")
     return ", ".join(parts)
+
+
+def _loosened(run: RunResult) -> int:
+    return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
 
 
 def _unsettled(run: RunResult) -> list[CaseChange]:
@@ -265,7 +280,7 @@ def undecided(run: RunResult, verdict: Verdict) -> str:
 def _other_reading(run: RunResult, verdict: Verdict) -> list[str]:
     """What else it may be where it looks like an outage: a change that keeps the target from starting looks so too."""
     if outage(run, verdict):
-        return [f"If this change keeps the agent from starting, {_NEXT}."]
+        return [f"If this change keeps the agent from starting, or from answering in time, {_NEXT}."]
     if Blame.CRASHED in blames(run) and verdict.reasons and verdict.reasons[0].code in _OWN:
         return [f"The agent may have been down; if this change is what breaks it, {_NEXT}."]
     return []

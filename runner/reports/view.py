@@ -23,6 +23,7 @@ from runner.reports.rates import Rates, certainty, rates_of
 from runner.reports.reruns import rerun_words
 from runner.reports.rows import CaseRow, rows_of
 from runner.reports.sentences import (
+    all_crash,
     headline,
     lead,
     message,
@@ -187,8 +188,13 @@ class View:
         if says_nothing(self.run, self.verdict):
             return "the judge or the engine needs a look, not this change"
         if outage(self.run, self.verdict):
-            return "see whether the agent starts with this change, then look at its host or its provider"
+            return "see whether the agent starts and answers in time with this change, then at its host or provider"
         return "see what the target does with this change, and without it"
+
+    @property
+    def all_crash(self) -> bool:
+        """Whether regressions may be an outage after all: no case was answered, and each crashed."""
+        return bool(self.regressions) and all_crash(self.run)
 
     @property
     def again(self) -> int:

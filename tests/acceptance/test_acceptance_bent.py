@@ -18,10 +18,11 @@ DIFFERS = "Measured differently than the baseline"
 
 
 def differs(seen) -> str:
-    """The line above the fold about how it was measured."""
-    found = [line for line in seen.head.splitlines() if DIFFERS in line or "Changed by this pull request" in line]
+    """What is said above the fold about how it was measured, a list too."""
+    lines = seen.head.splitlines()
+    found = [at for at, line in enumerate(lines) if DIFFERS in line or "Changed by this pull request" in line]
     assert found, seen.head
-    return found[0]
+    return "\n".join([lines[found[0]], *(line for line in lines[found[0] :] if line.startswith("- "))])
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_pull_request__loosens_the_rules__is_green_and_everybody_is_told(job, gi
     for place in places:
         # characters that may begin Markdown are entities in what is shown
         assert said in place.replace("&#45;", "-").replace("&#8203;", ""), place
-        assert "rule loosened: must-pass without `gs-000`" in place
+        assert "rule loosened: must-pass no longer covers `gs-000`" in place
     assert "  · rule loosened: allowed-regressions 0 → 100" in ended.log
 
 

@@ -126,7 +126,7 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
         assert not remark.blocking or view.verdict.outcome is Outcome.FAIL
     words = [remark.title.partition(":")[0] for remark in remarks]
     broken = ["Crashed case", "Unreachable case", "Ungraded case", "Unjudged case"]
-    order = ["Regression", "Failing case", *broken, "Broken on the base", "Unsettled case"]
+    order = ["Regression", "Failing case", *broken, "Broken before this change", "Unsettled case"]
     assert words == sorted(words, key=order.index)
 
 

@@ -78,7 +78,7 @@ def test_comment__every_step_of_the_ladder__keeps_the_block_before_any_fold(star
     view = view_of(bent(many=300), ON_GITHUB)
     for text in (render_comment(view, start=start), render_summary(view)):
         block = text.partition("<details>")[0]
-        assert "**Changed by this pull request** (in how it is measured): rule loosened: fail" in block
+        assert "**Changed by this pull request** (in how it is measured):\n\n- rule loosened: fail" in block
         assert "300 cases that pass on main are no longer checked" in block
 
 
