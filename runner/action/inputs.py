@@ -64,6 +64,7 @@ INPUTS: Final = (
     _setting("judge", "judge"),
     _setting("seed-manifest", "seedManifestPath"),
     _setting("snapshot", "snapshotPath"),
+    _setting("pass-env", "passEnv"),
     _setting("tool-registry", "toolRegistryPath"),
     _setting("concurrency", "concurrency"),
     _setting("timeout-ms", "timeoutMs"),

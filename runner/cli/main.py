@@ -25,6 +25,7 @@ from runner.cli import (
 )
 from runner.cli.console import Verbosity, prepare_streams, print_crash, print_error
 from runner.errors import ExitCode, GateError
+from runner.process.hidden import hide
 
 app = typer.Typer(
     name="eval-gate",
@@ -70,6 +71,7 @@ action.add_to(app)
 
 def main() -> NoReturn:
     """Run the program and exit: the only place where an exception ends, and the only `except Exception`."""
+    hide()
     prepare_streams()
     # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

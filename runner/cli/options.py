@@ -121,6 +121,12 @@ Snapshot = Annotated[
         "--snapshot", metavar="FILE-OR-URL", help="JSON with current values for {{snapshot:…}}.", rich_help_panel=_DATA
     ),
 ]
+PassEnv = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pass-env", metavar="NAME", help="A variable that commands get as well. Repeatable.", rich_help_panel=_DATA
+    ),
+]
 SnapshotCommand = Annotated[
     str | None,
     typer.Option(metavar="CMD", help="Command that prints the snapshot, run just before.", rich_help_panel=_DATA),

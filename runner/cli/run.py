@@ -27,6 +27,7 @@ def run(
     seed_manifest: options.SeedManifest = None,
     snapshot: options.Snapshot = None,
     snapshot_command: options.SnapshotCommand = None,
+    pass_env: options.PassEnv = None,
     snapshot_enabled: options.SnapshotEnabled = None,
     tool_registry: options.ToolRegistry = None,
     concurrency: options.Concurrency = None,

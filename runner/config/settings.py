@@ -97,6 +97,9 @@ class RunConfig(BaseModel):
     snapshot_command: Text | None = Field(
         None, description="Command that prints the snapshot as JSON, run immediately before the evals."
     )
+    pass_env: tuple[Text, ...] = Field(
+        (), description="Variables that commands get beside what every program needs: of targets, judges, snapshot."
+    )
     tool_registry_path: Text | None = Field(
         None, description="Tool definitions: a JSON file, a folder or barrel of tool files, or an MCP server's URL."
     )

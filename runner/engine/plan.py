@@ -11,6 +11,7 @@ from runner.engine.rubrics import is_rubric
 from runner.model.case import CaseKey, EvalCase, EvalSuite
 from runner.model.policy import Measuring
 from runner.model.result import GitFacts, Shard, Yardstick
+from runner.process.environment import Withheld
 from runner.registry.staleness import Staleness
 from runner.targets.base import Target
 from runner.targets.recording import Recording
@@ -60,6 +61,8 @@ class RunPlan:
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
     """What commands of eval files get of the environment."""
+    withheld: Withheld = field(default_factory=Withheld)
+    """What of it they do not get."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run."""
     recording: Recording | None = None

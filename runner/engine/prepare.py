@@ -11,6 +11,7 @@ from pathlib import Path
 from runner.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
 from runner.engine.assign import Assignment, assign
 from runner.engine.plan import Limits, RunPlan
+from runner.engine.programs import who_runs
 from runner.engine.rubrics import gradable
 from runner.engine.select import missed_files, select
 from runner.engine.snapshot import capture_snapshot, load_seed
@@ -24,7 +25,7 @@ from runner.model.case import EvalSuite
 from runner.model.conversation import ToolSpec
 from runner.model.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
 from runner.model.result import GitFacts
-from runner.process.environment import allowed
+from runner.process.environment import Withheld, allowed
 from runner.registry.base import Registry
 from runner.registry.load import load_registry
 from runner.registry.staleness import check
@@ -107,8 +108,10 @@ async def prepare(
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
+    who = who_runs(config, suites, book, environment)
     snapshot, snapshot_warnings = await _snapshot(config, around)
     tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
+    given = allowed(environment, names=config.pass_env)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -116,7 +119,8 @@ async def prepare(
         target=target,
         targets=assigned.targets,
         judges=assigned.judges,
-        environment=allowed(environment),
+        environment=given,
+        withheld=Withheld.of(environment, given),
         redact=around.redact,
         recording=around.recording,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
@@ -135,7 +139,7 @@ async def prepare(
         shard=selection.shard,
         partial=selection.chosen,
         planned=inputs.planned,
-        warnings=inputs.warnings + book.notices + snapshot_warnings + _without_tools(assigned, inputs),
+        warnings=inputs.warnings + book.notices + who + snapshot_warnings + _without_tools(assigned, inputs),
     )
 
 
@@ -165,7 +169,8 @@ def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Ma
         tools=_tools(inputs.registry),
         recording=Recording(mode, shared, known),
         timeout_s=config.timeout_ms / 1000,
-        redact=Redactor(environment[name] for name in TOKENS if name in environment),
+        pass_env=config.pass_env,
+        redact=Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment),
     )
 
 
@@ -234,11 +239,14 @@ async def _snapshot(config: RunConfig, around: Surroundings) -> tuple[JsonValue,
         )
     if not configured or config.snapshot_enabled is False:
         return None, ()
-    captured = await capture_snapshot(
-        path=config.snapshot_path,
-        command=config.snapshot_command,
-        root=around.root,
-        environment=allowed(around.environment),
-        redact=around.redact,
-    )
-    return captured, ()
+    given = allowed(around.environment, names=config.pass_env)
+    path, command = config.snapshot_path, config.snapshot_command
+    try:
+        snapshot = await capture_snapshot(
+            path=path, command=command, root=around.root, environment=given, redact=around.redact
+        )
+    except GateError as error:
+        missing = Withheld.of(around.environment, given).needed(command, error.message) if command else None
+        error.hint = missing or error.hint
+        raise
+    return snapshot, ()

@@ -137,9 +137,10 @@ class Run:
             batched = await ask_batches(target, jobs, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        trials = TrialRunner(
-            target, plan.limits, Shared(plan.tokens, patterns, plan.judges, plan.environment, plan.redact.data)
+        shared = Shared(
+            plan.tokens, patterns, plan.judges, plan.environment, mask=plan.redact.data, withheld=plan.withheld
         )
+        trials = TrialRunner(target, plan.limits, shared)
 
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set():

@@ -21,6 +21,7 @@ from runner.model.case import Aggregation, EvalCase
 from runner.model.conversation import Message, Response, Usage
 from runner.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
 from runner.process.captured import Mask
+from runner.process.environment import Withheld
 from runner.targets.base import Request, Target, TargetError, TargetFault
 from runner.targets.deadline import Retrying, counted_against
 from runner.text.ecma_regex import PatternMatcher
@@ -53,6 +54,7 @@ class Shared:
     judges: Judges = field(default_factory=Judges)
     environment: Mapping[str, str] = field(default_factory=dict)
     mask: Mask | None = None
+    withheld: Withheld = field(default_factory=Withheld)
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """For one case and its response."""
@@ -65,6 +67,7 @@ class Shared:
             judges=self.judges.by_name(eval_file),
             environment=self.environment,
             mask=self.mask,
+            withheld=self.withheld,
         )
 
 

@@ -11,6 +11,7 @@ from runner.model.case import EvalCase
 from runner.model.conversation import Response, Usage
 from runner.model.result import Blame, EvaluatorResult, TraceSummary
 from runner.process.captured import Mask
+from runner.process.environment import Withheld
 from runner.text.ecma_regex import PatternMatcher
 from runner.text.tokens import TokenData
 
@@ -47,6 +48,8 @@ class EvaluationContext:
     """Who grades where an evaluator names a target (`judge_target`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """All the variables that a command which grades may see."""
+    withheld: Withheld = field(default_factory=Withheld)
+    """Those that it may not."""
     mask: Mask | None = None
     """Takes secrets out of what such a command prints."""
 

@@ -47,7 +47,12 @@ async def code_judge(spec: CodeJudge, context: EvaluationContext) -> Evaluation:
 
 def command_text(spec: CodeJudge | CodeAggregator) -> str:
     """The command in one line, for people."""
-    return cut(spec.command if isinstance(spec.command, str) else " ".join(spec.command), 2 * MAX_QUOTED)
+    return cut(_shell_text(spec), 2 * MAX_QUOTED)
+
+
+def _shell_text(spec: CodeJudge | CodeAggregator) -> str:
+    """All words of the command, in which a shell may find names of variables."""
+    return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
 
 
 async def ask_command(
@@ -75,7 +80,8 @@ async def ask_command(
         raise EvaluatorError(f"{cut(name)}: the code evaluator could not be run: {error}") from error
     trouble = _trouble(finished, limit_s)
     if trouble is not None:
-        raise EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}")
+        missing = context.withheld.needed(_shell_text(spec), trouble)
+        raise EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
     try:
         return _verdict(_object(finished.stdout.data))
     except _NoVerdictError as error:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
+_NAME: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![A-Za-z0-9_])")
+"""A word that looks like a variable, in what a program says."""
+_IN_SHELL: Final = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*))")
 ALLOWED: Final = frozenset(
     {
         # who and where
@@ -32,10 +37,37 @@ inputs (`INPUT_…`). A program that needs one of them is given it by name.
 """
 
 
-def allowed(environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({})) -> dict[str, str]:
-    """The part of `environment` that every program gets, and `extra`: what this one is given by name."""
-    kept = {name: value for name, value in environment.items() if _passes(name.upper())}
+def allowed(
+    environment: Mapping[str, str], extra: Mapping[str, str] = MappingProxyType({}), names: Collection[str] = ()
+) -> dict[str, str]:
+    """The part of `environment` that every program gets, what of it is passed by name, and `extra`: what is given."""
+    kept = {name: value for name, value in environment.items() if _passes(name.upper()) or name in names}
     return {**kept, **extra}
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Names of variables that are set here and that a program was not given."""
+
+    names: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, environment: Collection[str], given: Collection[str]) -> Self:
+        """All that are in the environment and were not given."""
+        return cls(frozenset(environment) - frozenset(given))
+
+    def needed(self, command: str, said: str) -> str | None:
+        """What to do about a program that failed, where one of them is in its command as `$NAME` or in its words."""
+        words = [match[1] or match[2] for match in _IN_SHELL.finditer(command)] + _NAME.findall(said)
+        name = next((word for word in words if word in self.names), None)
+        if name is None:
+            return None
+        return f"{name} is set here and commands do not get it: name it in passEnv, or in the target's env"
+
+
+def is_plain(name: str) -> bool:
+    """Whether every program gets this variable, which therefore holds no secret."""
+    return _passes(name.upper())
 
 
 def _passes(name: str) -> bool:

@@ -1,10 +1,12 @@
-"""Who a program runs as: root, in a container, gives way to whom the folder belongs."""
+"""Who a program runs as: root, in a container, gives way to whom the workspace belongs, or else to nobody."""
 
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,33 @@ class Identity:
         os.chown(place, self.uid, self.gid)
 
 
+NOBODY: Final = Identity(65_534, 65_534)
+"""The user to whom nothing belongs."""
+
+
 def identity_for(folder: Path) -> Identity | None:
     """Whom a program in this folder should run as; None is who we are. Raises OSError when the folder is not there.
 
-    What belongs to root's group by accident does not give membership of it.
+    Only root gives way: to the owner of the working directory, whatever folder a description names, else to the owner
+    of the folder, else to nobody. What belongs to root's group by accident does not give membership of it. One case is
+    left in which a program runs as root: `only_root_fits`.
     """
     if os.geteuid() != 0:
         return None
-    owner = folder.stat()
-    return Identity(owner.st_uid, owner.st_gid or owner.st_uid) if owner.st_uid else None
+    for place in (Path.cwd(), folder):
+        owner = place.stat()
+        if owner.st_uid:
+            return Identity(owner.st_uid, owner.st_gid or owner.st_uid)
+    return None if only_root_fits() else NOBODY
+
+
+def only_root_fits() -> bool:
+    """Whether we are root and the working directory is root's and closed to everybody else."""
+    here = Path.cwd()
+    return os.geteuid() == 0 and here.stat().st_uid == 0 and not _is_open(here)
+
+
+def _is_open(folder: Path) -> bool:
+    """Whether everybody may enter the folder and list it."""
+    way = all(place.stat().st_mode & stat.S_IXOTH for place in (folder, *folder.parents))
+    return way and bool(folder.stat().st_mode & stat.S_IROTH)

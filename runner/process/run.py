@@ -7,6 +7,7 @@ import contextlib
 import errno
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Final
 
 from runner.process.captured import Captured, Mask
 from runner.process.child import Child
-from runner.process.identity import Identity, identity_for
+from runner.process.identity import NOBODY, Identity, identity_for
 from runner.process.pipes import Feed, Stream
 
 __all__ = ["Captured", "Command", "Finished", "ProcessError", "Refusal", "run"]
@@ -130,7 +131,7 @@ def _spawn(command: Command, identity: Identity | None, streams: tuple[int, int,
     return subprocess.Popen(  # noqa: S603 (foreign programs are what this room is for)
         ("/bin/sh", "-c", line) if isinstance(line, str) else line,
         cwd=command.cwd,
-        env=dict(command.environment),
+        env=_at_home(command.environment, identity),
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -139,6 +140,11 @@ def _spawn(command: Command, identity: Identity | None, streams: tuple[int, int,
         group=identity.gid if identity else None,
         extra_groups=() if identity else None,
     )
+
+
+def _at_home(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
+    """The environment; for nobody with a home that is open, since git and others end where theirs is closed to them."""
+    return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
 
 
 async def _until_the_end(child: Child, command: Command, output: Stream) -> bool:

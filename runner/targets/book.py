@@ -31,6 +31,8 @@ Grader: TypeAlias = Asker | Target
 
 AGENTS = CODEX | VSCODE
 """Providers whose answers are seldom the bare JSON that a grade is."""
+PROGRAMS = AGENTS | {"cli"}
+"""Providers that start one."""
 
 
 class TargetBook:
@@ -44,6 +46,8 @@ class TargetBook:
         self._targets: dict[tuple[Path | None, str], Target] = {}
         self._graders: dict[tuple[Path | None, str], Grader] = {}
         self._notices: dict[str, None] = {}
+        self.starts_programs = False
+        """Whether one of them is a program."""
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -55,7 +59,7 @@ class TargetBook:
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
-            self._targets[key] = make_target(chosen, self._choice, self._around)
+            self._targets[key] = self._made(chosen)
             self._note(chosen, self._targets[key])
         return self._targets[key]
 
@@ -95,9 +99,13 @@ class TargetBook:
             if isinstance(settings, ModelSettings):
                 self._graders[key] = make_asker(settings, self._choice, self._around)
             else:
-                self._graders[key] = make_target(chosen, self._choice, self._around)
+                self._graders[key] = self._made(chosen)
             self._notices |= dict.fromkeys(chosen.notices)
         return self._graders[key]
+
+    def _made(self, chosen: Chosen) -> Target:
+        self.starts_programs |= chosen.settings.provider in PROGRAMS
+        return make_target(chosen, self._choice, self._around)
 
     def _described(self, eval_file: str, wanted: str | None) -> tuple[Path | None, Chosen]:
         if self._fixed is not None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue, SecretStr, ValidationError
@@ -26,6 +26,9 @@ from runner.targets.recording import Mode, Recording
 from runner.text.redact import Redactor
 from runner.text.shape import sentence
 from runner.text.urls import public_url
+
+if TYPE_CHECKING:
+    from runner.targets.kinds import Description
 
 MAX_PROMPT_BYTES: Final = 1_000_000
 
@@ -55,6 +58,8 @@ class Surroundings:
     tools: tuple[ToolSpec, ...] = ()
     recording: Recording = Recording(Mode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
     timeout_s: float = 60.0
+    pass_env: tuple[str, ...] = ()
+    """Variables that every command gets, beside what every program needs."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
 
@@ -102,7 +107,7 @@ def _http(settings: HttpSettings, redact: Redactor, choice: TargetChoice) -> Tar
 
 def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:
     """What is asked by a program of its own, or by none. Each is imported only when it is meant."""
-    settings, redact = chosen.settings, around.redact
+    settings, redact = _with_passed(chosen.settings, around), around.redact
     if settings.provider == "mock":
         from runner.targets.mock import MockSettings, MockTarget
 
@@ -134,6 +139,16 @@ def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Targ
 
     assert isinstance(settings, VscodeSettings)
     return VscodeTarget(settings, root=around.root, environment=around.environment, redact=redact)
+
+
+def _with_passed(settings: Description, around: Surroundings) -> Description:
+    """The description with the variables that its command gets as they are set here; they are secrets from then on."""
+    names = {*around.pass_env, *getattr(settings, "pass_env", ())}
+    passed = {name: around.environment[name] for name in sorted(names) if name in around.environment}
+    around.redact.learn(passed.values())
+    if not passed or not hasattr(settings, "env"):
+        return settings
+    return settings.model_copy(update={"env": {**passed, **settings.env}})
 
 
 def described_by_flags(choice: TargetChoice) -> Chosen | None:

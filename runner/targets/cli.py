@@ -15,7 +15,7 @@ from typing import Final
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.process.captured import Captured
-from runner.process.environment import allowed
+from runner.process.environment import Withheld, allowed
 from runner.process.run import ProcessError, Refusal
 from runner.targets.base import Request, TargetError, TargetFault
 from runner.targets.cli_batch import batch_input, read_batch
@@ -53,10 +53,11 @@ class CliTarget:
         self._root = root
         self._redact = redact
         variables = allowed(environment, settings.env)
+        self._withheld = Withheld.of(environment, variables)
         self._caller = Caller(
             settings.command_template, settings.files_format, variables, redact.data, keep=settings.keep_temp_files
         )
-        self._health = Health(settings, variables, redact)
+        self._health = Health(settings, variables, self._withheld, redact)
         retries = settings.max_retries or 0 if max_retries is None else max_retries
         self._retry = RetryPolicy(max_retries=retries)
         self._notices: dict[str, None] = {}
@@ -186,8 +187,11 @@ class CliTarget:
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
+            missing = self._withheld.needed(self._settings.command_template, said)
             raise TargetError(
-                f"CLI {ending(finished)}{said}", fault=TargetFault.REFUSED, hint=_hint(finished.code, call.cwd)
+                f"CLI {ending(finished)}{said}{f'; {missing}' if missing else ''}",
+                fault=TargetFault.REFUSED,
+                hint=_hint(finished.code, call.cwd),
             )
         if called.answer is None:
             what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{said}"

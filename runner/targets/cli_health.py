@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from runner.process.environment import Withheld
 from runner.process.run import ProcessError
 from runner.targets.base import TargetError, TargetFault
 from runner.targets.cli_call import Call, Caller
@@ -23,9 +24,12 @@ _EVAL_ID: Final = "healthcheck"
 class Health:
     """Knows whether the target is well, once it was asked. What it finds holds for the whole run."""
 
-    def __init__(self, settings: CliSettings, environment: Mapping[str, str], redact: Redactor) -> None:
+    def __init__(
+        self, settings: CliSettings, environment: Mapping[str, str], withheld: Withheld, redact: Redactor
+    ) -> None:
         self._settings = settings
         self._environment = environment
+        self._withheld = withheld
         self._redact = redact
         self._check = settings.healthcheck
         self._asking: asyncio.Task[str | None] | None = None
@@ -80,7 +84,11 @@ class Health:
         finished = called.finished
         if finished.timed_out:
             return f"the command did not end within {limit_s:g} s"
-        return f"the command {ending(finished)}{last_words(finished)}" if finished.code else None
+        if not finished.code:
+            return None
+        said = last_words(finished)
+        missing = self._withheld.needed(check.command_template, said)
+        return f"the command {ending(finished)}{said}{f'; {missing}' if missing else ''}"
 
     @staticmethod
     def _hint(check: HealthCheck) -> str | None:

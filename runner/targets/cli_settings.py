@@ -99,6 +99,7 @@ class CliSettings(Described):
     judge_target: Text | None = None
     provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
     batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
+    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
     env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the command.")
     max_retries: int | None = Field(None, ge=0, le=20, description="How often a call that timed out is repeated.")
 

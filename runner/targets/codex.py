@@ -9,7 +9,7 @@ from typing import Final
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.model.trace import OutputMessage
-from runner.process.environment import allowed
+from runner.process.environment import Withheld, allowed
 from runner.process.folder import private_folder
 from runner.process.run import Captured, Command, Finished, ProcessError, run
 from runner.targets.agent_files import shown_path
@@ -57,6 +57,7 @@ class CodexTarget:
         self._redact = redact
         home = {_HOME: environment[_HOME]} if _HOME in environment else {}
         self._environment = allowed(environment, {**home, **settings.env})
+        self._withheld = Withheld.of(environment, self._environment)
         self._logs = logs_wanted(environment)
         self._program: str | None = None
         self._trouble: dict[str, None] = {}
@@ -190,6 +191,8 @@ class CodexTarget:
         if finished is not None:
             streams = (("stderr", finished.stderr), ("stdout", finished.stdout))
             parts += [f"{name}: {words}" for name, stream in streams if (words := self._last_words(stream))]
+        if missing := self._withheld.needed("", " ".join(parts)):
+            parts.append(missing)
         if log.path is not None:
             parts.append(f"log: {shown_path(log.path, self._root)}")
         return TargetError("; ".join(parts), fault=fault)

@@ -58,6 +58,7 @@ class CodexSettings(Described):
     workers: int | None = Field(None, ge=1, le=1000)
     judge_target: Text | None = None
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")
+    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
     env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for Codex, such as its key.")
 
     @model_validator(mode="before")

@@ -10,7 +10,7 @@ from typing import Final
 from runner.errors import GateError
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
-from runner.process.environment import allowed
+from runner.process.environment import Withheld, allowed
 from runner.targets.agent_files import new_file, shown_path
 from runner.targets.agent_prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
 from runner.targets.base import Request, TargetError, TargetFault
@@ -156,7 +156,8 @@ def _file_dispatcher(
     settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
 ) -> FileDispatcher:
     desktop = {name: environment[name] for name in _DESKTOP if name in environment}
-    editor = Editor(settings.command, root, allowed(environment, {**desktop, **settings.env}), redact.data)
+    given = allowed(environment, {**desktop, **settings.env})
+    editor = Editor(settings.command, root, given, redact.data, Withheld.of(environment, given))
     home = Path(environment.get("HOME") or "/")
     template = _place(settings.workspace_template, root, home) if settings.workspace_template else None
     return FileDispatcher(editor, _place(settings.subagents, root, home), template, Limits(settings.timeout_seconds))

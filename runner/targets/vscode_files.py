@@ -7,11 +7,12 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from runner.process.captured import Mask
+from runner.process.environment import Withheld
 from runner.process.run import Command, Finished, ProcessError, run
 from runner.targets.agent_files import stamp
 from runner.targets.agent_program import find_program
@@ -48,6 +49,8 @@ class Editor:
     root: Path
     environment: Mapping[str, str]
     mask: Mask | None = None
+    withheld: Withheld = field(default_factory=Withheld)
+    """What of it the program does not see."""
 
     def find(self) -> str:
         """Its absolute path. Raises TargetError (unreachable)."""
@@ -100,6 +103,7 @@ class _Chat:
         self._program = program
         self._environment = editor.environment
         self._mask = editor.mask
+        self._withheld = editor.withheld
         self._subagent = subagent
         self._limits = limits
         self._stamp = f"{stamp()}-{secrets.token_hex(2)}"
@@ -163,7 +167,8 @@ class _Chat:
         if finished.timed_out or finished.code != 0:
             how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else f"exited with {finished.code}"
             words = finished.stderr.last_words(500) or finished.stdout.last_words(500)
-            what = f"VS Code's program {how}{f': {words}' if words else ''}"
+            missing = self._withheld.needed("", words)
+            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
     async def _run(self, arguments: tuple[str, ...], limit_s: float) -> Finished:

@@ -35,6 +35,7 @@ class VscodeSettings(Described):
     workers: int | None = Field(None, ge=1, le=1000, description="One at a time, whatever stands here.")
     judge_target: Text | None = None
     provider_batching: bool = Field(default=False, description="All cases of a file in one chat.")
+    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
     env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for VS Code.")
 
     @model_validator(mode="before")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import struct
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ TIME_LIMIT_S = 2.0
 _START_LIMIT_S = 15.0
 _MAX_REPLY = 1_000_000
 _KNOWN_FLAGS = "dgimsuvy"
+_NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG")
 
 
 class PatternError(Exception):
@@ -93,6 +95,8 @@ class PatternMatcher:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
+                # others may read the environment of this process: it gets nothing of ours that could be a secret
+                env={name: os.environ[name] for name in _NEEDED if name in os.environ},
             )
             async with asyncio.timeout(_START_LIMIT_S):
                 await _exchange(self._worker, {"pattern": "", "flags": ""})
