@@ -21,8 +21,9 @@ from runner.action.pardons import pardons_from_file, with_comments
 from runner.action.plan import Mode
 from runner.action.policy_from import ruled_by
 from runner.action.publish import Finished, RunFiles, publish
+from runner.action.receiving import doorkeeper_for
 from runner.action.relay import find_pull_request, relayed_result
-from runner.action.running import get_result, read_config, selection_of
+from runner.action.running import Asking, get_result, read_config, selection_of
 from runner.action.step import Step
 from runner.action.store import refuse_second
 from runner.action.trouble import publish_refusal, publish_trouble, put_out_nothing
@@ -155,8 +156,9 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     if relaying:
         result, interrupted = with_idle_patterns(relayed_result(step, log), config.must_pass), None
     else:
-        reruns = Reruns(question, config.confirm) if config.confirm else None
-        result, interrupted = get_result(step, config, variables, reruns, log)
+        doorkeeper = None if step.settings.results else doorkeeper_for(step, config, variables, log)
+        asking = Asking(Reruns(question, config.confirm) if config.confirm else None, doorkeeper)
+        result, interrupted = get_result(step, config, variables, asking, log)
     judged = judge(result.model_copy(update={"made_by": step.made_by}), question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=config.evals)
     # a relay keeps nothing of what it was given

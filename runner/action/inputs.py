@@ -104,6 +104,12 @@ INPUTS: Final = (
         " merged into, as always for forks. Inputs win over both.",
         "head",
     ),
+    Input(
+        "secrets-for",
+        "Which targets of a pull request are given variables such as keys: base, those that the branch it is merged"
+        " into describes alike; or head, all that it describes itself.",
+        "base",
+    ),
     Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
     _setting("strict", "strict"),
     _setting("store-responses", "storeResponses"),
@@ -165,8 +171,8 @@ OUTPUTS: Final = (
 )
 
 
-class PolicyFrom(StrEnum):
-    """Whose rules a pull request is judged by."""
+class Side(StrEnum):
+    """Of a pull request: its own branch, or the one it is merged into."""
 
     HEAD = "head"
     BASE = "base"
@@ -207,7 +213,8 @@ class Settings:
     accept_label: str = LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
-    policy_from: PolicyFrom = PolicyFrom.HEAD
+    policy_from: Side = Side.HEAD
+    secrets_for: Side = Side.BASE
 
 
 def read_inputs(variables: Mapping[str, str]) -> Settings:
@@ -231,7 +238,8 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         comment_key=reader.text("comment-key") or None,
         check_run=reader.text("check-run", keep_empty=True) or None,
         annotations=reader.flag("annotations"),
-        policy_from=reader.policy_from(),
+        policy_from=reader.side("policy-from"),
+        secrets_for=reader.side("secrets-for"),
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
@@ -307,15 +315,15 @@ class _Reader:
             return CommentMode.ALWAYS
         return CommentMode(text)
 
-    def policy_from(self) -> PolicyFrom:
+    def side(self, name: str) -> Side:
         """`head` or `base`."""
-        text = self.text("policy-from")
-        sides = [side.value for side in PolicyFrom]
+        text = self.text(name)
+        sides = [side.value for side in Side]
         if text not in sides:
             message = f'"{text[:80]}" is not known{did_you_mean(text, sides)}; allowed: {", ".join(sides)}'
-            self.problems.append(Problem(message, field="policy-from"))
-            return PolicyFrom.BASE
-        return PolicyFrom(text)
+            self.problems.append(Problem(message, field=name))
+            return Side.BASE
+        return Side(text)
 
     def shard(self) -> Shard | None:
         """`2/4`."""

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from runner.action.inputs import PolicyFrom
+from runner.action.inputs import Side
 from runner.action.log import Log
 from runner.action.plan import Mode
 from runner.action.running import config_of
@@ -46,10 +46,10 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
     Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
     """
     branch = step.plan.base_branch
-    if branch is None or (step.settings.policy_from is PolicyFrom.HEAD and not step.plan.from_fork):
+    if branch is None or (step.settings.policy_from is Side.HEAD and not step.plan.from_fork):
         return Ruled(config)
     try:
-        base, name = _base_config(step, variables, branch)
+        base, name = base_config(step, variables, branch)
     except GitHubError as error:
         raise GateError(
             "github-unavailable",
@@ -65,7 +65,7 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
     return Ruled(ruled, unused)
 
 
-def _base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
+def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
     """The configuration with the base branch's file in place of the workspace's, and the name of that file."""
     for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
         data = file_at(step.client, name, branch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from runner.gate.stored import read_run
 from runner.github.checkout import checked_out
 from runner.model.result import GitFacts, RunResult
 from runner.reports.progress import CalmProgress
+from runner.targets.receiving import Doorkeeper
 
 DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"], "confirm": DEFAULT_CONFIRM}
 """What the action takes where nobody says otherwise, and the command line does not."""
@@ -56,13 +58,21 @@ def config_of(
     )
 
 
-def get_result(
-    step: Step, config: RunConfig, variables: Mapping[str, str], reruns: Reruns | None, log: Log
-) -> tuple[RunResult, ExitCode | None]:
-    """The run, not judged yet, and the exit code of the signal that ended it early, if one did.
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """What decides about the run from outside of it: which cases are run again, and who is given variables.
 
-    `reruns` says which cases are run again; None runs none again.
+    None runs none again, and gives every target what it asks for.
     """
+
+    reruns: Reruns | None = None
+    doorkeeper: Doorkeeper | None = None
+
+
+def get_result(
+    step: Step, config: RunConfig, variables: Mapping[str, str], asking: Asking, log: Log
+) -> tuple[RunResult, ExitCode | None]:
+    """The run, not judged yet, and the exit code of the signal that ended it early, if one did."""
     settings = step.settings
     if settings.results:
         result = read_run(settings.results, Path(config.output_dir))
@@ -71,7 +81,7 @@ def get_result(
         log.did(f"read the result of run {result.run_id} from {settings.results}")
         return with_idle_patterns(result, config.must_pass, strict=config.strict), None
     with log.commands.group("Evals"):
-        return asyncio.run(_run(step, config, variables, reruns, log))
+        return asyncio.run(_run(step, config, variables, asking, log))
 
 
 def selection_of(settings: Settings) -> Selection:
@@ -80,7 +90,7 @@ def selection_of(settings: Settings) -> Selection:
 
 
 async def _run(
-    step: Step, config: RunConfig, variables: Mapping[str, str], reruns: Reruns | None, log: Log
+    step: Step, config: RunConfig, variables: Mapping[str, str], asking: Asking, log: Log
 ) -> tuple[RunResult, ExitCode | None]:
     environment = step.environment
     plan = await prepare(
@@ -89,10 +99,11 @@ async def _run(
         root=environment.workspace,
         environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
+        doorkeeper=asking.doorkeeper,
     )
     plan.redact.learn(token for token in (step.settings.token, environment.runtime_token) if token)
-    if reruns is not None:
-        plan = plan.confirmed_by(reruns, config.confirm)
+    if asking.reruns is not None:
+        plan = plan.confirmed_by(asking.reruns, config.confirm)
     progress = CalmProgress(log.commands.say)
     try:
         return await execute(plan, Path(config.output_dir), progress)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from runner.registry.staleness import check
 from runner.targets.base import Target
 from runner.targets.book import TargetBook
 from runner.targets.build import Surroundings, TargetChoice
+from runner.targets.receiving import Doorkeeper
 from runner.targets.recording import RECORDING_NAME, Mode, Recording, read_recording
 from runner.text.case_pattern import idle_patterns
 from runner.text.redact import Redactor
@@ -86,7 +87,7 @@ def _answers_instead(config: RunConfig) -> str | None:
     return endpoint or config.target or config.model or config.provider
 
 
-async def prepare(
+async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     config: RunConfig,
     selection: Selection,
     *,
@@ -94,14 +95,16 @@ async def prepare(
     environment: Mapping[str, str],
     resume: str | None = None,
     git: GitFacts | None = None,
+    doorkeeper: Doorkeeper | None = None,
 ) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
+    `doorkeeper` decides which targets are given variables of the environment; without one all are.
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
     inputs = await read_inputs(config, selection, root)
-    around = _surroundings(config, inputs, root, environment)
+    around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper)
     book = TargetBook(target_choice(config), around)
     assigned = assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
     _refuse_stubs(inputs.suites, assigned)

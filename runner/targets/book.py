@@ -24,6 +24,7 @@ from runner.targets.build import (
 from runner.targets.kinds import CODEX, VSCODE, kind_of_provider
 from runner.targets.listing import Chosen, TargetList, find_targets, read_targets
 from runner.targets.model_settings import ModelSettings
+from runner.targets.receiving import receiver_of
 from runner.text.redact import Redactor
 
 Grader: TypeAlias = Asker | Target
@@ -59,6 +60,7 @@ class TargetBook:
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
+            self._admit(chosen)
             self._targets[key] = self._made(chosen)
             self._note(chosen, self._targets[key])
         return self._targets[key]
@@ -96,12 +98,19 @@ class TargetBook:
         if key not in self._graders:
             settings = chosen.settings
             self._around.redact.include(chosen.redact)
+            self._admit(chosen)
             if isinstance(settings, ModelSettings):
                 self._graders[key] = make_asker(settings, self._choice, self._around)
             else:
                 self._graders[key] = self._made(chosen)
             self._notices |= dict.fromkeys(chosen.notices)
         return self._graders[key]
+
+    def _admit(self, chosen: Chosen) -> None:
+        """Raises GateError where the target must not be given what its description asks for."""
+        receiver = receiver_of(chosen, self._around.environment)
+        if receiver is not None and self._around.doorkeeper is not None:
+            self._around.doorkeeper(receiver)
 
     def _made(self, chosen: Chosen) -> Target:
         self.starts_programs |= chosen.settings.provider in PROGRAMS

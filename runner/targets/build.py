@@ -22,6 +22,7 @@ from runner.targets.listing import Chosen
 from runner.targets.masked import masked
 from runner.targets.model_settings import ModelSettings, retry_policy
 from runner.targets.pace import Pace
+from runner.targets.receiving import Doorkeeper
 from runner.targets.recording import Mode, Recording
 from runner.text.redact import Redactor
 from runner.text.shape import sentence
@@ -60,6 +61,8 @@ class Surroundings:
     timeout_s: float = 60.0
     pass_env: tuple[str, ...] = ()
     """Variables that every command gets, beside what every program needs."""
+    doorkeeper: Doorkeeper | None = None
+    """Decides which targets are given variables; None where all are."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
 
@@ -166,7 +169,9 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
     if choice.endpoint is not None:
         return Chosen(HttpSettings.model_validate({"name": "agent", "url": choice.endpoint}), Redactor())
     if choice.provider is not None or choice.model is not None:
-        return Chosen(_short_form(choice), Redactor())
+        settings = _short_form(choice)
+        entry: dict[str, JsonValue] = {"name": settings.name, "provider": settings.provider, "model": settings.model}
+        return Chosen(settings, Redactor(), entry=entry | {"baseUrl": settings.base_url})
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -40,6 +40,12 @@ class Chosen:
     settings: Description
     redact: Redactor
     notices: tuple[str, ...] = ()
+    entry: Mapping[str, JsonValue] = field(default_factory=dict)
+    """The description as it was written, keys in camelCase."""
+    file: str | None = None
+    """The list that it stands in; None where it was given."""
+    variables: tuple[str, ...] = ()
+    """What was put in for its references."""
 
 
 def find_targets(folder: Path, repository: Path, root: Path) -> Path | None:
@@ -60,9 +66,13 @@ def read_targets(source: str | Sequence[dict[str, JsonValue]], root: Path) -> Ta
     """The targets of a file or folder below `root`, or of an inline list. Raises GateError naming file and line."""
     if not isinstance(source, str):
         return TargetList(_parsed(list(source), None, lambda _: None), None, lambda _: None)
+    return parse_targets(*_read(source, root))
+
+
+def parse_targets(shown: str, data: bytes) -> TargetList:
+    """The targets of a file's content; `shown` is its name. Raises GateError naming file and line."""
     from runner.text.yaml_source import parse_yaml
 
-    shown, data = _read(source, root)
     document, positions = parse_yaml(data, shown)
     prefix = ["targets"] if isinstance(document, dict) else []
     raw = _parsed(document, shown, positions.line)
@@ -122,6 +132,11 @@ class TargetList:
             last = [place[name] for name in twice]
             raise _invalid([self._problem("another target has this name", index, ["name"]) for index in last])
 
+    @property
+    def entries(self) -> tuple[Mapping[str, JsonValue], ...]:
+        """Every description as it was written, keys in camelCase."""
+        return self._raw
+
     def choose(self, name: str | None, environment: Mapping[str, str], *, keyless: bool = False) -> Chosen:
         """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
 
@@ -162,7 +177,7 @@ class TargetList:
             f"target {self._names[index]}: {unset.variable} is not set, so {key} is left out"
             for key, unset in left_out.items()
         )
-        return Chosen(settings, resolver.redactor, notices)
+        return Chosen(settings, resolver.redactor, notices, raw, self._file, tuple(resolver.used))
 
     def _index(self, name: str | None) -> int:
         if name is not None and name in self._names:

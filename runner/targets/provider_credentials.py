@@ -62,11 +62,25 @@ def credentials(settings: ModelSettings, environment: Mapping[str, str]) -> Cred
     return Credentials(_api_key(settings, environment), _base_url(settings, environment))
 
 
-def _api_key(settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
-    provider, _ = settings.route
+def key_variable(settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
+    """The variable that the key is taken from because the settings name none, if it is."""
+    if settings.api_key is not None:
+        return None
+    return next((name for name in _variables(settings) if environment.get(name)), None)
+
+
+def _variables(settings: ModelSettings) -> tuple[str, ...]:
+    """Where the vendor's own libraries look for a key."""
     variables = _KEY_VARIABLES.get(settings.provider)
     if variables is None:
-        variables = _ODD_KEY_VARIABLES.get(provider, (f"{_variable(provider)}_API_KEY",))
+        provider, _ = settings.route
+        return _ODD_KEY_VARIABLES.get(provider, (f"{_variable(provider)}_API_KEY",))
+    return variables
+
+
+def _api_key(settings: ModelSettings, environment: Mapping[str, str]) -> str | None:
+    provider, _ = settings.route
+    variables = _variables(settings)
     sources = [("apiKey", settings.api_key.get_secret_value())] if settings.api_key else []
     sources += [(name, environment[name]) for name in variables if environment.get(name)]
     for source, value in sources:

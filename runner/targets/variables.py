@@ -39,6 +39,8 @@ class Resolver:
         self._partial = partial
         self._secrets: set[str] = set()
         self.unset: list[Unset] = []
+        self.used: dict[str, None] = {}
+        """Names of variables that were put in."""
 
     @property
     def redactor(self) -> Redactor:
@@ -66,6 +68,8 @@ class Resolver:
             found = self._environment.get(match[1], "")
             if not found.strip():
                 self.unset.append(Unset(match[1], path, whole is not None))
+            else:
+                self.used[match[1]] = None
             if not path or path[0] not in _WORDS:
                 self._secrets.add(found)
             return found

@@ -31,7 +31,7 @@ def test_finding_2__agent_knows_every_secret_of_the_step__none_is_left_anywhere(
         reports = ["md", "html", "junit", "json", "console"]
         config = {"targets": [target], "target": "a", "reports": reports, "exports": ["agentv=out.jsonl"]}
         (job.workspace / "eval-gate.json").write_text(json.dumps(config))
-        inputs = {"agent-endpoint": "", "fail-on": "failures"}
+        inputs = {"agent-endpoint": "", "fail-on": "failures", "secrets-for": "head"}
         ended = job.pull_request(github.state.add_pull(7), "", inputs, AGENT_KEY=CANARY)
     secrets = {"key": CANARY, "token": github.token, "runtime": github.runtime_token.split(".")[2]}
     assert len(running.requests) == 24, ended.log

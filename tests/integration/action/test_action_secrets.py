@@ -1,0 +1,169 @@
+"""Which targets of a pull request are given variables: those that the base branch describes alike."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.agents import agent
+from tests.support.github.faults import Fault
+
+KEY = "sk-canary-of-the-step"
+EVIL = "http://127.0.0.1:9/collect"
+CONFIG = "eval-gate.json"
+WORKFLOW = {"agent-endpoint": "", "fail-on": "failures", "confirm": "0", "baseline": "none"}
+
+
+def http_target(url: str, **more) -> dict[str, object]:
+    return {"name": "a", "url": url, "headers": {"x-key": "${{ AGENT_KEY }}"}, "maxRetries": 0} | more
+
+
+def on_base(github, text: str, name: str = CONFIG) -> None:
+    github.state.files[github.state.branches["main"], name] = text.encode()
+
+
+def configuration(*targets, **more) -> str:
+    return json.dumps({"targets": targets, **more})
+
+
+def pull_request(job, github, text: str, inputs=(), *, name: str = CONFIG, **variables):
+    (job.workspace / name).parent.mkdir(exist_ok=True)
+    (job.workspace / name).write_text(text)
+    given = WORKFLOW | dict(inputs)
+    return job.pull_request(github.state.add_pull(7), "", given, **({"AGENT_KEY": KEY} | variables))
+
+
+def given_key(exchange) -> bool:
+    return f"x-key: {KEY}" in exchange.head
+
+
+def test_finding_5__target_of_the_base_branch__is_given_its_key(job, github) -> None:
+    with agent() as running:
+        on_base(github, configuration(http_target(running.url), failOn=["never"]))
+        ended = pull_request(job, github, configuration(http_target(running.url)))
+    assert ended.code == 0, ended.log
+    assert all(given_key(one) for one in running.requests)
+    assert "target a is given AGENT_KEY: main describes it alike" in ended.log
+
+
+@pytest.mark.parametrize("base", ["another address", "no such target", "no file", "no valid file"])
+def test_finding_5__pull_request_sends_a_key_elsewhere__is_refused_with_variable_and_url(job, github, base) -> None:
+    with agent() as running:
+        there = {
+            "another address": configuration(http_target("http://127.0.0.1:9/ours")),
+            "no such target": configuration({"name": "b", "url": running.url}),
+            "no valid file": '{"targets": [{"name": "a"}, {"name": "a"}]}',
+        }
+        if base in there:
+            on_base(github, there[base])
+        ended = pull_request(job, github, configuration(http_target(running.url)))
+    assert (ended.code, running.requests) == (2, []), ended.log
+    assert f"target a at {running.url} would be given AGENT_KEY, and main does not describe it so" in ended.log
+    assert "secrets-for: head" in ended.log
+    assert KEY not in ended.log + ended.summary
+
+
+def test_finding_5__workflow_says_that_it_is_fine__every_target_is_given_its_key(job, github) -> None:
+    with agent() as running:
+        ended = pull_request(job, github, configuration(http_target(running.url)), {"secrets-for": "head"})
+    assert ended.code == 0, ended.log
+    assert all(given_key(one) for one in running.requests)
+
+
+def test_finding_5__nothing_secret_is_asked_for__needs_no_base_branch(job, github) -> None:
+    """Also on a fork's pull request, whose run has no secrets: a variable that is not set goes nowhere."""
+    with agent() as running:
+        plain = {"name": "a", "url": running.url}
+        assert pull_request(job, github, configuration(plain)).code == 0
+        assert github.requests("GET", "/contents/") == []
+
+
+def test_finding_5__outside_of_a_pull_request__nothing_changes(job, github) -> None:
+    with agent() as running:
+        (job.workspace / CONFIG).write_text(configuration(http_target(running.url)))
+        ended = job.push("", WORKFLOW, AGENT_KEY=KEY)
+    assert ended.code == 0, ended.log
+    assert given_key(running.requests[0])
+
+
+FILE = "evals/targets.yaml"
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_finding_5__targets_file_beside_the_evals__is_held_against_the_bases(job, github, same) -> None:
+    with agent() as running:
+        target = http_target(running.url)
+        on_base(github, json.dumps({"targets": [target if same else target | {"url": EVIL}]}), FILE)
+        ended = pull_request(job, github, json.dumps({"targets": [target]}), name=FILE)
+    assert ended.code == (0 if same else 2), ended.log
+    assert bool(running.requests) is same
+
+
+def test_finding_5__github_does_not_answer__nothing_is_sent(job, github) -> None:
+    github.faults.add("GET", r"/contents/evals/targets", Fault.permission())
+    with agent() as running:
+        ended = pull_request(job, github, json.dumps({"targets": [http_target(running.url)]}), name=FILE)
+    assert (ended.code, running.requests) == (3, []), ended.log
+    assert "could not be read from main" in ended.log
+
+
+def model(**more) -> dict[str, object]:
+    return {"name": "m", "provider": "openai", "model": "gpt-5", "maxRetries": 0} | more
+
+
+@pytest.mark.parametrize(
+    ("entry", "settings"),
+    [
+        (model(baseUrl=EVIL), {}),
+        (model(baseUrl=EVIL, apiKey="${{ OPENAI_API_KEY }}"), {}),
+        (None, {"provider": "openai", "model": "gpt-5", "baseUrl": EVIL}),
+        (model(provider="azure", endpoint=EVIL), {}),
+    ],
+    ids=["vendor's variable", "named variable", "without a list", "azure"],
+)
+def test_finding_5__key_of_a_vendor__does_not_follow_an_address_of_the_pull_request(
+    job, github, entry, settings
+) -> None:
+    """No reference is written there: the vendors' own variables are taken wherever they are set."""
+    text = json.dumps(settings | ({"targets": [entry]} if entry else {}))
+    ended = pull_request(job, github, text, OPENAI_API_KEY=KEY, AZURE_OPENAI_API_KEY=KEY)
+    assert ended.code == 2, ended.log
+    assert f" at {EVIL} would be given " in ended.log
+    on_base(github, text)
+    ended = pull_request(job, github, text, OPENAI_API_KEY=KEY, AZURE_OPENAI_API_KEY=KEY)
+    assert "does not describe it so" not in ended.log
+
+
+def test_finding_5__another_model_at_the_same_place__is_still_given_its_key(job, github) -> None:
+    """That is what most pull requests change, and the key goes where it went before."""
+    named = {"baseUrl": EVIL, "apiKey": "${{ AGENT_KEY }}"}
+    on_base(github, configuration(model(**named)))
+    ended = pull_request(job, github, configuration(model(**named, temperature=0) | {"model": "gpt-6"}))
+    assert "target m is given AGENT_KEY" in ended.log
+    ended = pull_request(job, github, configuration(model(**named) | {"provider": "openai-compatible"}))
+    assert "main does not describe it so" in ended.log
+
+
+@pytest.mark.parametrize("way", ["env", "pass_env"])
+def test_finding_5__command_of_the_pull_request__is_not_given_a_key(job, github, way) -> None:
+    given = {"env": {"K": "${{ AGENT_KEY }}"}} if way == "env" else {"pass_env": ["AGENT_KEY"]}
+    target = {"name": "c", "provider": "cli", "command_template": "touch ../started; echo ok", **given}
+    on_base(github, configuration(target | {"command_template": "echo ok"}))
+    ended = pull_request(job, github, configuration(target))
+    assert ended.code == 2, ended.log
+    assert "target c would be given AGENT_KEY, and main does not describe it so" in ended.log
+    assert not (job.workspace / "started").exists()
+
+
+def test_finding_5__configuration_passes_a_key_to_all_commands__is_refused_unless_the_base_does(job, github) -> None:
+    with agent() as running:
+        text = configuration({"name": "a", "url": running.url}, passEnv=["AGENT_KEY"])
+        ended = pull_request(job, github, text)
+        assert ended.code == 2
+        assert "passEnv would give AGENT_KEY to commands, and the configuration of main does not" in ended.log
+        on_base(github, text)
+        assert pull_request(job, github, text).code == 0
+        github.state.files.clear()
+        text = configuration({"name": "a", "url": running.url})
+        assert pull_request(job, github, text, {"pass-env": "AGENT_KEY"}).code == 0
