@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import JsonValue, ValidationError
 from pydantic.alias_generators import to_snake
 
-from runner.config.places import WRITTEN, wrong_places
+from runner.config.places import SENT, WRITTEN, wrong_places
 from runner.config.settings import RunConfig
 from runner.errors import GateError, Problem, did_you_mean
 from runner.text.shape import sentence
@@ -110,7 +110,7 @@ def load_config(
     given.update({key: _Given(value, hand.name_of(key), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)
     if config is not None:
-        for key in sorted(WRITTEN):
+        for key in sorted(WRITTEN | SENT):
             one = given.get(key, _Given(None, key, by_hand=True))
             wrong = wrong_places(config, key, anywhere=hand.anywhere and one.by_hand)
             problems.extend(one.problem(what, below) for below, what in wrong)

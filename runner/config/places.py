@@ -1,18 +1,26 @@
-"""What a configuration names for writing, held against where may be written: before anything is run."""
+"""The places that a configuration names, held against where may be written, and what may be read and sent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from runner.config.settings import RunConfig
-from runner.files.place import why_no_file, why_no_folder
+from runner.files.place import why_no_file, why_no_folder, why_not_read
 
 WRITTEN = frozenset({"outputDir", "reports", "exports"})
 """The keys whose values are places that a run writes to."""
 
 
+SENT = frozenset({"systemPromptPath"})
+"""Those whose values are files that a run reads and sends to a target."""
+
+
 def wrong_places(config: RunConfig, key: str, *, anywhere: bool) -> Iterator[tuple[str, str]]:
-    """For each place of this key where nothing may be written: which of its values it is (`[1]`), and why not."""
+    """For each place of this key that may not be used: which of its values it is (`[1]`), and why not."""
+    if key == "systemPromptPath" and config.system_prompt_path and not anywhere:
+        why = why_not_read(config.system_prompt_path)
+        if why:
+            yield "", _sentence(config.system_prompt_path, why)
     if key == "outputDir":
         why = why_no_folder(config.output_dir, anywhere=anywhere)
         if why:

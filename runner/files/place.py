@@ -48,6 +48,16 @@ def why_no_folder(path: str | Path, *, anywhere: bool, root: Path | None = None)
     return None if real_place(path, anywhere=anywhere, root=root) else OUTSIDE
 
 
+def why_not_read(path: str | Path, *, root: Path | None = None) -> str | None:
+    """Why a file that a description names, relative to `root` or the working directory, is not read and sent anywhere.
+
+    It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
+    """
+    here = Path(os.path.realpath(root or Path.cwd()))
+    repository = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
+    return None if Path(os.path.realpath(here / path)).is_relative_to(repository) else "leads out of the repository"
+
+
 def _kind(path: str | Path) -> int | None:
     try:
         return Path(path).stat().st_mode

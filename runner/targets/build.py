@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import JsonValue, SecretStr, ValidationError
 
 from runner.errors import GateError, Problem
-from runner.files.place import why_no_folder
+from runner.files.place import why_no_folder, why_not_read
 from runner.model.conversation import ToolSpec
 from runner.targets.asking import Asker
 from runner.targets.base import Target
@@ -86,6 +86,12 @@ def _bare_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> 
         from runner.targets.file_agent import FileAgentTarget
         from runner.targets.model import ModelTarget
 
+        if (
+            not choice.system_prompt
+            and (own := settings.system_prompt_path)
+            and (why := why_not_read(own, root=around.root))
+        ):
+            raise GateError("no-system-prompt", f'the system prompt "{own[:200]}" {why}', "name a file inside of it")
         prompt = _system_prompt(choice.system_prompt or settings.system_prompt_path, around.root)
         asker = make_asker(settings, choice, around)
         model = ModelTarget(settings.name, asker, prompt, around.tools, settings.workers)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_integration_run import ENVIRONMENT, ROOT, gate, record
+from tests.support.agents import agent
 
 SECRETS = {"OPENAI_API_KEY": "sk-canary-1", "GH_TOKEN": "ghp-canary-2", "GITHUB_TOKEN": "ghs-canary-3"}
 SECRETS |= {"ACTIONS_RUNTIME_TOKEN": "eyJ-canary-4", "MY_OWN_THING": "own-canary-5"}
@@ -215,6 +216,27 @@ def test_finding_5__every_run__is_hidden_from_its_first_moment() -> None:
     assert done.stdout == "0\n"
     main = (ROOT / "runner/cli/main.py").read_text().partition("def main()")[2]
     assert main.index("hide()") < main.index("app(")
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux only")
+def test_finding_5__our_own_environment__is_no_file_that_we_can_be_told_to_read(project) -> None:
+    """A system prompt is read by us and sent to where the same configuration says."""
+    there = "/proc/self/environ"
+    configure(project, evals=["evals/x.golden.json"])
+    with agent() as running:
+        model = ("--provider", "openai-compatible", "--model", "m", "--base-url", f"{running.url}/v1")
+        gate(project, "run", *model, "--max-retries", "0", "--system-prompt", there, **SECRETS)
+        assert running.requests, "a person may name any file"
+        assert not [one for one in running.requests if b"canary" in one.body]
+        target = {"name": "m", "provider": "openai-compatible", "model": "m", "baseUrl": running.url}
+        (project / "link.md").symlink_to(there)
+        for path in (there, "link.md", "../x.md"):
+            configure(project, systemPromptPath=path)
+            done = gate(project, "run", *model, **SECRETS)
+            assert (done.returncode, "leads out of the repository" in done.stderr) == (2, True)
+            configure(project, targets=[target | {"system_prompt_path": path}])
+            done = gate(project, "run", **SECRETS)
+            assert (done.returncode, "leads out of the repository" in done.stderr) == (2, True)
 
 
 @as_root
