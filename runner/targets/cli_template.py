@@ -21,8 +21,14 @@ FILE_PLACEHOLDERS: Final = ("path", "basename")
 _NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
 _HERE_DOCUMENT: Final = re.compile(r"(?<!<)<<(?!<)")
 _SPACE: Final = " \t\n;|&("
+_EXPANSION: Final = re.compile(r"\$\{[A-Za-z0-9_]+(?:[:#%+=?-][^'\"`$\\{}()\n]*)?\}")
+"""A variable in braces, such as `${MODEL:-small}`, that holds nothing which opens something else."""
+_CASE: Final = re.compile(r"(?<![A-Za-z0-9_])case(?![A-Za-z0-9_])")
+_ARITHMETIC: Final = ("$((", "((", "$[")
 _REST: Final = "\0"
 """Closes what nothing closes: no template holds it."""
+_UNREAD: Final = "\0\0"
+"""The same, for what shells do not read alike."""
 _HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT"})
 """Their values are ours, and hold nothing that means something to a shell."""
 
@@ -65,7 +71,20 @@ class Template:
 
 def quoted(value: str) -> str:
     """The value as one word of a POSIX shell."""
-    return shlex.quote(value)
+    # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
+    return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)
+
+
+_PLACES: Final = {
+    "\n": "a comment",
+    "`": "backquotes",
+    ")": "arithmetic",
+    "]": "arithmetic",
+    "": "arithmetic",
+    _REST: "a here-document",
+    _UNREAD: "a case or ${…} that is too involved",
+}
+"""What is said of where a placeholder must not stand, by what would close it."""
 
 
 class _Scanner:
@@ -126,31 +145,54 @@ class _Scanner:
         return self._inside[-1][1] == place - 1 and self._text[after : after + 1] == self._closing
 
     def _check(self, name: str) -> None:
-        if self._closing in {"", ")"} or name in _HARMLESS:
+        if self._closing in {"", ")"} and not self._calculates:
             return
-        where = {"\n": "a comment", "`": "backquotes", _REST: "a here-document"}.get(self._closing, "quotes")
+        if name in _HARMLESS:
+            return
+        where = _PLACES.get(self._closing, "quotes")
         instead = ", or use {PROMPT_FILE}" if name == "PROMPT" else ""
         raise ValueError(
             f"holds {{{name}}} inside {where}, where the shell would read parts of its value as code:"
             f" every value is quoted already, so write the placeholder outside{instead}"
         )
 
+    @property
+    def _calculates(self) -> bool:
+        """Whether this is within arithmetic, where shells evaluate what a quoted value holds."""
+        return any(self._text.startswith(_ARITHMETIC, begin) for _, begin in self._inside)
+
     def _step(self, place: int) -> int:
         """Note what the sign here opens or closes; how many signs it is."""
         sign, closing = self._text[place], self._closing
         if sign == closing:
             self._inside.pop()
-        elif closing in {"'", "\n", _REST}:
+        elif closing in {"'", "\n", _REST, _UNREAD}:
             pass
         elif sign == "\\":
             return 2
-        elif self._text.startswith("$(", place):
-            self._inside.append((")", place))
-            return 2
+        elif sign == "$":
+            return self._dollar(place)
         elif sign in {"`", '"'} or (sign == "'" and closing != '"'):
             self._inside.append((sign, place))
         elif closing != '"':
             self._step_outside(place)
+        return 1
+
+    def _dollar(self, place: int) -> int:
+        """A command, arithmetic or a variable in braces; how many signs of it are read."""
+        text = self._text
+        if text.startswith("$(", place):
+            self._inside.append((")", place))
+            return 2
+        if text.startswith("$[", place):
+            self._inside.append(("]", place))
+            return 2
+        named = _NAME.match(text, place + 1)
+        if text.startswith("${", place) and not (named and named[1] in self._known):  # that is a mistake of its own
+            found = _EXPANSION.match(text, place)
+            if found:
+                return found.end() - place
+            self._inside.append((_UNREAD, place))
         return 1
 
     def _step_outside(self, place: int) -> None:
@@ -158,6 +200,8 @@ class _Scanner:
         text = self._text
         if text[place] == "(":
             self._inside.append((")", place))
+        elif self._inside and text[place] == "c" and _CASE.match(text, place):
+            self._inside.append((_UNREAD, place))  # the `)` of its patterns closes nothing
         elif text[place] == "#" and (place == 0 or text[place - 1] in _SPACE):
             self._inside.append(("\n", place))
         elif text[place] == "\n" and self._here_document is not None and self._here_document.end() <= place:
