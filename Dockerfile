@@ -64,6 +64,8 @@ COPY --from=build /opt/gate /opt/gate
 # For `docker run --entrypoint eval-gate`. The venv itself stays off PATH: an agent's `python` is not ours.
 COPY --from=build /opt/gate/bin/eval-gate /usr/local/bin/eval-gate
 
+COPY LICENSE THIRD_PARTY_NOTICES.md /usr/share/doc/eval-gate/
+
 # A list, no shell: a shell drops variables whose names hold a hyphen, and inputs have such names (INPUT_FAIL-ON).
 # -I: the checkout may hold a folder `runner` of its own, or a module named like one of ours.
 ENTRYPOINT ["/opt/gate/bin/python", "-I", "-m", "runner", "action"]

@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/cli/starter/files/*.yml)
 
-.PHONY: help demo test lint format types check lock schemas action conformance interop bench clean
+.PHONY: help demo test lint format types check lock schemas action conformance interop audit bench clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ interop: $(VENV)/dev  ## test against GitHub's own artifact client and a stand-i
 	@cd tests/interop/models && npm ci --silent
 	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
 
+audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (needs the network)
+	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --strict -r requirements/runtime.txt -r requirements/dev.txt
+
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
@@ -60,6 +63,11 @@ lock: $(VENV)/dev  ## resolve the dependencies anew
 	  --no-annotate --custom-compile-command 'make lock' pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command 'make lock' pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+
+# In a venv of its own: what looks at the locks is no part of them.
+$(VENV)/audit: | $(VENV)/made
+	@$(PYTHON) -m venv $@
+	@$@/bin/python -m pip --disable-pip-version-check --quiet install pip-audit==2.10.1
 
 clean:  ## remove everything that was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
