@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import errno
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Final
 
 
 class ExitCode(IntEnum):
@@ -63,6 +66,35 @@ class GateError(Exception):
         self.hint = hint
         self.problems = tuple(problems)
         self.exit_code = exit_code
+
+
+_EXHAUSTED: Final = {
+    errno.EMFILE: ("too many files are open at once", "raise the limit, such as with `ulimit -n 1024`"),
+    errno.ENFILE: ("too many files are open on this machine", "end what holds them, then run again"),
+    errno.ENOSPC: ("the disk is full", "free some space, then run again"),
+    errno.EDQUOT: ("the disk's quota is used up", "free some space, then run again"),
+    errno.EFBIG: ("a file would be larger than it may become here", "raise the limit, such as with `ulimit -f`"),
+    errno.ENOMEM: ("there is no memory left", "run fewer cases at once: --concurrency"),
+    errno.EAGAIN: ("no further process can be started", "raise the limit, such as with `ulimit -u`"),
+}
+"""What a machine may have no more of, in words, and what to do."""
+_BY_WORDS: Final = {os.strerror(number): number for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)}
+"""A library that could not be loaded says why in words only."""
+
+
+def exhausted(error: BaseException, what: str | None = None) -> GateError | None:
+    """The error for a person where the machine has no more of something; None for everything else.
+
+    `what` could not be done for it, as the beginning of a sentence.
+    """
+    number = error.errno if isinstance(error, OSError) else errno.ENOMEM if isinstance(error, MemoryError) else None
+    if isinstance(error, ImportError):
+        number = next((number for words, number in _BY_WORDS.items() if words in str(error)), None)
+    if number not in _EXHAUSTED:
+        return None
+    words, hint = _EXHAUSTED[number]
+    message = f"{what}: {words}" if what else words
+    return GateError("machine-exhausted", message, hint, exit_code=ExitCode.INCOMPLETE)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -23,14 +23,6 @@ class Verbosity(IntEnum):
     VERBOSE = 2
 
 
-def prepare_streams() -> None:
-    """Never fail on a character: what the encoding cannot hold is written as an escape."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
 def ascii_only(stream: TextIO) -> bool:
     """Whether the stream cannot hold `✓` (an encoding that somebody chose; Python makes plain C locales UTF-8)."""
     return not (stream.encoding or "").lower().replace("-", "").startswith("utf")

@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from runner.model.result import GitFacts
+from runner.text.well_formed import well_formed
 
 TIME_LIMIT_S = 5
 
 
 def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
     """Commit, ref and repository; None outside a checkout or workflow."""
-    if environment.get("GITHUB_SHA"):
-        return GitFacts(
-            sha=environment["GITHUB_SHA"],
-            ref=environment.get("GITHUB_REF") or None,
-            repository=environment.get("GITHUB_REPOSITORY") or None,
-        )
+    told = {name: well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
+    if told["SHA"]:
+        return GitFacts(sha=told["SHA"], ref=told["REF"] or None, repository=told["REPOSITORY"] or None)
     sha = _git(folder, "rev-parse", "HEAD")
     return GitFacts(sha=sha, ref=_git(folder, "symbolic-ref", "-q", "HEAD")) if sha else None
 
@@ -30,7 +28,8 @@ def _git(folder: Path, *arguments: str) -> str | None:
             ["git", *arguments],  # noqa: S607 (the user's git)
             cwd=folder,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",  # a branch may be called anything
             timeout=TIME_LIMIT_S,
             check=False,
         )

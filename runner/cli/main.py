@@ -1,89 +1,77 @@
-"""The program `eval-gate`: its commands, and how an error becomes a message and an exit code."""
+"""The way into the program `eval-gate`: its streams, what may end it before it has begun, and its exit.
+
+Loading it takes a moment in which it may be interrupted, or find the machine exhausted. Nothing can be caught well in
+the middle of an import, so an interrupt there ends the process at once, by the code that says so. That is why this
+module loads next to nothing before it listens: `signal` alone would load `enum` and `re`.
+"""
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import sys
-from typing import Annotated, NoReturn
 
-import typer
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
-from runner import __version__
-from runner.cli import (
-    accept,
-    action,
-    agent_evals,
-    compare,
-    demo,
-    init,
-    merge,
-    options,
-    report,
-    run,
-    schema,
-    validate,
-)
-from runner.cli.console import Verbosity, prepare_streams, print_crash, print_error
-from runner.errors import ExitCode, GateError
-from runner.process.hidden import hide
+    from runner.errors import ExitCode
 
-app = typer.Typer(
-    name="eval-gate",
-    help="Did this change break anything your agent could do yesterday, and can you believe the answer?",
-    epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 could not be completed.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    rich_markup_mode=None,
-)
-
-
-def _version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
-    if value:
-        typer.echo(f"eval-gate {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _everywhere(
-    context: typer.Context,
-    _version_asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
-) -> None:
-    context.obj = context.obj or Verbosity.NORMAL
-
-
-run.add_to(app)
-compare.add_to(app)
-accept.add_to(app)
-report.add_to(app)
-merge.add_to(app)
-validate.add_to(app)
-schema.add_to(app)
-init.add_to(app)
-demo.add_to(app)
-agent_evals.add_to(app)
-action.add_to(app)
+_INTERRUPTED = 130
+"""`ExitCode.INTERRUPTED`, which is not loaded yet."""
 
 
 def main() -> NoReturn:
-    """Run the program and exit: the only place where an exception ends, and the only `except Exception`."""
-    hide()
-    prepare_streams()
-    # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    """Load the program, run it, and exit."""
+    # else somebody wants it ignored: a shell does so for what it starts in the background
+    listening = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    if listening:
+        _signal.signal(_signal.SIGINT, _end_now)
+    code = _run(listening=listening)
+    if listening:
+        _signal.signal(_signal.SIGINT, _end_now)
+    sys.exit(_flushed(code))
+
+
+def _run(*, listening: bool) -> int:
     try:
-        # standalone mode is how usage errors become exit 2 with the command's own usage line
-        code: object = app(prog_name="eval-gate", standalone_mode=True)
-    except GateError as error:
-        print_error(error)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        code = ExitCode.INTERRUPTED
-    except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
-        print_crash(error)
-        code = ExitCode.INCOMPLETE
-    sys.exit(int(code) if isinstance(code, int) else ExitCode.PASSED)
+        from runner.cli.streams import open_streams
+
+        open_streams()
+        from runner.process.hidden import hide
+
+        hide()
+        from runner.cli.program import run_program
+    except (OSError, ImportError, MemoryError) as error:
+        refused = _refuse(error)
+        if refused is None:
+            raise
+        return refused
+    return run_program(_signal.default_int_handler if listening else None)
+
+
+def _end_now(_number: int, _frame: FrameType | None) -> NoReturn:
+    os._exit(_INTERRUPTED)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all that was said is where it goes: standard output may be a file on a disk that is full."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        from runner.errors import ExitCode
+
+        return _refuse(error) or ExitCode.INCOMPLETE
+    return code
+
+
+def _refuse(error: Exception) -> ExitCode | None:
+    """Say what the machine has no more of; None where it is something else."""
+    from runner.errors import exhausted
+
+    refusal = exhausted(error)
+    if refusal is None:
+        return None
+    sys.stderr.write(f"error[{refusal.code}]: {refusal.message}\n  hint: {refusal.hint}\n")
+    return refusal.exit_code

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from pydantic import JsonValue, ValidationError
 from pydantic.alias_generators import to_snake
@@ -19,6 +20,7 @@ from runner.config.places import SENT, WRITTEN, wrong_places
 from runner.config.settings import RunConfig
 from runner.errors import GateError, Problem, did_you_mean
 from runner.text.shape import sentence
+from runner.text.well_formed import holds_halves
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
 FLAGS = {
@@ -35,6 +37,7 @@ FLAGS = {
 """Keys whose flag is not simply the same name in kebab-case."""
 ENVIRONMENT_PREFIX = "EVAL_GATE_"
 MAX_CONFIG_BYTES = 1_000_000
+_NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Cal
     if as_json:
         from runner.text.json_source import parse_json
 
-        document, json_positions = parse_json(data, shown_as)
+        document, json_positions = parse_json(data, shown_as, halves=True)
         return document, json_positions.line
     from runner.text.yaml_source import parse_yaml
 
@@ -195,6 +198,10 @@ def from_text(key: str, text: str) -> JsonValue:
 
 def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfig | None:
     values = {key: one.value for key, one in given.items()}
+    broken = [one.problem(_NO_TEXT) for one in given.values() if holds_halves(one.value)]
+    if broken:
+        problems.extend(broken)
+        return None
     if "baseline" in given and "baselineRunId" in given:
         problems.append(given["baselineRunId"].problem("`baseline` is given too: name the baseline once"))
     try:

@@ -15,7 +15,7 @@ from typing import Self
 from pydantic import ValidationError
 
 from runner.errors import GateError
-from runner.files.writing import open_to_append
+from runner.files.writing import append, open_to_append
 from runner.model.base import Record
 from runner.model.result import Blame, CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
 
@@ -64,6 +64,7 @@ class Journal:
 
     def __init__(self, file: Path) -> None:
         """Open for appending, dropping an unfinished last line. Raises GateError when the place cannot be written."""
+        self._file = file
         self._descriptor = open_to_append(file)
         _drop_unfinished_line(self._descriptor)
 
@@ -76,10 +77,12 @@ class Journal:
         os.close(self._descriptor)
 
     def append(self, record: TrialRecord) -> None:
-        """Write one trial. Returns once the operating system has it: this process may die, the line stays."""
+        """Write one trial. Returns once the operating system has it: this process may die, the line stays.
+
+        Raises GateError where it cannot be written: a trial that is not kept would be lost.
+        """
         line = record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
-        while line:
-            line = line[os.write(self._descriptor, line) :]
+        append(self._descriptor, line, self._file)
 
 
 def _drop_unfinished_line(descriptor: int) -> None:

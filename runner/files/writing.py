@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from runner.errors import GateError
+from runner.errors import GateError, exhausted
 from runner.files.place import NO_FILE, OUTSIDE, real_place
 
 _NO_LINK: Final = os.O_NOFOLLOW | os.O_CLOEXEC
@@ -57,6 +57,13 @@ def open_to_append(file: Path) -> int:
             os.close(descriptor)
             raise
         return descriptor
+
+
+def append(descriptor: int, data: bytes, file: Path) -> None:
+    """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
+    with _trouble_with(file):
+        while data:
+            data = data[os.write(descriptor, data) :]
 
 
 def open_new(file: Path) -> int | None:
@@ -136,7 +143,7 @@ def _trouble_with(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise _not_writable(path, _words(error)) from error
+        raise exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error)) from error
 
 
 def _words(error: OSError | ValueError) -> str:

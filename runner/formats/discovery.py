@@ -14,6 +14,7 @@ from runner.formats.agentv_lines import lines_beside
 from runner.formats.base import Format, Reading, Source
 from runner.formats.documents import is_foreign, parse_document, read_bytes
 from runner.model.case import EvalSuite
+from runner.text.well_formed import is_well_formed
 
 FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
     ".json": (agentv, tool_forge, agent_evals),
@@ -176,11 +177,19 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     source = Source(shown, data, file.path, root)
     for one in FORMATS.get(file.path.suffix, FORMATS[".json"]):
         if one.recognises(document.value):
+            _refuse_no_text(shown)
             return one.load(document.value, document.positions, source, reading)
     if file.named and not lines_beside(file.path):
         problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None
+
+
+def _refuse_no_text(shown: str) -> None:
+    """A suite is identified by the name of its file, which no result could hold."""
+    if not is_well_formed(shown):
+        problem = Problem("its name is not UTF-8: rename it", file=shown)
+        raise GateError("unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
 
 
 def _shown(path: Path, root: Path) -> str:

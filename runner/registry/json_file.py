@@ -30,7 +30,7 @@ def load_json(file: Path, shown: str) -> Registry:
         data = file.read_bytes()
     except OSError as error:
         raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
-    document, positions = parse_json(data, shown)
+    document, positions = parse_json(data, shown, halves=True)
     reader = _Reader(shown, positions)
     entries, path = _entries(document)
     if isinstance(entries, list):

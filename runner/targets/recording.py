@@ -16,7 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from runner.errors import ExitCode, GateError
-from runner.files.writing import open_to_append
+from runner.files.writing import append, open_to_append
 from runner.model.base import Record
 from runner.model.conversation import Message, ToolSpec
 from runner.targets.chat import Chat, Turn
@@ -112,19 +112,12 @@ def _append(file: Path, line: str) -> None:
     try:
         descriptor = open_to_append(file)
         try:
-            os.write(descriptor, line.encode("utf-8", "backslashreplace"))
+            append(descriptor, line.encode("utf-8", "backslashreplace"), file)
         finally:
             os.close(descriptor)
     except GateError as error:
         error.exit_code = ExitCode.INCOMPLETE  # something was asked by now
         raise
-    except OSError as error:
-        raise GateError(
-            "output-not-writable",
-            f"{file} cannot be written: {error.strerror}",
-            "choose another folder with --output-dir",
-            exit_code=ExitCode.INCOMPLETE,
-        ) from error
 
 
 def read_recording(file: Path) -> tuple[Entry, ...]:

@@ -14,6 +14,7 @@ from typing import Final, NoReturn
 
 from runner.model.base import JsonValue
 from runner.model.limits import ANSWER_VALUES, DEPTH, NUMBER_DIGITS
+from runner.text.well_formed import may_hold_halves, mend_halves
 
 _NO_SIGNS: Final = bytes(set(range(256)) - set(b'[]{},"'))
 _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -40,7 +41,9 @@ def read_foreign(
     depth: int = DEPTH,
     constant: Callable[[str], JsonValue] | None = None,
 ) -> JsonValue:
-    """The value in the text. `constant` stands for NaN and the infinities, which are no JSON unless it is given.
+    """The value in the text, with U+FFFD for half a surrogate pair.
+
+    `constant` stands for NaN and the infinities, which are no JSON unless it is given.
 
     Raises ForeignJsonError for what is no JSON, holds more than so many values, is nested too deeply, or holds a
     number beyond the range that computers calculate with.
@@ -49,7 +52,7 @@ def read_foreign(
         source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     refuse_too_much(data, values, depth)
-    far = _FAR.search(data) is not None
+    far, halves = _FAR.search(data) is not None, may_hold_halves(data)
     del data
     try:
         value: JsonValue = json.loads(
@@ -62,7 +65,7 @@ def read_foreign(
         raise
     except (ValueError, RecursionError) as error:
         raise ForeignJsonError("is not JSON", too_much=False, detail=str(error)) from None
-    return value
+    return mend_halves(value) if halves else value
 
 
 def refuse_too_much(data: bytes, values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
+from runner.text.well_formed import may_hold_halves, mend_halves
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -66,18 +68,13 @@ class JsonPositions:
         return found
 
 
-def parse_json(data: bytes, file: str) -> tuple[JsonValue, JsonPositions]:
+def parse_json(data: bytes, file: str, *, halves: bool = False) -> tuple[JsonValue, JsonPositions]:
     """The document in `data` and the lines of its values.
 
+    Half a surrogate pair, which no file can hold, becomes U+FFFD; with `halves` it stays, for who says where it is.
     Raises GateError `invalid-json` naming file and line.
     """
-    if len(data) > MAX_BYTES:
-        _refuse(file, None, f"larger than {MAX_BYTES:,} bytes")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        _refuse(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
+    text = _text(data, file)
     duplicates: list[str] = []
 
     def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -100,7 +97,19 @@ def parse_json(data: bytes, file: str) -> tuple[JsonValue, JsonPositions]:
         _refuse(file, _second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object')
     if deeper_than(value, MAX_DEPTH):
         _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
-    return value, JsonPositions(text.encode("utf-8", "surrogatepass"))
+    if not halves and may_hold_halves(data):
+        value = mend_halves(value)
+    return value, JsonPositions(data.removeprefix(codecs.BOM_UTF8))
+
+
+def _text(data: bytes, file: str) -> str:
+    if len(data) > MAX_BYTES:
+        _refuse(file, None, f"larger than {MAX_BYTES:,} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        _refuse(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
 
 
 def _no_constant(name: str) -> NoReturn:

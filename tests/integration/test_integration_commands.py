@@ -30,7 +30,7 @@ def test_help__of_run__names_every_option_once(tmp_path) -> None:
 
 def test_help__imports_nothing_heavy() -> None:
     heavy = ("pydantic", "httpx", "aiohttp", "rich", "jinja2", "asyncio", "yaml")
-    code = f"import runner.cli.main, sys; print([name for name in {heavy} if name in sys.modules])"
+    code = f"import runner.cli.main, runner.cli.program, sys; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
