@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import Final
 
 
@@ -97,9 +98,17 @@ def exhausted(error: BaseException, what: str | None = None) -> GateError | None
     return GateError("machine-exhausted", message, hint, exit_code=ExitCode.INCOMPLETE)
 
 
+NEAR_WORD: Final = 200
+"""Characters of a word for which a near one is looked for. That costs a hundred times what reading it does."""
+NEAR_WORDS: Final = 1_000
+"""Words among which it is looked for."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None when nothing is close."""
-    by_folded = {name.casefold(): name for name in known}
+    if len(word) > NEAR_WORD:
+        return None
+    by_folded = {name.casefold(): name for name in islice(known, NEAR_WORDS) if len(name) <= NEAR_WORD}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
 

@@ -19,7 +19,8 @@ from pydantic.alias_generators import to_snake
 from runner.config.places import SENT, WRITTEN, wrong_places
 from runner.config.settings import RunConfig
 from runner.errors import GateError, Problem, did_you_mean
-from runner.text.shape import sentence
+from runner.model.limits import FINDINGS, SETTING_VALUES
+from runner.text.shape import mistakes, sentence
 from runner.text.well_formed import holds_halves
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
@@ -135,12 +136,15 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
     if not isinstance(document, dict):
         problems.append(Problem("a configuration is a mapping of keys to values", file=shown_as, line=1))
         return {}
-    found = {key: _Given(value, key, shown_as, line([key])) for key, value in document.items()}
     known = keys()
-    for key, given in found.items():
-        if key not in known:
-            problems.append(given.problem(f"unknown key{did_you_mean(key, known)}"))
-    return {key: given for key, given in found.items() if key in known}
+    strangers = [key for key in document if key not in known]
+    problems += [
+        Problem(f"unknown key{did_you_mean(key, known)}", file=shown_as, line=line([key]), field=key)
+        for key in strangers[:FINDINGS]
+    ]
+    if len(strangers) > FINDINGS:
+        problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
+    return {key: _Given(value, key, shown_as, line([key])) for key, value in document.items() if key in known}
 
 
 def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
@@ -148,7 +152,7 @@ def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Cal
     if as_json:
         from runner.text.json_source import parse_json
 
-        document, json_positions = parse_json(data, shown_as, halves=True)
+        document, json_positions = parse_json(data, shown_as, halves=True, values=SETTING_VALUES)
         return document, json_positions.line
     from runner.text.yaml_source import parse_yaml
 
@@ -208,7 +212,10 @@ def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfi
         return RunConfig.model_validate_json(json.dumps(values))
     except ValidationError as error:
         seen = set()
-        for detail in error.errors():
+        for detail in mistakes(error):
+            if not detail["loc"]:  # there are too many to name each
+                problems.append(Problem(sentence(detail)))
+                continue
             key, *below = detail["loc"]
             # a union reports each of its members: the first one is enough for a person
             if key not in seen:

@@ -63,7 +63,10 @@ class RunConfig(BaseModel):
     )
 
     evals: tuple[Text, ...] = Field(
-        ("evals",), min_length=1, description="Eval files, folders and globs, relative to the working directory."
+        ("evals",),
+        min_length=1,
+        max_length=1_000,
+        description="Eval files, folders and globs, relative to the working directory.",
     )
     agent_endpoint: Text | None = Field(
         None, description="URL of the agent: POST {message} answers {response, toolCalls}."
@@ -174,7 +177,7 @@ class RunConfig(BaseModel):
         default=False, description="Unknown keys, empty `expect` and cases that check nothing are errors."
     )
     store_responses: bool = Field(default=True, description="Keep responses in the results, each cut at 20,000.")
-    reports: tuple[Text, ...] = Field((), description="Reports to write: FORMAT or FORMAT=FILE.")
+    reports: tuple[Text, ...] = Field((), max_length=100, description="Reports to write: FORMAT or FORMAT=FILE.")
     exports: tuple[Text, ...] = Field(
         (), description="Results for other programs: FORMAT=FILE, where agentv is one JSON record a line."
     )

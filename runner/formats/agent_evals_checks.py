@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from pydantic import BaseModel
 
-from runner.errors import did_you_mean
 from runner.formats import agent_evals_wire as wire
 from runner.formats.tool_forge_checks import Findings
 from runner.sandbox.paths import SandboxError, file_names
@@ -24,8 +24,8 @@ def check(suite: wire.Suite, findings: Findings) -> None:
     _unknown(suite, (), findings)
     _unknown(suite.agent, ("agent",), findings)
     _unknown(suite.defaults, ("defaults",), findings)
-    for tool in dict.fromkeys(suite.agent.tools):
-        if suite.agent.tools.count(tool) > 1:
+    for tool, times in Counter(suite.agent.tools).items():
+        if times > 1:
             findings.add(f"the tool {tool} is named twice", ("agent", "tools"))
     for index, case in enumerate(suite.cases):
         path: Path = ("cases", index)
@@ -85,5 +85,5 @@ def _unknown(part: BaseModel, path: Path, findings: Findings) -> None:
     known = {info.alias or name for name, info in type(part).model_fields.items()}
     for key in part.model_extra or {}:
         if key not in _HARMLESS:
-            hint = did_you_mean(key, known)
+            hint = findings.hint(key, known)
             findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=bool(hint))

@@ -21,8 +21,9 @@ from runner.model.agent import SUITE_MODEL, SuiteAgent
 from runner.model.base import JsonValue
 from runner.model.case import Aggregation, EvalCase, EvalSuite, Location
 from runner.model.conversation import Message
+from runner.model.limits import FINDINGS
 from runner.text.digest import digest
-from runner.text.shape import field_path, kind_of, sentence
+from runner.text.shape import field_path, kind_of, mistakes, sentence
 from runner.text.well_formed import well_formed
 
 TARGET: Final = f"openai:{SUITE_MODEL}"
@@ -62,7 +63,9 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
             _case(suite, index, agent, Location(file=source.file, line=reader.line(("cases", index))), findings)
             for index in range(len(suite.cases))
         ),
-        warnings=tuple(f"{_name_of(finding.path, suite)}: {finding.message}" for finding in findings.all),
+        warnings=tuple(
+            f"{_name_of(finding.path, suite)}: {finding.message}" for finding in (*findings.all, *findings.more)
+        ),
     )
 
 
@@ -86,14 +89,11 @@ class _Reader:
         try:
             suite = wire.Suite.model_validate(document)
         except ValidationError as error:
-            problems = [
-                self.problem(_sentence(detail), _as_written(detail["loc"]))
-                for detail in error.errors(include_url=False)
-            ]
+            problems = [self.problem(_sentence(detail), _as_written(detail["loc"])) for detail in mistakes(error)]
             raise EvalFileError(self._file, sorted(problems, key=lambda problem: problem.line or 0)) from error
         first: dict[str, int] = {}
         for index, case in enumerate(suite.cases):
-            if case.id in first:
+            if case.id in first and len(self.problems) < FINDINGS:
                 message = f'the id "{case.id}" is taken by the case in line {self.line(("cases", first[case.id]))}'
                 self.problems.append(self.problem(message, ("cases", index, "id")))
             first.setdefault(case.id, index)

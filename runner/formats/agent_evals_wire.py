@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 
 from runner.formats.tool_forge_wire import CaseId, Text, Wire
 from runner.model.agent import MAX_TURNS, SUITE_MODEL, FileTool
+from runner.model.limits import CASES
 
 Milliseconds = Annotated[float, Field(gt=0, le=86_400_000, allow_inf_nan=False)]
 
@@ -125,4 +126,4 @@ class Suite(Wire):
     version: str = "1.0.0"
     agent: Agent
     defaults: Defaults = Defaults()
-    cases: Annotated[list[Case], Field(min_length=1)]
+    cases: Annotated[list[Case], Field(min_length=1, max_length=CASES)]

@@ -20,6 +20,7 @@ from runner.formats.agentv_guidelines import DEFAULTS, Guidelines, load_guidelin
 from runner.formats.base import EvalFileError, Positions, Reading, Source
 from runner.model.base import JsonValue
 from runner.model.case import EvalSuite
+from runner.model.limits import CASES
 from runner.text.shape import kind_of
 
 _OWN_NAMES: Final = wire.CASES[:2]
@@ -89,6 +90,9 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     if not isinstance(raw, list) or not raw:
         findings.problem(f"expected a list of cases, got {kind_of(raw)}", (name,))
         raw = []
+    if len(raw) > CASES:
+        findings.problem(f"{len(raw):,} cases: at most {CASES:,} in one file", (name,))
+        raw = []
     cases = [reader.read(case, (name, index), defaults) for index, case in enumerate(raw)]
     if findings.problems:
         raise EvalFileError(source.file, sorted(findings.problems, key=_place))
@@ -99,7 +103,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         tier=None,
         file_hash=hashlib.sha256(source.data).hexdigest()[:12],
         cases=tuple(case for case in cases if case is not None),
-        warnings=tuple(findings.warnings),
+        warnings=findings.warnings,
     )
 
 

@@ -11,9 +11,10 @@ from pydantic_core import ErrorDetails
 
 from runner.errors import Problem, did_you_mean, nearest
 from runner.formats.agentv_wire import Case, Message, Suite, Wire
-from runner.formats.base import Positions, SeveralFiles, Source, WrittenScalars
+from runner.formats.base import EvalFileError, Positions, SeveralFiles, Source, WrittenScalars
 from runner.model.base import JsonValue
-from runner.text.shape import field_path, sentence
+from runner.model.limits import FINDINGS
+from runner.text.shape import field_path, mistakes, sentence
 
 MAX_KEY: Final = 80
 """Characters of an unknown key that are shown."""
@@ -36,7 +37,8 @@ class Findings:
 
     def __init__(self, source: Source, positions: Positions, *, strict: bool) -> None:
         self.problems: list[Problem] = []
-        self.warnings: list[str] = []
+        self._warnings: list[str] = []
+        self._warned = 0
         self._of_case: list[str] = []
         self._file = source.file
         self._positions = positions
@@ -68,6 +70,9 @@ class Findings:
             file, found = self._positions.place(path)
             steps = tuple(found)
         self.problems.append(Problem(message, file=file, line=self.line(path), field=field_path(steps) or None))
+        if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
+            self.problems.append(Problem("here reading stopped: there may be more", file=file))
+            raise EvalFileError(self._file, self.problems)
 
     def warn(self, message: str, path: Path, *, silent: bool = False) -> None:
         """Something odd. `silent`: something would pass, or not be done, unseen: a problem under --strict."""
@@ -76,10 +81,19 @@ class Findings:
             return
         steps = path[2:] if self._case else path
         said = f"{field_path(steps)}: {message}" if steps else message
+        self._warned += 1
+        if self._warned > FINDINGS:
+            return
         if self._case:
             self._of_case.append(said)
             said = f"{self._case}: {said}"
-        self.warnings.append(said)
+        self._warnings.append(said)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All of them, up to a bound."""
+        more = self._warned - len(self._warnings)
+        return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
 
     def read(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
         """One part of the file in its declared shape; None after saying what is wrong with it.
@@ -89,7 +103,7 @@ class Findings:
         try:
             found = model.model_validate(raw)
         except ValidationError as error:
-            for detail in error.errors(include_url=False):
+            for detail in mistakes(error):
                 self._shape(detail, path, _strangers(model, raw) if isinstance(raw, dict) else ())
             found = None
         if isinstance(raw, dict):
@@ -127,7 +141,8 @@ class Findings:
         known = {name for same in fields for name in same}
         silent = {*ignored, *_HARMLESS.get(model, ())}
         for key in (key for key in _strangers(model, raw) if key not in silent):
-            hint = _BELONG_ELSEWHERE.get(model, {}).get(key) or did_you_mean(key, known)
+            near = did_you_mean(key, known) if self._warned < FINDINGS else ""
+            hint = _BELONG_ELSEWHERE.get(model, {}).get(key) or near
             self.warn(f"unknown key{hint}: it is not read", (*path, key[:MAX_KEY]), silent=True)
 
 

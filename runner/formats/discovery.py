@@ -14,6 +14,7 @@ from runner.formats.agentv_lines import lines_beside
 from runner.formats.base import Format, Reading, Source
 from runner.formats.documents import is_foreign, parse_document, read_bytes
 from runner.model.case import EvalSuite
+from runner.model.limits import FINDINGS
 from runner.text.well_formed import is_well_formed
 
 FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
@@ -50,8 +51,10 @@ def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
     Raises GateError `no-eval-files` for a pattern that leads nowhere: a typo must not make a gate smaller.
     """
     found: dict[Path, EvalFile] = {}
-    problems = []
+    problems: list[Problem] = []
     for pattern in patterns:
+        if len(problems) >= FINDINGS:
+            break
         files = list(_matches(pattern, root))
         if not files:
             problems.append(Problem(_nothing(pattern, root)))

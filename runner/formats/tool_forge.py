@@ -34,8 +34,9 @@ from runner.model.evaluator import (
     ToolsCalled,
     ToolsNotCalled,
 )
+from runner.model.limits import FINDINGS
 from runner.text.digest import digest
-from runner.text.shape import field_path, sentence
+from runner.text.shape import field_path, mistakes, sentence
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
@@ -77,7 +78,9 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         reader.problems += [reader.problem(finding.message, finding.path) for finding in warned.strict]
     if reader.problems:
         raise EvalFileError(source.file, reader.sorted())
-    warnings = [f"{reader.name_of(finding.path, envelope)}: {finding.message}" for finding in warned.all]
+    warnings = [
+        f"{reader.name_of(finding.path, envelope)}: {finding.message}" for finding in (*warned.all, *warned.more)
+    ]
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
     return EvalSuite(
@@ -130,13 +133,11 @@ class _Reader:
         try:
             envelope = Envelope.model_validate(document)
         except ValidationError as error:
-            self.problems += [
-                self.problem(sentence(detail), _readable(detail["loc"])) for detail in error.errors(include_url=False)
-            ]
+            self.problems += [self.problem(sentence(detail), _readable(detail["loc"])) for detail in mistakes(error)]
             raise EvalFileError(self._file, self.sorted()) from error
         first: dict[str, int] = {}
         for index, case in enumerate(envelope.cases):
-            if case.id in first:
+            if case.id in first and len(self.problems) < FINDINGS:
                 line = self.line(("cases", first[case.id]))
                 message = f'the id "{case.id}" is taken by the case in line {line}'
                 self.problems.append(self.problem(message, ("cases", index, "id")))

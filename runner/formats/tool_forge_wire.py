@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 from pydantic.alias_generators import to_camel
 
+from runner.model.limits import CASES
+
 Text = Annotated[str, Field(min_length=1)]
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Positive = Annotated[float, Field(gt=0)]
@@ -124,4 +126,4 @@ class Envelope(Wire):
     """An eval file with metadata. A bare list of cases is the same with `metadata: null`."""
 
     metadata: Metadata | None = None
-    cases: Annotated[list[Case], Field(min_length=1)]
+    cases: Annotated[list[Case], Field(min_length=1, max_length=CASES)]

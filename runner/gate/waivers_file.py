@@ -15,7 +15,7 @@ quarantine:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -24,6 +24,7 @@ from typing import Final
 from runner.errors import GateError, Problem, did_you_mean
 from runner.gate.waivers_names import control_in, name_problem, reason_problem
 from runner.model.base import JsonValue
+from runner.model.limits import FINDINGS
 from runner.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
 from runner.text.shape import field_path, kind_of
 from runner.text.yaml_source import YamlPositions, parse_yaml
@@ -134,9 +135,7 @@ class _Reader:
             self._report((), f"expected a mapping with `accepted` and `quarantine`, got {kind_of(document)}")
             return ()
         lists = [kind.value for kind in Kind]
-        for key in document:
-            if key not in lists:
-                self._report((key,), f"unknown key{did_you_mean(key, lists)}")
+        self._strangers((), document, lists)
         found = [
             waiver
             for kind in Kind
@@ -144,6 +143,11 @@ class _Reader:
             if (waiver := self._waiver(_Place(kind, index), entry)) is not None
         ]
         return tuple(found)
+
+    def _strangers(self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known: Collection[str]) -> None:
+        for key in (key for key in entry if key not in known):
+            hint = did_you_mean(key, known) if len(self.problems) < FINDINGS else ""
+            self._report((*path, key), f"unknown key{hint}")
 
     def _list(self, kind: Kind, value: JsonValue) -> list[JsonValue]:
         if value is None:  # `accepted:` with nothing below is a list that became empty
@@ -162,9 +166,7 @@ class _Reader:
             self._report(place.path(), f"expected a mapping with {', '.join(_REQUIRED)}, got {kind_of(entry)}")
             return None
         before = len(self.problems)
-        for key in entry:
-            if key not in _FIELDS:
-                self._report(place.path(key), f"unknown key{did_you_mean(key, _FIELDS)}")
+        self._strangers(place.path(), entry, _FIELDS)
         texts = {name: self._text(place, name, entry) for name in _FIELDS}
         until = self._until(place, texts["until"])
         self._once(place, texts["case"], texts["suite"])

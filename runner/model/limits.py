@@ -17,6 +17,21 @@ ANSWER_VALUES: Final = 250_000
 """Values of one answer. One byte of JSON costs up to sixty of memory."""
 DOCUMENT_VALUES: Final = 1_000_000
 """Values of one JSON file."""
+YAML_VALUES: Final = 50_000
+"""Values of one YAML file, aliases written out: more is an alias bomb or not a file for a person. A larger suite is
+several files, or JSON."""
+SETTING_VALUES: Final = 50_000
+"""Values of a JSON file with settings."""
+REGISTRY_BYTES: Final = 16_000_000
+"""A file of tool definitions."""
+REGISTRY_VALUES: Final = 250_000
+"""Values in it."""
+CASES: Final = 100_000
+"""Cases of one eval file."""
+MISTAKES: Final = 1_000
+"""Mistakes in the shape of one file that are named. Of more their number has to do."""
+FINDINGS: Final = 500
+"""Problems, or warnings, of one file that are named; the others are counted."""
 MAX_COST_USD: Final = 1e9
 MAX_TOKENS: Final = 10**15
 MAX_DURATION_MS: Final = 1e12

@@ -9,6 +9,7 @@ from typing import Final
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
+from runner.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
 from runner.registry.base import Registry, ToolDefinition
 from runner.registry.tool_schema import SCHEMA_KEYS, parameters_schema
 from runner.text.json_source import JsonPositions, parse_json
@@ -26,11 +27,7 @@ def load_json(file: Path, shown: str) -> Registry:
 
     Raises GateError with every problem of the file: not JSON, another shape, a tool without a name, a name twice.
     """
-    try:
-        data = file.read_bytes()
-    except OSError as error:
-        raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
-    document, positions = parse_json(data, shown, halves=True)
+    document, positions = parse_json(_read(file, shown), shown, halves=True, values=REGISTRY_VALUES)
     reader = _Reader(shown, positions)
     entries, path = _entries(document)
     if isinstance(entries, list):
@@ -39,18 +36,34 @@ def load_json(file: Path, shown: str) -> Registry:
     else:
         reader.problem(path, f"expected {_SHAPES}, got {kind_of(entries)}")
     if reader.problems:
-        raise GateError(
-            "invalid-registry",
-            f"{shown} is not a valid tool registry",
-            "correct the file, or leave out --tool-registry: then staleness is not checked",
-            problems=reader.problems,
-        )
+        raise _invalid(shown, reader.problems)
     return Registry(
         source=shown,
         tools=tuple(reader.tools.values()),
         unresolved=tuple(reader.unnamed),
         notices=tuple(f"{shown}: {name} has no definition here and is only counted" for name in reader.unnamed),
     )
+
+
+def _invalid(shown: str, problems: Sequence[Problem]) -> GateError:
+    return GateError(
+        "invalid-registry",
+        f"{shown} is not a valid tool registry",
+        "correct the file, or leave out --tool-registry: then staleness is not checked",
+        problems=problems,
+    )
+
+
+def _read(file: Path, shown: str) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(REGISTRY_BYTES + 1)
+    except OSError as error:
+        raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
+    if len(data) > REGISTRY_BYTES:
+        said = f"{shown} is larger than {REGISTRY_BYTES:,} bytes"
+        raise GateError("registry-unreadable", said, "give the definitions of the tools, and nothing else")
+    return data
 
 
 def _entries(document: JsonValue) -> tuple[JsonValue, _Path]:
@@ -109,6 +122,10 @@ class _Reader:
 
     def problem(self, path: _Path, message: str) -> None:
         """Note what is wrong at a place."""
+        if len(self.problems) >= FINDINGS:
+            raise _invalid(
+                self.file, [*self.problems, Problem("here reading stopped: there may be more", file=self.file)]
+            )
         where = _field(path) or None
         self.problems.append(Problem(message, file=self.file, line=self.positions.line(path), field=where))
 

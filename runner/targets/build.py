@@ -25,7 +25,7 @@ from runner.targets.pace import Pace
 from runner.targets.receiving import Doorkeeper
 from runner.targets.recording import Mode, Recording
 from runner.text.redact import Redactor
-from runner.text.shape import sentence
+from runner.text.shape import mistakes, sentence
 from runner.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettin
         return ModelSettings.model_validate({"name": name, **described})
     except ValidationError as error:
         problems = [
-            Problem(sentence(detail), field=".".join(str(step) for step in detail["loc"])) for detail in error.errors()
+            Problem(sentence(detail), field=".".join(str(step) for step in detail["loc"])) for detail in mistakes(error)
         ]
         raise GateError(
             "invalid-targets",

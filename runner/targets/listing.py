@@ -18,14 +18,14 @@ from runner.targets.kinds import PROVIDERS, kind_of_provider
 from runner.targets.model_settings import LITERAL_KEY, ModelSettings, literal_keys
 from runner.targets.variables import Resolver, Unset
 from runner.text.redact import Redactor
-from runner.text.shape import field_path, sentence
+from runner.text.shape import field_path, mistakes, sentence
 
 if TYPE_CHECKING:
     from runner.targets.kinds import Description
 
 FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 DEFAULT_NAME: Final = "default"
-MAX_BYTES: Final = 4_000_000
+MAX_BYTES: Final = 1_000_000
 MAX_PROBLEMS: Final = 20
 _KEYS: Final = frozenset({"apiKey"})
 """Settings that are never left out because their variable is not set."""
@@ -168,7 +168,7 @@ class TargetList:
         except ValidationError as error:
             problems += [
                 self._shape_problem(detail, index, described, resolver.redactor)
-                for detail in error.errors()
+                for detail in mistakes(error)
                 if not any(unset.path == detail["loc"] for unset in resolver.unset)
             ]
         if settings is None or problems:

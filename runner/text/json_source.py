@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
+from runner.model.limits import DEPTH, DOCUMENT_VALUES
+from runner.text.foreign_json import ForeignJsonError, refuse_too_much
 from runner.text.well_formed import may_hold_halves, mend_halves
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MAX_BYTES = 64_000_000
-MAX_DEPTH = 200
+MAX_DEPTH = DEPTH
 _MAX_DIGITS = 1_000
 """Digits of a number: more is not a value anybody compares with."""
 
@@ -68,13 +70,19 @@ class JsonPositions:
         return found
 
 
-def parse_json(data: bytes, file: str, *, halves: bool = False) -> tuple[JsonValue, JsonPositions]:
-    """The document in `data` and the lines of its values.
+def parse_json(
+    data: bytes, file: str, *, halves: bool = False, values: int = DOCUMENT_VALUES
+) -> tuple[JsonValue, JsonPositions]:
+    """The document in `data`, of at most so many `values`, and the lines of its values.
 
     Half a surrogate pair, which no file can hold, becomes U+FFFD; with `halves` it stays, for who says where it is.
     Raises GateError `invalid-json` naming file and line.
     """
     text = _text(data, file)
+    try:  # before anything is built of it
+        refuse_too_much(data, values, MAX_DEPTH)
+    except ForeignJsonError as error:
+        _refuse(file, None, str(error).removeprefix("is "))
     duplicates: list[str] = []
 
     def members(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:

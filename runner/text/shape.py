@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, ValidationError
 
 from runner.errors import did_you_mean
+from runner.model.limits import MISTAKES
 
 _KINDS: Final = {
     "string_type": "text",
@@ -74,6 +75,14 @@ def sentence(detail: ErrorDetails) -> str:  # noqa: C901, PLR0911 (a table of ki
             return str(context["error"])
         case _:
             return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, got {kind_of(value)}"
+
+
+def mistakes(error: ValidationError) -> list[ErrorDetails]:
+    """What is wrong, one by one; of very many only how many they are: each costs a thousand bytes to name."""
+    if error.error_count() <= MISTAKES:
+        return error.errors(include_url=False)
+    said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
+    return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
 
 
 def field_path(steps: Sequence[str | int]) -> str:

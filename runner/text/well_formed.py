@@ -7,7 +7,7 @@ from typing import Final
 
 from runner.model.base import JsonValue
 
-_MAY_BE_HALF: Final = re.compile(rb"\\u[dD][89abAB]|\xed[\xa0-\xbf]")
+_MAY_BE_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def well_formed(text: str) -> str:

@@ -11,10 +11,10 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
+from runner.model.limits import DEPTH, YAML_VALUES
 
-MAX_VALUES: Final = 200_000
-"""Values of one document, aliases written out: more is an alias bomb or not a file for a person."""
-MAX_DEPTH: Final = 200
+MAX_VALUES: Final = YAML_VALUES
+MAX_DEPTH: Final = DEPTH
 """Lists and mappings within each other. The parser itself recurses, and ends the process where nobody stops it."""
 
 MAX_KEY: Final = 100
