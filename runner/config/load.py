@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_snake
 from runner.config.places import SENT, WRITTEN, wrong_places
 from runner.config.settings import RunConfig
 from runner.errors import GateError, Problem, did_you_mean
+from runner.model import limits
 from runner.model.limits import FINDINGS, SETTING_VALUES
 from runner.text.shape import mistakes, sentence
 from runner.text.well_formed import holds_halves
@@ -37,7 +38,7 @@ FLAGS = {
 }
 """Keys whose flag is not simply the same name in kebab-case."""
 ENVIRONMENT_PREFIX = "EVAL_GATE_"
-MAX_CONFIG_BYTES = 1_000_000
+MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
 _NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from runner.errors import ExitCode, GateError, Problem
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.process.command import CommandError, run_command
 from runner.text.json_source import parse_json
@@ -16,8 +17,8 @@ from runner.text.shape import kind_of
 from runner.text.unpacking import PackingError, Unpacker
 from runner.text.urls import public_url
 
-TIME_LIMIT_S: Final = 60.0
-MAX_BYTES: Final = 16_000_000
+TIME_LIMIT_S: Final = limits.SNAPSHOT_S
+MAX_BYTES: Final = limits.SNAPSHOT_BYTES
 _MAX_REDIRECTS: Final = 5
 _QUOTED: Final = 200
 

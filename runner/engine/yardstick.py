@@ -16,6 +16,7 @@ from typing import Final
 
 from runner.config.settings import RunConfig
 from runner.engine.judging import Judges, wanted_judges
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.case import CaseKey, EvalCase, EvalSuite
 from runner.model.evaluator import (
@@ -37,7 +38,7 @@ from runner.text.escape import one_line
 from runner.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens
 from runner.text.urls import public_url
 
-MAX_SCRIPT_BYTES: Final = 4_000_000
+MAX_SCRIPT_BYTES: Final = limits.SCRIPT_BYTES
 """Of a longer file its beginning and its size are what counts."""
 MAX_WORDS: Final = 50
 """Words of a command that may name a file."""

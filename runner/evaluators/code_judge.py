@@ -16,15 +16,16 @@ from runner.evaluators.judge_reply import MAX_ITEM, Verdict, clamped, number, te
 from runner.evaluators.trace import messages_json, messages_of, summary_json, trace_json, trace_summary
 from runner.evaluators.weighing import is_full
 from runner.evaluators.wording import cut, items
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.evaluator import CodeAggregator, CodeJudge
 from runner.process.run import Command, Finished, ProcessError, run
 from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.well_formed import well_formed
 
-TIME_LIMIT_S: Final = 120.0
+TIME_LIMIT_S: Final = limits.GRADER_S
 """For a command whose evaluator sets no limit."""
-MAX_OUTPUT: Final = 1_000_000
+MAX_OUTPUT: Final = limits.GRADER_BYTES
 """Bytes of the verdict."""
 MAX_ERRORS: Final = 64_000
 MAX_QUOTED: Final = 200

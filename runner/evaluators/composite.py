@@ -21,11 +21,12 @@ from runner.evaluators.several import Evaluate, evaluate_all
 from runner.evaluators.spending import total, total_usage
 from runner.evaluators.weighing import falls_short, weighted_mean
 from runner.evaluators.wording import MAX_NAME, cut, items, score_text
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.evaluator import CodeAggregator, Composite, EvaluatorSpec, JudgeAggregator, WeightedAverage
 from runner.text.well_formed import well_formed
 
-MAX_DEPTH: Final = 10
+MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
 """Composites within composites."""
 
 SYSTEM: Final = f"""\

@@ -14,10 +14,11 @@ from typing import Final, NoReturn, TypeVar
 
 from runner.evaluators.judge_prompt import MAX_ITEMS
 from runner.evaluators.wording import cut
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.text.well_formed import well_formed
 
-MAX_REPLY: Final = 200_000
+MAX_REPLY: Final = limits.VERDICT_CHARACTERS
 """Characters of a reply that are looked at."""
 MAX_WORK: Final = 500_000
 """What may be spent on one reply: characters that were read in vain, and `ATTEMPT_COST` for each beginning."""

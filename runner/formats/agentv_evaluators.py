@@ -16,6 +16,7 @@ from runner.formats import agentv_wire as wire
 from runner.formats.agentv_evaluator_parts import PartReader
 from runner.formats.agentv_files import Repository
 from runner.formats.agentv_findings import Findings, Path, given
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.evaluator import (
     CodeAggregator,
@@ -30,7 +31,7 @@ from runner.model.evaluator import (
 )
 from runner.text.shape import kind_of
 
-MAX_DEPTH: Final = 10
+MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
 """Composites within composites."""
 MAX_STRANGERS: Final = 20
 """Weights of nobody that are named."""

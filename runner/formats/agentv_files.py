@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 
 from runner.errors import did_you_mean
 from runner.formats.base import Source
+from runner.model import limits
 
-MAX_FILE: Final = 1_000_000
+MAX_FILE: Final = limits.ATTACHED_BYTES
 """Bytes of one attached file."""
 MAX_PATH: Final = 1_000
 MAX_NAMES: Final = 500

@@ -14,12 +14,13 @@ from runner.formats import agentv_wire as wire
 from runner.formats.agentv_files import FileError, Repository, unix_lines
 from runner.formats.agentv_findings import Findings, Path, given
 from runner.formats.agentv_guidelines import Guidelines
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.text.shape import kind_of
 
-MAX_CASE: Final = 4_000_000
+MAX_CASE: Final = limits.CASE_BYTES
 """Characters that one case says, with its files."""
-MAX_SUITE: Final = 64_000_000
+MAX_SUITE: Final = limits.SUITE_BYTES
 """Characters that all cases of a file say together."""
 
 

@@ -19,6 +19,7 @@ from runner.errors import GateError, Problem, did_you_mean
 from runner.files.writing import open_new
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from runner.gate.foreign import run_of_suite
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.comparison import Outcome, Unmeasured
 from runner.model.result import SCHEMA_VERSION, RunResult, SuiteResult
@@ -30,11 +31,11 @@ from runner.text.shape import field_path, sentence
 RUN_NAME: Final = "run.json"
 LATEST: Final = "latest"
 """As a baseline the newest run that passed its gate; as the run that is judged or shown the newest of all."""
-MAX_RESULT_BYTES: Final = 64_000_000
-MAX_ENTRIES: Final = 10_000
-MAX_RUNS_READ: Final = 50
+MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
+MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
+MAX_RUNS_READ: Final = limits.RUNS_READ
 """Of a folder of runs."""
-MAX_RUNS_SOUGHT: Final = 1_000
+MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 _END_BYTES: Final = 65_557
 """The longest end record of an archive, with its remark."""

@@ -20,15 +20,16 @@ from typing import Final
 from runner.errors import did_you_mean
 from runner.gate.waivers_file import read_date
 from runner.gate.waivers_names import name_problem, reason_problem
+from runner.model import limits
 
 NAME: Final = "/eval-gate"
 USAGE: Final = f"{NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
-MAX_COMMANDS: Final = 20
+MAX_COMMANDS: Final = limits.COMMANDS
 """Of one comment."""
 MAX_CASES: Final = 50
 """Of one command."""
-MAX_LINE: Final = 4_000
-MAX_LINES: Final = 400
+MAX_LINE: Final = limits.COMMAND_CHARACTERS
+MAX_LINES: Final = limits.COMMENT_LINES
 """Lines of a comment in which something that looks like a command is noticed."""
 
 _WORD: Final = re.compile(

@@ -23,6 +23,7 @@ from typing import Final
 
 from runner.errors import GateError, Problem, did_you_mean
 from runner.gate.waivers_names import control_in, name_problem, reason_problem
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.limits import FINDINGS
 from runner.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
@@ -30,8 +31,8 @@ from runner.text.shape import field_path, kind_of
 from runner.text.yaml_source import YamlPositions, parse_yaml
 
 DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
-MAX_FILE_BYTES: Final = 200_000
-MAX_ENTRIES: Final = 500
+MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
+MAX_ENTRIES: Final = limits.WAIVERS
 """Of one list."""
 _FIELDS: Final = ("case", "suite", "reason", "until", "by")
 _REQUIRED: Final = ("case", "reason", "until")

@@ -13,9 +13,10 @@ from runner.gate.waivers_command import Command, Malformed, commands_in
 from runner.github.client import Client, Facts, parsed
 from runner.github.commits import PULLS
 from runner.github.failure import GitHubError, Kind
+from runner.model import limits
 from runner.model.waiver import MAX_DAYS
 
-MAX_PAGES: Final = 20
+MAX_PAGES: Final = limits.ACCEPTANCE_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
 PERSON: Final = "User"
 """The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""

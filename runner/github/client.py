@@ -16,13 +16,14 @@ from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from runner import __version__
 from runner.github.failure import Answer, GitHubError, Kind, refusal
+from runner.model import limits
 
 if TYPE_CHECKING:
     from github.Requester import Requester
     from tenacity import RetryCallState
 
 ATTEMPTS: Final = 5
-TIME_LIMIT_S: Final = 180.0
+TIME_LIMIT_S: Final = limits.GITHUB_S
 """Seconds after which nothing is begun again for one call."""
 REQUEST_TIMEOUT_S: Final = 20
 PER_PAGE: Final = 100

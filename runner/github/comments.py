@@ -12,10 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from runner.github.client import Client, Facts, parsed
 from runner.github.failure import GitHubError, Kind
+from runner.model import limits
 from runner.model.result import LEG_PATTERN
 
 PERMISSION: Final = "pull-requests: write"
-MAX_PAGES: Final = 100
+MAX_PAGES: Final = limits.COMMENT_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
 _STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from runner.github.client import Client, user_agent
 from runner.github.failure import Answer, GitHubError, Kind, refusal
+from runner.model import limits
 
 if TYPE_CHECKING:
     import httpx
 
-MAX_ARCHIVE_BYTES: Final = 256_000_000
-TIMEOUT_S: Final = 60.0
+MAX_ARCHIVE_BYTES: Final = limits.ARCHIVE_BYTES
+TIMEOUT_S: Final = limits.DOWNLOAD_S
 _PERMISSION: Final = "actions: read"
 _CHUNK: Final = 1 << 20
 

@@ -10,8 +10,9 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from runner.errors import GateError
+from runner.model import limits
 
-MAX_EVENT_BYTES: Final = 32_000_000
+MAX_EVENT_BYTES: Final = limits.EVENT_BYTES
 _QUEUE: Final = re.compile(r"/pr-(\d+)-[0-9a-f]{40}$")
 """The end of a merge queue's branch: `gh-readonly-queue/<base, maybe with slashes>/pr-<number>-<sha>`."""
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from runner.errors import GateError
+from runner.model import limits
 from runner.registry.js_module import Module, parse_module
 
 SUFFIXES: Final = (".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx")
-MAX_FILE_BYTES: Final = 1_000_000
-MAX_FILES: Final = 2_000
+MAX_FILE_BYTES: Final = limits.SOURCE_BYTES
+MAX_FILES: Final = limits.SOURCE_FILES
 
 _COMPILED: Final = {".js": (".ts", ".tsx"), ".mjs": (".mts",), ".cjs": (".cts",), ".jsx": (".tsx",)}
 _SKIPPED_FOLDERS: Final = frozenset({"node_modules", "dist", "build", "coverage"})

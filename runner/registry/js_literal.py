@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
+from runner.model import limits
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -22,7 +24,7 @@ class Unknown(Enum):
 
 Literal: TypeAlias = "JsonValue | Unknown"
 
-_MAX_DEPTH: Final = 60
+_MAX_DEPTH: Final = limits.LITERAL_DEPTH
 _CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
 _WRAPPERS: Final = frozenset(
     {

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from runner.errors import ExitCode, GateError
+from runner.model import limits
 from runner.registry.base import Registry, ToolDefinition
 from runner.registry.json_file import meta_version
 from runner.text.http_answer import bounded
@@ -15,8 +16,8 @@ from runner.text.urls import public_url
 if TYPE_CHECKING:
     from mcp import Client, Tool
 
-TIME_LIMIT_S: Final = 30.0
-MAX_TOOLS: Final = 10_000
+TIME_LIMIT_S: Final = limits.MCP_S
+MAX_TOOLS: Final = limits.MCP_TOOLS
 _MAX_WORDS: Final = 300
 
 

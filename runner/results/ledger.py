@@ -21,6 +21,7 @@ from typing import Final, Literal, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from runner.errors import GateError
+from runner.model import limits
 from runner.model.base import Record
 from runner.model.case import CaseKey
 from runner.model.grounds import RunName
@@ -28,10 +29,10 @@ from runner.model.result import Blame, CaseResult, RunResult, Status, Trial
 
 LEDGER_NAME: Final = "ledger.json"
 SCHEMA_VERSION: Final = 1
-MAX_RUNS: Final = 50
+MAX_RUNS: Final = limits.LEDGER_RUNS
 """Newest runs that are kept. More of the past says less about today."""
-MAX_LEDGER_BYTES: Final = 64_000_000
-MAX_EXECUTIONS: Final = 100
+MAX_LEDGER_BYTES: Final = limits.LEDGER_BYTES
+MAX_EXECUTIONS: Final = limits.LEDGER_EXECUTIONS
 """Of one case in one run; the same again of its re-runs."""
 MANY_YARDSTICKS: Final = 8
 NOTHING: Final = "-"

@@ -10,9 +10,11 @@ import re
 import unicodedata
 from typing import Final
 
+from runner.model import limits
+
 MAX_NAME: Final = 255
 """Bytes of one name."""
-MAX_DEPTH: Final = 32
+MAX_DEPTH: Final = limits.SANDBOX_DEPTH
 """Names in a path."""
 
 EMPTY: Final = "Path cannot be empty."

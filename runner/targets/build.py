@@ -13,6 +13,7 @@ from pydantic import JsonValue, SecretStr, ValidationError
 
 from runner.errors import GateError, Problem
 from runner.files.place import why_no_folder, why_not_read
+from runner.model import limits
 from runner.model.conversation import ToolSpec
 from runner.targets.asking import Asker
 from runner.targets.base import Target
@@ -31,7 +32,7 @@ from runner.text.urls import public_url
 if TYPE_CHECKING:
     from runner.targets.kinds import Description
 
-MAX_PROMPT_BYTES: Final = 1_000_000
+MAX_PROMPT_BYTES: Final = limits.PROMPT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from runner.model import limits
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.process.captured import Captured
@@ -30,7 +31,7 @@ from runner.text.escape import one_line
 from runner.text.redact import Redactor
 from runner.text.turns import flat
 
-MAX_BATCH_OUTPUT: Final = 64_000_000
+MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
 """Bytes of a batch's answers that are read."""
 _SHOWN_LINE: Final = 500
 _NOT_FOUND: Final = 127

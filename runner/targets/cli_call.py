@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from runner.model import limits
 from runner.process.captured import Captured, Mask
 from runner.process.folder import PrivateFolder, private_folder
 from runner.process.run import Command, Finished, ProcessError, Refusal, run
@@ -16,7 +17,7 @@ from runner.text.well_formed import well_formed
 
 PREFIX: Final = "eval-gate-cli-"
 """How the folders with temporary files begin."""
-MAX_OUTPUT: Final = 8_000_000
+MAX_OUTPUT: Final = limits.COMMAND_BYTES
 """Bytes of an answer that are read."""
 BATCH_INPUT: Final = "AGENT_BATCH_INPUT"
 """The variable with the path of a batch's cases."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from runner.model import limits
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.model.trace import OutputMessage
@@ -28,7 +29,7 @@ You work alone: nobody answers questions, and nobody looks at the folder you wor
 Your last message is all that is read, so it has to hold the complete answer.
 Where the answer is a change to files, show each of them in that message as a diff that begins with `diff --git`."""
 """What Codex is told first, unless the target has a system prompt."""
-MAX_OUTPUT: Final = 32_000_000
+MAX_OUTPUT: Final = limits.CODEX_BYTES
 QUOTED: Final = 200
 """Characters that an error shows of an output that cannot be read."""
 _LAST_WORDS: Final = 500

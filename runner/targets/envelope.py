@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, get_args
 
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.conversation import Response, ToolCall, Usage
 from runner.model.limits import ANSWER_VALUES, MAX_COST_USD, MAX_TOKENS, in_range
@@ -20,8 +21,8 @@ from runner.text.foreign_json import ForeignJsonError, read_foreign
 from runner.text.js_string import compact_json
 from runner.text.well_formed import well_formed
 
-MAX_MESSAGES: Final = 10_000
-MAX_EVENTS: Final = 100_000
+MAX_MESSAGES: Final = limits.ANSWER_MESSAGES
+MAX_EVENTS: Final = limits.ANSWER_EVENTS
 
 Part = TypeVar("Part")
 _EVENT_TYPES: Final = get_args(TraceEvent.model_fields["type"].annotation)

@@ -6,11 +6,12 @@ import asyncio
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies
 
 import httpx
 
+from runner.model import limits
 from runner.model.conversation import Response
 from runner.model.result import TargetIdentity
 from runner.targets.base import Request, TargetError, TargetFault
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import aiohttp
     from httpx_aiohttp import AiohttpTransport
 
-MAX_ERROR_BODY = 4_096
+MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _RETRY_AFTER_LIMIT_S = 3_600.0
 
 

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from runner.errors import GateError, Problem, did_you_mean
+from runner.model import limits
 from runner.targets.http_settings import HttpSettings
 from runner.targets.kinds import PROVIDERS, kind_of_provider
 from runner.targets.model_settings import LITERAL_KEY, ModelSettings, literal_keys
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 DEFAULT_NAME: Final = "default"
-MAX_BYTES: Final = 1_000_000
+MAX_BYTES: Final = limits.TARGETS_BYTES
 MAX_PROBLEMS: Final = 20
 _KEYS: Final = frozenset({"apiKey"})
 """Settings that are never left out because their variable is not set."""

@@ -17,13 +17,14 @@ from pydantic import ValidationError
 
 from runner.errors import ExitCode, GateError
 from runner.files.writing import append, open_to_append
+from runner.model import limits
 from runner.model.base import Record
 from runner.model.conversation import Message, ToolSpec
 from runner.targets.chat import Chat, Turn
 
 RECORDING_NAME: Final = "answers.jsonl"
-MAX_BYTES: Final = 256_000_000
-MAX_LINE: Final = 16_000_000
+MAX_BYTES: Final = limits.RECORDING_BYTES
+MAX_LINE: Final = limits.RECORDING_LINE_BYTES
 
 
 class Mode(StrEnum):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from runner.model import limits
 from runner.process.captured import Mask
 from runner.process.environment import Withheld
 from runner.process.run import Command, Finished, ProcessError, run
@@ -21,7 +22,7 @@ from runner.targets.vscode_dispatch import Prompt, Reply
 from runner.targets.vscode_request import orchestrator_text, request_text
 from runner.targets.vscode_subagent import Subagent, claimed, first_unlocked, provisioned, workspace_from
 
-MAX_RESPONSE: Final = 4_000_000
+MAX_RESPONSE: Final = limits.VSCODE_BYTES
 MAX_BATCH: Final = 200
 MAX_FILES: Final = 200
 """Files that one chat is given; the others are only linked to in the prompt."""

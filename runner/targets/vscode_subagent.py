@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.process.captured import Captured
 from runner.process.folder import PrivateFolder
@@ -23,7 +24,7 @@ from runner.targets.base import TargetError, TargetFault
 
 LOCK: Final = "subagent.lock"
 ALIVE: Final = ".alive"
-MAX_TEMPLATE: Final = 1_000_000
+MAX_TEMPLATE: Final = limits.SUBAGENT_BYTES
 _NAME: Final = re.compile(r"subagent-(\d{1,9})")
 _WAKEUP: Final = "---\ndescription: Shows that this workspace is ready\n---\n"
 _EMPTY: Final[dict[str, JsonValue]] = {"folders": [{"path": "."}]}

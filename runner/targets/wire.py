@@ -9,6 +9,7 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
+from runner.model import limits
 from runner.model.conversation import Message, Response, ToolCall, Usage
 from runner.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from runner.targets.base import Request, TargetError, TargetFault
@@ -19,8 +20,8 @@ from runner.text.shape import kind_of
 from runner.text.well_formed import well_formed
 
 MAX_QUOTE = 200
-MAX_CALLS = 10_000
-MAX_NAME = 1_000
+MAX_CALLS: Final = limits.ANSWER_CALLS
+MAX_NAME: Final = limits.CALL_NAME
 MAX_INDEX_DIGITS = 12
 _PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")

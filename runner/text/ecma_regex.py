@@ -12,14 +12,17 @@ import os
 import struct
 import sys
 from pathlib import Path
+from typing import Final
 
 from pydantic import JsonValue
 
-MAX_PATTERN = 10_000
+from runner.model import limits
+
+MAX_PATTERN: Final = limits.PATTERN_CHARACTERS
 """Characters of a pattern."""
-MAX_TEXT = 2_000_000
+MAX_TEXT: Final = limits.MATCHED_CHARACTERS
 """Characters of a text that is searched."""
-TIME_LIMIT_S = 2.0
+TIME_LIMIT_S: Final = limits.PATTERN_S
 _START_LIMIT_S = 15.0
 _MAX_REPLY = 1_000_000
 _KNOWN_FLAGS = "dgimsuvy"

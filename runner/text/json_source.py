@@ -7,9 +7,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from runner.errors import GateError, Problem
+from runner.model import limits
 from runner.model.base import JsonValue
 from runner.model.limits import DEPTH, DOCUMENT_VALUES
 from runner.text.foreign_json import ForeignJsonError, refuse_too_much
@@ -18,9 +19,9 @@ from runner.text.well_formed import may_hold_halves, mend_halves
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-MAX_BYTES = 64_000_000
+MAX_BYTES: Final = limits.EVAL_FILE_BYTES
 MAX_DEPTH = DEPTH
-_MAX_DIGITS = 1_000
+_MAX_DIGITS: Final = limits.FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 
 

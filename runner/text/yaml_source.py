@@ -11,7 +11,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from runner.errors import GateError, Problem
 from runner.model.base import JsonValue
-from runner.model.limits import DEPTH, YAML_VALUES
+from runner.model.limits import DEPTH, FILE_DIGITS, YAML_VALUES
 
 MAX_VALUES: Final = YAML_VALUES
 MAX_DEPTH: Final = DEPTH
@@ -19,7 +19,7 @@ MAX_DEPTH: Final = DEPTH
 
 MAX_KEY: Final = 100
 """Characters of a key that are shown."""
-MAX_DIGITS: Final = 1_000
+MAX_DIGITS: Final = FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
 
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"

@@ -1,0 +1,84 @@
+"""There is one table of bounds: the page shows it, and no module has a bound of its own for what it reads."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import runner
+from runner.model import limits
+from tests.support.write_limits import PAGE, page
+
+SOURCES = sorted(Path(runner.__file__).parent.rglob("*.py"))
+READING = re.compile(
+    r"_?(MAX|MOST|LARGEST)_(\w+_)?(BYTES|VALUES|ENTRIES|DEPTH|DIGITS|OUTPUT|REPLY|EVENTS|MESSAGES|CALLS|FILES|PAGES)"
+    r"|(\w+_)?(TIME_LIMIT|TIMEOUT)(_S)?"
+)
+OTHERS = {
+    "cli/git.py: TIME_LIMIT_S": "our own git, asked for one line",
+    "cli/starter/found.py: MAX_FILES": "what `init` looks at in the repository of who called it",
+    "cli/starter/found.py: MAX_FILE_BYTES": "the same",
+    "cli/starter/found.py: MAX_BYTES": "the same",
+    "evaluators/rubric.py: MAX_CALLS": "what a judge is shown of an answer",
+    "github/client.py: REQUEST_TIMEOUT_S": "one try of what GITHUB_S bounds as a whole",
+    "targets/vscode_files.py: MAX_FILES": "what we write",
+    "targets/wire.py: MAX_INDEX_DIGITS": "an index, beyond which there is nothing",
+    "github/environment.py: MAX_DIGITS": "a number of a workflow's environment",
+    "github/files.py: MAX_SUMMARY_BYTES": "GitHub's own, for what we write",
+    "github/upload.py: TIMEOUT_S": "GitHub's answer to what we send",
+    "reports/junit.py: MAX_OUTPUT": "what is shown of an answer",
+    "targets/codex_log.py: MAX_BYTES": "what we write",
+    "targets/codex_items.py: _MAX_DEPTH": "what is shown of a call",
+    "targets/file_agent.py: MAX_CALLS": "a rule of the format",
+    "targets/vscode_settings.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
+    "text/ecma_regex.py: _MAX_REPLY": "our own worker",
+    "text/tokens.py: _MAX_DIGITS": "an index, beyond which there is nothing",
+}
+
+
+def literals(file: Path) -> list[str]:
+    """The constants of a module with a number of their own."""
+    found = []
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        target = (
+            node.target
+            if isinstance(node, ast.AnnAssign)
+            else node.targets[0]
+            if isinstance(node, ast.Assign)
+            else None
+        )
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+            found.append(target.id)
+    return found
+
+
+def test_page__of_limits__is_the_table() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_table__names_every_bound_of_its_module() -> None:
+    source = Path(limits.__file__)
+    shown = set(re.findall(r'Row\("[^"]*", (\w+),', source.read_text(encoding="utf-8")))
+    made = {name for name in vars(limits) if name.isupper() and isinstance(getattr(limits, name), int | float)}
+    assert made == shown
+
+
+def test_bounds__of_what_is_read__stand_nowhere_else() -> None:
+    root = Path(runner.__file__).parent
+    scattered = {
+        f"{file.relative_to(root)}: {name}"
+        for file in SOURCES
+        if file != Path(limits.__file__)
+        for name in literals(file)
+        if READING.fullmatch(name)
+    }
+    assert scattered - set(OTHERS) == set()
+
+
+@pytest.mark.parametrize("row", limits.TABLE, ids=lambda row: row.what)
+def test_table__every_row__is_a_bound(row) -> None:
+    assert row.limit > 0
+    assert row.what[0].islower() or row.what.split()[0].isupper() or row.what.startswith(("Agent", "MCP"))
+    assert row.unit
