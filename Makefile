@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/cli/starter/files/*.yml)
 
-.PHONY: help demo test lint format types check lock schemas action conformance interop audit bench clean
+.PHONY: help demo test lint format types check lock schemas action conformance interop audit bench fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,10 @@ audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (ne
 
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
 	@$(BIN)/python benchmarks/run.py $(ARGS)
+
+fuzz: $(VENV)/dev  ## fuzz everything that reads foreign text, a minute for each surface
+	@$(PIP) install 'atheris>=2.3'
+	@$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 # Locks are universal (every platform, Python 3.11 and later), carry hashes and name no index.
 lock: $(VENV)/dev  ## resolve the dependencies anew

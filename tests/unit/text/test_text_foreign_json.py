@@ -76,7 +76,5 @@ def test_read_foreign__constants_where_somebody_stands_for_them__are_taken() -> 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udbff", "\\udc00", "\\ude00", "\\udfff", "\\uD83D", "\\uDE00"])
 def test_read_foreign__either_half_of_a_surrogate_pair__is_replaced(half) -> None:
     """Found by fuzzing: the second half alone was let through."""
-    assert read_foreign('{"a%s": ["b%s", {"c": "%s"}]}' % (half, half, half)) == {
-        "a\ufffd": ["b\ufffd", {"c": "\ufffd"}]
-    }
+    assert read_foreign('{"aH": ["bH", {"c": "H"}]}'.replace("H", half)) == {"a\ufffd": ["b\ufffd", {"c": "\ufffd"}]}
     assert read_foreign('["\\ud83d\\ude00"]') == ["😀"]

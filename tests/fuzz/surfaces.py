@@ -1,0 +1,285 @@
+"""Everything that reads what strangers wrote, as functions of bytes: what the fuzzer calls, and what must hold.
+
+A surface returns, or raises one of the errors that are sentences for people. Anything else is a finding, and so is an
+output that is not bounded, a text that UTF-8 cannot hold, or an escape that lets through what it exists for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from datetime import date
+from pathlib import Path
+from types import MappingProxyType
+
+from runner.action.relay import unjudged
+from runner.cli.console import Form
+from runner.config.load import load_config
+from runner.engine.journal import read_journal
+from runner.errors import GateError
+from runner.evaluators.judge_reply import read_verdict
+from runner.formats.base import Reading
+from runner.formats.discovery import discover, load_suites
+from runner.gate.baseline import Baseline
+from runner.gate.judge import Question, judge
+from runner.gate.limits import Policy
+from runner.gate.stored import read_run
+from runner.gate.waivers_command import commands_in
+from runner.gate.waivers_file import parse_waivers
+from runner.github.comments import _state_in
+from runner.github.event import read_event
+from runner.model.result import GitFacts
+from runner.registry.load import load_registry
+from runner.reports.context import ReportContext
+from runner.reports.problems import error_lines
+from runner.reports.render import render
+from runner.results.ledger import read_ledger
+from runner.targets.base import TargetError
+from runner.targets.cli_template import Template
+from runner.targets.codex_output import OutputError, failure_of, read_output
+from runner.targets.envelope import read_answer
+from runner.targets.http_settings import HttpSettings
+from runner.targets.listing import read_targets
+from runner.targets.provider_messages import arguments
+from runner.targets.recording import read_recording
+from runner.targets.wire import PRESETS, Wire
+from runner.text import escape, inert
+from runner.text.dotted_path import PathError, value_at
+from runner.text.foreign_json import ForeignJsonError, read_foreign
+from runner.text.judge_template import names_in, template_problem, unknown_variables
+from runner.text.redact import Redactor
+from runner.text.shell import shell_line
+from runner.text.tokens import TokenData, find_tokens, resolve, resolve_members, unknown_sources
+from runner.text.unpacking import PackingError, Unpacker
+
+TODAY = date(2026, 11, 22)
+SECRET = 'k/3+y "\\=abcdefgh'
+MOST_LINES = 60
+MOST_CHARACTERS = 5_000
+_PLACES = {"root": Path(tempfile.gettempdir())}
+
+
+def in_folder(folder: Path) -> None:
+    """Where surfaces leave the one file that they read."""
+    _PLACES["root"] = folder
+    os.chdir(folder)
+
+
+def _file(name: str, data: bytes) -> Path:
+    file = _PLACES["root"] / name
+    file.write_bytes(data)
+    return file
+
+
+def _said(error: GateError) -> None:
+    """What a person would see of it is bounded, and is text."""
+    lines = list(error_lines(error))
+    assert len(lines) <= MOST_LINES, f"{len(lines)} lines"
+    for line in lines:
+        assert len(line) <= MOST_CHARACTERS, f"a line of {len(line)} characters"
+        assert "\n" not in line
+
+
+@contextlib.contextmanager
+def _sentences():
+    try:
+        yield
+    except GateError as error:
+        _said(error)
+    except TargetError as error:
+        assert len(str(error)) <= MOST_CHARACTERS
+
+
+def _config(name: str) -> Callable[[bytes], None]:
+    def surface(data: bytes) -> None:
+        with _sentences():
+            load_config({}, {}, _file(name, data)).model_dump_json()
+
+    return surface
+
+
+def _targets(data: bytes) -> None:
+    _file("targets.yaml", data)
+    with _sentences():
+        found = read_targets("targets.yaml", _PLACES["root"])
+        for name in [None, *found._names[:3]]:
+            with contextlib.suppress(GateError):
+                found.choose(name, {"A": "b"})
+
+
+def _evals(name: str) -> Callable[[bytes], None]:
+    def surface(data: bytes) -> None:
+        _file(name, data)
+        for strict in (False, True):
+            with _sentences():
+                for suite in load_suites(discover([name], _PLACES["root"]), _PLACES["root"], Reading(strict=strict)):
+                    suite.model_dump_json()
+                    assert len(suite.warnings) <= 1_000
+
+    return surface
+
+
+def _registry(name: str) -> Callable[[bytes], None]:
+    def surface(data: bytes) -> None:
+        _file(name, data)
+        with _sentences():
+            asyncio.run(load_registry(name, _PLACES["root"]))
+
+    return surface
+
+
+def _stored(data: bytes) -> None:
+    _file("run.json", data)
+    with _sentences():
+        run = read_run("run.json", _PLACES["root"])
+        claimed = unjudged(run, GitFacts(sha="a" * 40, repository="o/r"))
+        for one in (run, judge(claimed, Question(Baseline(run, "main"), Policy()))):
+            one.model_dump_json()
+            for form in ("md", "html", "junit", "console"):
+                render(form, one, ReportContext()).encode()
+
+
+def _ledger(data: bytes) -> None:
+    with _sentences():
+        ledger = read_ledger(data, "ledger")
+        for key in list(ledger.every_key())[:50]:
+            ledger.case(key).entries()
+
+
+def _waivers(data: bytes) -> None:
+    with _sentences():
+        parse_waivers(data, TODAY, shown_as="accepted.yaml")
+
+
+def _lines(read: Callable[[Path], object], name: str) -> Callable[[bytes], None]:
+    def surface(data: bytes) -> None:
+        with _sentences():
+            found = read(_file(name, data))
+            list(found)  # type: ignore[call-overload]
+
+    return surface
+
+
+def _event(data: bytes) -> None:
+    with _sentences():
+        read_event("pull_request", _file("event.json", data))
+
+
+_WIRES = [
+    *(Wire(HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name})) for name in PRESETS),
+    Wire(HttpSettings.model_validate({"name": "a", "url": "http://a", "responsePath": "a.0.b", "toolCallsPath": "c"})),
+]
+
+
+def _wire(data: bytes) -> None:
+    for wire in _WIRES:
+        with _sentences():
+            wire.read(data, 1.0).model_dump_json()
+
+
+def _outputs(data: bytes) -> None:
+    text = data.decode("utf-8", "replace")  # as a program's output is
+    with _sentences():
+        read_answer(text).model_dump_json()
+    try:
+        read_output(text).answer.encode()
+    except OutputError as error:
+        assert len(str(error)) <= MOST_CHARACTERS
+    failure_of(text)
+    read_verdict(text)
+    with _sentences():
+        json.dumps(arguments(text), ensure_ascii=False).encode()
+
+
+def _json(data: bytes) -> None:
+    try:
+        value = read_foreign(data)
+    except ForeignJsonError as error:
+        assert len(str(error)) <= MOST_CHARACTERS
+        return
+    json.dumps(value, ensure_ascii=False).encode()
+    with contextlib.suppress(PathError):
+        value_at(value, "a.0.b")
+
+
+def _packed(data: bytes) -> None:
+    kind, _, rest = data.partition(b"\n")
+    with contextlib.suppress(PackingError):
+        unpacker = Unpacker([kind.decode("latin-1")])
+        size = 0
+        for piece in unpacker.pieces(rest):
+            size += len(piece)
+            assert len(piece) <= max(len(rest), 65_536)
+            if size > 1_000_000:
+                break
+
+
+_DATA = TokenData(seed={"a": [1, {"b": None}], "c": "d"}, snapshot={"e": {"f": True}})
+
+
+def _tokens(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    find_tokens(text)
+    unknown_sources(text)
+    resolve(text, _DATA)
+    resolve_members(text, _DATA)
+    names_in(text)
+    template_problem(text)
+    unknown_variables(text)
+    with contextlib.suppress(ValueError):
+        Template.of_command(text)
+    with contextlib.suppress(PathError):
+        value_at({"a": [1, {"b": None}]}, text)
+    for command in commands_in(text):
+        assert len(repr(command)) < 100_000
+    _state_in(text)
+
+
+def _escapes(data: bytes) -> None:
+    text = data.decode("utf-8", "surrogateescape")
+    for shown in (escape.one_line(text), escape.console_line(text), escape.code_span(text), escape.code_cell(text)):
+        assert "\n" not in shown
+        assert "\x1b" not in shown
+        assert len(shown) <= MOST_CHARACTERS
+    assert "<" not in escape.html_text(text)
+    assert "<" not in escape.plain(text).replace("\\<", "")
+    escape.block(text)
+    escape.comment_key(text)
+    shell_line([text])
+    assert "##[" not in inert.plain(text)
+    assert json.loads(inert.json_text(json.dumps(text))) == text
+    inert.markup(text)
+    inert.visible(text)
+    masked = Redactor([SECRET])(text)
+    assert SECRET not in masked
+    assert Form.TEXT
+
+
+SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
+    {
+        "config-json": _config("eval-gate.json"),
+        "config-yaml": _config("eval-gate.yaml"),
+        "targets": _targets,
+        "evals-json": _evals("a.golden.json"),
+        "evals-yaml": _evals("a.yaml"),
+        "evals-jsonl": _evals("a.jsonl"),
+        "registry-json": _registry("tools.json"),
+        "registry-typescript": _registry("a.tool.ts"),
+        "stored": _stored,
+        "ledger": _ledger,
+        "waivers": _waivers,
+        "journal": _lines(read_journal, "cases.jsonl"),
+        "recording": _lines(read_recording, "answers.jsonl"),
+        "event": _event,
+        "wire": _wire,
+        "outputs": _outputs,
+        "foreign-json": _json,
+        "packed": _packed,
+        "tokens": _tokens,
+        "escapes": _escapes,
+    }
+)
