@@ -42,6 +42,26 @@ def test_dispatch__for_a_pull_request_that_is_checked_out__comments_and_checks_i
     assert {check.fields["head_sha"] for check in github.state.check_runs.values()} >= {pull.head_sha}
 
 
+def test_dispatch__for_a_pull_request_on_the_default_branch__never_becomes_the_baseline_of_others(job, github) -> None:
+    """GitHub counts the run as one of main: whatever it stored would be what main last did."""
+    with agent(fails_on(1)) as running:
+        main = job.push(running.url, {"fail-on": "never"})
+    pull = github.state.add_pull(7)
+    check_out(job.workspace, pull.head_sha)
+    job.begin_run(event="workflow_dispatch")
+    with agent() as running:
+        inputs = {"agent-endpoint": running.url}
+        ended = job.step("workflow_dispatch", dispatch(github, **{"pr-number": "7"}), inputs)
+    assert (ended.code, ended.outputs["artifact-id"]) == (0, ""), ended.log
+    assert [str(one.id) for one in github.state.artifacts.values()] == [main.outputs["artifact-id"]]
+    assert not github.requests("POST", "CreateArtifact")[1:]
+    other = github.state.add_pull(8)
+    (job.workspace / ".git" / "HEAD").write_text(f"{other.head_sha}\n")
+    with agent(fails_on(1)) as running:
+        compared = job.pull_request(other, running.url)
+    assert (compared.outputs["baseline-run-id"], compared.outputs["regressions"]) == (main.outputs["run-id"], "0")
+
+
 @pytest.mark.parametrize(
     ("number", "said"),
     [
