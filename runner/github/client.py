@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from runner import __version__
+from runner.github.deadline import within
 from runner.github.failure import Answer, GitHubError, Kind, refusal
 from runner.model import limits
 
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
 ATTEMPTS: Final = 5
 TIME_LIMIT_S: Final = limits.GITHUB_S
 """Seconds after which nothing is begun again for one call."""
-REQUEST_TIMEOUT_S: Final = 20
 PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
@@ -33,6 +34,19 @@ _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, Assertion
 Query = Mapping[str, str | int]
 T = TypeVar("T")
 Model = TypeVar("Model", bound="Facts")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long GitHub is waited for, in seconds; for archives longer than for answers of the API."""
+
+    silence_s: int = 20
+    """Without a byte."""
+    answer_s: float = 60.0
+    """For the whole of an answer, however slowly it comes."""
+    transfer_silence_s: float = 60.0
+    transfer_s: float = 300.0
+    """For the whole of an archive, or of a block of one that is stored."""
 
 
 class Facts(BaseModel):
@@ -44,12 +58,22 @@ class Facts(BaseModel):
 class Client:
     """Calls for one repository. Every method raises GitHubError and nothing else."""
 
-    def __init__(self, api_url: str, token: str, repository: str, *, sleep: Callable[[float], None] = time.sleep):
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        repository: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        patience: Patience | None = None,
+    ) -> None:
         self.api_url = api_url.rstrip("/")
+        self.patience = patience or Patience()
         self.repository = repository
         self._token = token
         self._sleep = sleep
         self._opened: Requester | None = None
+        self._repeating = False
 
     @property
     def headers(self) -> dict[str, str]:
@@ -136,9 +160,14 @@ class Client:
         return self.repeated(once)
 
     def repeated(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
-        """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks."""
+        """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
+
+        What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
+        """
         from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay
 
+        if self._repeating:
+            return once()
         lost = False
 
         def again() -> T:
@@ -151,13 +180,18 @@ class Client:
                 lost = lost or error.lost
                 raise
 
-        return Retrying(
+        retrying = Retrying(
             retry=retry_if_exception(lambda error: isinstance(error, GitHubError) and error.worth_repeating),
             stop=stop_after_attempt(ATTEMPTS) | stop_after_delay(TIME_LIMIT_S),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
-        )(again)
+        )
+        self._repeating = True
+        try:
+            return retrying(again)
+        finally:
+            self._repeating = False
 
     def close(self) -> None:
         """Give connections back."""
@@ -188,8 +222,12 @@ class Client:
         from github import GithubException
         from requests import RequestException
 
+        requester = self._requester()
         try:
-            return call(self._requester())
+            return within(self.patience.answer_s, doing, lambda: call(requester))
+        except GitHubError:
+            self._opened = None  # its connection is still in use
+            raise
         except GithubException as error:
             headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
             raise refusal(Answer(error.status, headers, _message(error.data)), doing, permission) from error
@@ -207,7 +245,7 @@ class Client:
                 auth=Auth.Token(self._token),
                 base_url=self.api_url,
                 retry=None,
-                timeout=REQUEST_TIMEOUT_S,
+                timeout=self.patience.silence_s,
                 user_agent=user_agent(),
                 # a gate writes a handful of times in its life: GitHub's advice on pacing is for bulk work
                 seconds_between_requests=0,

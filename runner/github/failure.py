@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Final
 
@@ -129,8 +130,16 @@ def _wait(answer: Answer) -> float:
         return max(after, 0.0)
     reset = _number(headers.get("x-ratelimit-reset"))
     if headers.get("x-ratelimit-remaining") == "0" and reset is not None:
-        return max(reset - time.time(), 0.0) + 1  # it is not said when within that second
+        return max(reset - _now(headers), 0.0) + 1  # it is not said when within that second
     return _SECONDARY_WAIT_S if answer.status == 403 else 0.0
+
+
+def _now(headers: Mapping[str, str]) -> float:
+    """What time it is by GitHub's clock, which its limits go by, else by ours, which may be wrong by hours."""
+    try:
+        return parsedate_to_datetime(headers["date"]).timestamp()
+    except (KeyError, ValueError):
+        return time.time()
 
 
 def _number(text: str | None) -> float | None:

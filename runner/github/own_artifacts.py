@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field
 
 from runner.github.client import Client, Facts
-from runner.github.download import TIMEOUT_S, save
+from runner.github.download import fetched
 from runner.github.failure import GitHubError, Kind
 from runner.github.upload import Calls, Service, backend_ids
 
@@ -44,20 +44,12 @@ def find_own(client: Client, service: Service, name: str) -> OwnArtifact | None:
 
 def fetch_own(client: Client, service: Service, artifact: OwnArtifact, to: Path) -> None:
     """Write its archive to `to`. Raises GitHubError, and BadArchiveError for one that is too large."""
-    import httpx
-
     calls = _calls(client, service, "reading", artifact.name)
-
-    def once() -> str:
-        address = calls.ask("GetSignedArtifactURL", artifact.message, _Signed).url
-        try:
-            with httpx.Client(timeout=TIMEOUT_S, follow_redirects=False) as http:
-                return save(http, address, to, calls.doing)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            detail = f"the download broke ({type(error).__name__})"
-            raise GitHubError(Kind.UNREACHABLE, calls.doing, detail) from error
-
-    client.repeated(once)
+    client.repeated(
+        lambda: fetched(
+            client, lambda _: calls.ask("GetSignedArtifactURL", artifact.message, _Signed).url, to, calls.doing
+        )
+    )
 
 
 def delete_own(client: Client, service: Service, artifact: OwnArtifact) -> None:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, JsonValue
 
 from runner.github.client import Client, Facts, parsed, user_agent
+from runner.github.deadline import within
 from runner.github.failure import Answer, GitHubError, Kind, refusal
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _SERVICE: Final = "/twirp/github.actions.results.api.v1.ArtifactService"
 _BLOCK: Final = 8 << 20
 _DEFAULT_DAYS: Final = 90
 FORBIDDEN_IN_NAMES: Final = frozenset('":<>|*?\r\n\\/')
-TIMEOUT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,7 @@ class Service:
     retention_days: int | None = None
 
 
+T = TypeVar("T")
 Model = TypeVar("Model", bound=Facts)
 
 
@@ -100,12 +101,10 @@ class Calls:
         """One call of the service: JSON both ways, with the job's token."""
         headers = {"Authorization": f"Bearer {self._token}", "User-Agent": user_agent()}
         url = f"{self._origin}{_SERVICE}/{method}"
-        answer = self._call(lambda http: http.post(url, json=dict(message), headers=headers))
-        try:
-            data = answer.json()
-        except ValueError:
-            data = None
-        return parsed(model, data, self.doing)
+        return self._call(
+            lambda http: http.post(url, json=dict(message), headers=headers),
+            lambda answer: parsed(model, _json(answer), self.doing),
+        )
 
     def send(self, address: str, file: Path) -> tuple[str, int]:
         """The archive to the blob store, in blocks and then the list of them; its sha256 and size.
@@ -130,15 +129,19 @@ class Calls:
 
     def _put(self, url: str, content: bytes, headers: Mapping[str, str]) -> None:
         fixed = {"Content-Type": "application/octet-stream", "User-Agent": user_agent()}
-        self._call(lambda http: http.put(url, content=content, headers={**fixed, **headers}))
+        self._call(lambda http: http.put(url, content=content, headers={**fixed, **headers}), lambda _: None)
 
-    def _call(self, call: Callable[[httpx.Client], httpx.Response]) -> httpx.Response:
+    def _call(self, call: Callable[[httpx.Client], httpx.Response], read: Callable[[httpx.Response], T]) -> T:
+        """What `read` makes of the answer; one that it cannot read is as good as none."""
         import httpx
 
-        def once() -> httpx.Response:
+        def asked() -> httpx.Response:
+            with httpx.Client(timeout=self._client.patience.transfer_silence_s) as http:
+                return call(http)
+
+        def once() -> T:
             try:
-                with httpx.Client(timeout=TIMEOUT_S) as http:
-                    answer = call(http)
+                answer = within(self._client.patience.transfer_s, self.doing, asked)
             except httpx.HTTPError as error:
                 raise GitHubError(Kind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
             except (httpx.InvalidURL, ValueError) as error:
@@ -146,9 +149,17 @@ class Calls:
             if answer.status_code >= 300:
                 headers = {name.lower(): value for name, value in answer.headers.items()}
                 raise refusal(Answer(answer.status_code, headers, _message(answer)), self.doing)
-            return answer
+            return read(answer)
 
         return self._client.repeated(once)
+
+
+def _json(answer: httpx.Response) -> JsonValue:
+    try:
+        data: JsonValue = answer.json()
+    except ValueError:
+        return None
+    return data
 
 
 def _message(answer: httpx.Response) -> str:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
+from email.utils import formatdate
 
 NOT_ACCESSIBLE = "Resource not accessible by integration"
 
@@ -32,6 +33,8 @@ class Fault:
     reset_before: bool = False
     reset_after: bool = False
     cut_after: int | None = None  # send so many bytes of the body, then cut the connection
+    drip_s: float = 0  # wait so long before every byte, those of the head included
+    too_long: int = 0  # add this to the body's length as it is said, then end the connection
 
     @staticmethod
     def status(code: int, *, retry_after: int | None = None, message: str = "", html: bool = False) -> Fault:
@@ -45,10 +48,15 @@ class Fault:
         return Fault("permission", 403, NOT_ACCESSIBLE, kind="FORBIDDEN")
 
     @staticmethod
-    def primary_limit(reset_in: float = 60) -> Fault:
-        """All requests of this hour are used up; the next hour begins in so many seconds."""
-        reset = str(math.ceil(time.time() + reset_in))
+    def primary_limit(reset_in: float = 60, ahead: float = 0) -> Fault:
+        """All requests of this hour are used up; the next hour begins in so many seconds.
+
+        `ahead`: GitHub's clock is so many seconds ahead of ours.
+        """
+        reset = str(math.ceil(time.time() + ahead + reset_in))
         headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": reset}
+        if ahead:
+            headers["Date"] = formatdate(time.time() + ahead, usegmt=True)
         return Fault("primary limit", 403, PRIMARY, headers, kind="RATE_LIMITED")
 
     @staticmethod
@@ -75,6 +83,21 @@ class Fault:
     def slow(seconds: float) -> Fault:
         """The usual answer, late."""
         return Fault("slow", seconds=seconds)
+
+    @staticmethod
+    def hang() -> Fault:
+        """Nothing comes, and nothing is done, for as long as the client waits."""
+        return Fault("hang", seconds=3600, reset_before=True)
+
+    @staticmethod
+    def drip(seconds: float) -> Fault:
+        """The usual answer, byte by byte, with so much time before each."""
+        return Fault("drip", drip_s=seconds)
+
+    @staticmethod
+    def wrong_length(more: int) -> Fault:
+        """The usual answer, of which so many bytes more are announced than come, or fewer."""
+        return Fault(f"length {more:+}", too_long=more)
 
     @staticmethod
     def pass_() -> Fault:

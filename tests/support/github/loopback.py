@@ -116,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer is None:
             self._cut()
         else:
-            self._send(answer, fault.cut_after if fault else None)
+            self._send(answer, fault)
 
     do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_HEAD = exchange  # noqa: N815
 
@@ -130,21 +130,38 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.readline()
         return whole
 
-    def _send(self, answer: Answer, cut_after: int | None) -> None:
+    def _send(self, answer: Answer, fault: Fault | None) -> None:
         data = answer.data
-        self.send_response(answer.status)
+        self.send_response_only(answer.status)
+        self.send_header("Server", self.version_string())
+        if "Date" not in answer.headers:
+            self.send_header("Date", self.date_time_string())
         if data:
             self.send_header("Content-Type", answer.content_type)
         if answer.status != 204:
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Length", str(max(len(data) + (fault.too_long if fault else 0), 0)))
         for name, value in answer.headers.items():
             self.send_header(name, value)
+        if fault and fault.drip_s:
+            self._drip(data, fault.drip_s)
+            return
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(data[:cut_after])
-        if cut_after is not None:
+            self.wfile.write(data[: fault.cut_after if fault else None])
+        if fault and (fault.cut_after is not None or fault.too_long):
             self.wfile.flush()
             self.close_connection = True
+
+    def _drip(self, data: bytes, seconds: float) -> None:
+        """Head and body, a byte at a time, until it is all said or nobody listens any more."""
+        self.close_connection = True
+        head = b"".join(self._headers_buffer) + b"\r\n"
+        self._headers_buffer = []
+        for byte in head + data:
+            if self.server.closing.wait(seconds):
+                return
+            self.wfile.write(bytes([byte]))
+            self.wfile.flush()
 
     def _cut(self) -> None:
         """End the connection without a word: the client sees a reset, not an end."""

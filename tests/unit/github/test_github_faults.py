@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,12 +12,13 @@ import pytest
 
 from runner.github.artifacts import artifacts_of_run
 from runner.github.checks import Annotation, Check, Conclusion, Level, write_check
-from runner.github.client import ATTEMPTS, Client
+from runner.github.client import ATTEMPTS, Client, Patience
 from runner.github.comments import read_conversation, write_comment
 from runner.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
-from runner.github.download import fetch_artifact
+from runner.github.download import BadArchiveError, fetch_artifact
 from runner.github.failure import MAX_WAIT_S, GitHubError, Kind
 from runner.github.upload import Service, archive, upload
+from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
 KEY = "gate.yml.gate"
@@ -273,6 +275,127 @@ def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(w
     assert error is not None
     assert error.kind is Kind.SERVER
     assert "<html" not in str(error).lower()
+
+
+IMPATIENT = Patience(silence_s=1, answer_s=2, transfer_silence_s=1, transfer_s=2)
+
+
+def impatient(world: World) -> World:
+    """The same world, asked by somebody who waits a second at most."""
+    client = Client(world.github.base, world.github.token, "acme/bot", sleep=world.waits.append, patience=IMPATIENT)
+    return World(world.github, client, world.waits, world.folder)
+
+
+@each_call
+def test_call__nobody_listens__ends_after_its_tries_and_says_so(world, call) -> None:
+    nobody, asked = f"127.0.0.1:{unused_port()}", world
+    if call.name in BLOB_HOST:
+        world.github.storage.base = f"http://{nobody}"
+    elif call.make is store:
+        world.github.results_url = f"http://{nobody}/"
+    else:
+        client = Client(f"http://{nobody}", "t0ken", "acme/bot", sleep=world.waits.append)
+        asked = World(world.github, client, world.waits, world.folder)
+    with pytest.raises(GitHubError) as caught:
+        call.make(asked)
+    assert caught.value.kind is Kind.UNREACHABLE
+    assert len(world.waits) == ATTEMPTS - 1
+    assert max(made(world)) <= 1
+
+
+@each_call
+def test_call__hangs_once__is_given_up_and_made_anew(world, call) -> None:
+    begun = time.monotonic()
+    assert failing(impatient(world), call, Fault.hang()) is None
+    assert time.monotonic() - begun < 30
+    assert len(world.waits) >= 1
+    assert max(made(world)) <= 1
+
+
+@each_call
+def test_call__answer_comes_byte_by_byte__is_given_up_after_its_time_and_never_done_twice(world, call) -> None:
+    """Each byte comes in time, so that no limit on silence ever ends it."""
+    begun = time.monotonic()
+    error = failing(impatient(world), call, Fault.drip(0.05))
+    assert time.monotonic() - begun < 30
+    assert world.github.faults.unused == []
+    if call.name == "create artifact":
+        assert error is not None
+        assert error.kind is Kind.CONFLICT  # as after any answer that is lost
+        return
+    assert error is None
+    assert len(world.waits) >= 1
+    assert max(made(world)) <= 1
+
+
+def test_download__drips_for_ever__ends_after_its_tries(world) -> None:
+    blob = next(call for call in CALLS if call.name == BLOB)
+    error = failing(impatient(world), blob, *[Fault.drip(0.05)] * ATTEMPTS)
+    assert error is not None
+    assert (error.kind, len(world.waits)) == (Kind.UNREACHABLE, ATTEMPTS - 1)
+
+
+@each_call
+@pytest.mark.parametrize(
+    "fault",
+    [Fault.cut(after=0), Fault.cut(after=3), Fault.wrong_length(+7), Fault.wrong_length(-2)],
+    ids=["cut at once", "cut", "too short", "too long"],
+)
+def test_call__half_an_answer__is_never_taken_for_a_whole_one(world, call, fault) -> None:
+    if call.name == BLOB and fault.too_long < 0:
+        with pytest.raises(BadArchiveError, match="digest"):
+            failing(world, call, fault)
+        return
+    error = failing(world, call, fault)
+    if call.name in {"put block", "put block list", "download"} and fault.too_long <= 0:
+        assert (error, world.waits) == (None, [])  # there is nothing in this answer that could be cut
+        return
+    if call.name == "create artifact":
+        assert error is not None
+        assert error.kind is Kind.CONFLICT
+        return
+    assert error is None
+    # what is left over of a longer answer may be in the way of the next
+    assert len(world.waits) in ({1, 2} if fault.too_long < 0 else {1})
+    assert max(made(world)) <= 1
+
+
+@each_call
+def test_call__limited_again_and_again__ends_after_its_tries(world, call) -> None:
+    error = failing(world, call, *[Fault.status(429, retry_after=7)] * ATTEMPTS)
+    assert error is not None
+    # the blob host's words are not read: the next try asks for a new address
+    assert error.kind is (Kind.SERVER if call.name == BLOB else Kind.RATE_LIMITED)
+    assert tries(world, call) == ATTEMPTS
+    assert len(world.waits) == ATTEMPTS - 1
+    assert call.name == BLOB or all(7 <= wait <= 8 for wait in world.waits)
+    assert made(world) == (1 if call.name == "update comment" else 0, 1 if call.name == "add annotations" else 0)
+
+
+@each_call
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_call__clocks_are_an_hour_apart__limit_is_waited_for_as_long_as_it_lasts(world, call, hours) -> None:
+    if call.name in BLOB_HOST:
+        pytest.skip("the blob host knows no limits")
+    assert failing(world, call, Fault.primary_limit(reset_in=20, ahead=hours * 3600)) is None
+    assert len(world.waits) == 1
+    assert 15 <= world.waits[0] <= 23
+
+
+@each_call
+@pytest.mark.parametrize("hours", [-1, 1])
+def test_call__our_clock_jumps_while_waiting__is_repeated_all_the_same(world, call, hours, monkeypatch) -> None:
+    def jump(seconds: float) -> None:
+        world.waits.append(seconds)
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() + hours * 3600)
+
+    client = Client(world.github.base, world.github.token, "acme/bot", sleep=jump)
+    assert (
+        failing(World(world.github, client, world.waits, world.folder), call, Fault.status(502), Fault.reset()) is None
+    )
+    assert len(world.waits) == 2
+    assert max(made(world)) <= 1
 
 
 def test_download__address_expired__asks_for_a_new_one(world) -> None:
