@@ -37,7 +37,7 @@ from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event
 from tests.support.results import make_baseline_run, make_run
-from tests.support.verdicts import judge_against
+from tests.support.verdicts import judge_against, make_pardons, make_waiver
 
 KEY = "gate.yml.gate"
 TOO_LONG = "Body is too long (maximum is 65536 characters)"
@@ -396,6 +396,17 @@ def test_outputs__nothing_known__are_there_and_empty() -> None:
     found = outputs_of(None, Outcome.ERROR, ExitCode.INCOMPLETE)
     assert {name for name, value in found.items() if value} == {"verdict", "exit-code"}
     assert (found["verdict"], found["exit-code"]) == ("error", "3")
+
+
+@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+def test_outputs__regression_that_somebody_accepted__is_not_counted(kind) -> None:
+    baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "b")
+    run = make_run({"a": "failed", "b": "failed"})
+    pardons = make_pardons(make_waiver("a", kind))
+    result = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})), pardons=pardons)
+    assert outputs_of(result, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "1"
+    unpardoned = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})))
+    assert outputs_of(unpardoned, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
 
 
 def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:

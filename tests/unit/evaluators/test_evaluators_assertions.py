@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from runner.evaluators.aggregate import judge
-from runner.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from runner.evaluators.assertions import evaluate
+from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from runner.model.conversation import Message, Response, ToolCall, Usage
 from runner.model.evaluator import (
     MaxLatency,
@@ -39,6 +40,10 @@ def judged(*specs, response: Response | None = None, **case) -> Judgement:
             await matcher.aclose()
 
     return asyncio.run(main())
+
+
+def run_alone(spec, response: Response) -> Evaluation:
+    return asyncio.run(evaluate(spec, EvaluationContext(make_case(expect=(spec,)), response, TOKENS, PatternMatcher())))
 
 
 def said(text: str = "ok", *calls: str | ToolCall, **fields) -> Response:
@@ -337,3 +342,25 @@ def test_tool_assertions__target_that_does_not_report_calls__cannot_be_judged(sp
 
 def test_text_assertions__target_that_does_not_report_calls__are_judged() -> None:
     assert judged(ResponseNonEmpty(), response=said("ok", calls_known=False)).passed
+
+
+def test_tool_params__list_by_one_token__is_compared_as_its_json_unless_any_member_will_do() -> None:
+    listed = calls(p=["a", 2.0])
+    assert judged(param("equals", "{{seed:list}}"), response=listed).passed
+    assert not judged(param("equals", "{{seed:list}}"), response=calls(p="a")).passed
+    assert judged(param("oneOf", "{{seed:list}}"), response=calls(p="a")).passed
+
+
+def test_checks__that_hold__are_counted_each() -> None:
+    several = ToolParams(checks=tuple(one for kind in ("exists", "equals") for one in param(kind, "x").checks))
+    evaluation = run_alone(several, calls(p="x"))
+    assert (evaluation.passed, evaluation.checks_run) == (True, 2)
+    assert run_alone(ToolsNotCalled(names=("a", "b")), said("ok", "c")).checks_run == 2
+
+
+def test_tools__target_that_promised_no_list__is_judged_by_what_it_lists() -> None:
+    """Only where it is known that no calls are reported are they unknown; else one answer cannot tell."""
+    assert outcome(judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=None)))[0] is None
+    with pytest.raises(EvaluatorError, match="does not report which tools it calls"):
+        judged(ToolsCalled(names=()), response=Response(text="ok", calls_known=False))
+    assert judged(ToolsCalled(names=("a",)), response=said("ok", "a", calls_known=False)).passed

@@ -245,3 +245,17 @@ def test_read_grades__any_scores__stay_within_their_dimension(scores, noise) -> 
     assert [grade.dimension for grade in grades] == [ACCURACY, SAFETY]
     assert all(0.0 <= grade.score <= grade.dimension.max_score for grade in grades)
     assert any(grade.given for grade in grades)
+
+
+def test_judge__several_rubrics_that_pass__have_the_least_of_their_scores() -> None:
+    judge = ScriptedJudge(reply(accuracy=3, safety=1), reply(accuracy=2, safety=1))
+    made = Response(text="ok")
+    both = EvaluationContext(make_case(expect=(spec(), spec())), made, TokenData(), PatternMatcher(), judge)
+    judgement = asyncio.run(aggregate.judge(both))
+    assert (judgement.passed, judgement.score) == (True, pytest.approx((2 / 3 + 1) / 2))
+
+
+def test_rubric__one_call_more_than_is_shown__is_said() -> None:
+    calls = tuple(ToolCall(name=f"t{number}") for number in range(MAX_CALLS + 1))
+    assert "\nand 1 more" in render(spec(), Response(text="ok", tool_calls=calls)).user
+    assert "more" not in render(spec(), Response(text="ok", tool_calls=calls[1:])).user

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.budgets import increase
+from runner.gate.baseline import Baseline
+from runner.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
+from runner.model.result import CaseDetails, RunResult, Status, TokenUsage, Trial
+from tests.support.results import make_baseline_run, make_result, make_suite_result
+from tests.support.verdicts import compare_with
+
+
+def run_of(*cases, **fields) -> RunResult:
+    return make_baseline_run(make_suite_result(list(cases)), **fields)
 
 
 def pairs(*ratios: float):
@@ -53,3 +61,47 @@ def test_increase__more_expensive_everywhere__is_never_milder(ratios, most) -> N
     before = increase(pairs(*ratios), most)
     after = increase(pairs(*[ratio * 1.5 for ratio in ratios]), most)
     assert after.over >= before.over
+
+
+def test_increase__exactly_at_the_limit__is_not_above_it() -> None:
+    assert increase(pairs(*[1.25] * 50), 0.25) == Increase(50, 1.25, 1.0, over=False)
+
+
+def test_increase__many_are_above_but_not_the_typical_case__is_within() -> None:
+    # six of ten are above the limit, which is far from sure
+    assert not increase(pairs(*[1.3] * 6, *[1.0] * 4), 0.2).over
+
+
+MEASURED = {"usage": TokenUsage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (MEASURED, (120.0, 0.6, 360.0)),
+        (MEASURED | {"trials": "PPF"}, (40.0, pytest.approx(0.2), 120.0)),
+        (MEASURED | {"details": CaseDetails(replayed=True)}, (None, None, 360.0)),
+        ({}, (120.0, None, None)),
+        ({"usage": TokenUsage(input_tokens=300)}, (120.0, None, None)),
+        ({"usage": TokenUsage(output_tokens=60)}, (120.0, None, None)),
+    ],
+    ids=["one", "three trials", "replayed", "unknown", "no output", "no input"],
+)
+def test_measures__case__are_of_one_execution(fields, expected) -> None:
+    case = make_result("a", **fields)
+    assert (latency(case), cost(case), tokens(case)) == expected
+
+
+def test_latency__execution_that_broke__does_not_count() -> None:
+    fast, slow = (Trial(status=Status.PASSED, score=1, duration_ms=each) for each in (10, 30))
+    broken = Trial(status=Status.ERROR, score=0, duration_ms=60_000)
+    case = make_result("a").model_copy(update={"trials": (fast, slow, broken)})
+    assert latency(case) == 20.0
+
+
+def test_pairs_of__case_that_is_another_question_now__is_left_out() -> None:
+    then = run_of(make_result("a", duration_ms=10.0), make_result("b", duration_ms=10.0))
+    changed = make_result("b", duration_ms=90.0, fingerprint="another")
+    here = run_of(make_result("a", duration_ms=20.0), changed, make_result("new", duration_ms=7.0), run_id="here")
+    found = compare_with(Baseline(then, "b"), here)
+    assert pairs_of(found, here, then, latency) == ((10.0, 20.0),)

@@ -86,3 +86,10 @@ def test_learned__any_records__is_a_prior_within_its_bounds_whatever_the_order(r
     assert prior.passes > 0
     assert prior.failures > 0
     assert learned(records[::-1]) == prior
+
+
+def test_learned__two_failures_and_nothing_else__may_be_flaky_and_three_are_broken() -> None:
+    steady = [counts("PPPPPPPPPF")] * 20 + [counts("P" * 10)] * 10
+    assert learned([*steady, counts("FFF")]) == learned(steady)
+    assert learned([*steady, counts("FF")]).pass_rate < learned(steady).pass_rate
+    assert learned([*steady, counts("F")]).pass_rate < learned(steady).pass_rate

@@ -12,7 +12,7 @@ from runner.gate.prior import learned
 from runner.gate.settle import CaseFacts, Settlement, next_step, settle
 from runner.model.case import CaseKey
 from runner.model.comparison import CaseClass
-from runner.model.grounds import Counts, Grounds, Why
+from runner.model.grounds import NO_RECORD, Counts, Grounds, Why
 from runner.model.result import RerunEnd
 
 CLEAN = "P" * 10
@@ -350,3 +350,15 @@ def test_settle__not_sure__says_how_many_failures_in_a_row_would_have_been() -> 
 def test_doubt__of_a_case__is_that_of_its_record() -> None:
     assert facts(CLEAN, "F").doubt is Doubt.REGRESSION
     assert facts(CLEAN, "F", plain=CaseClass.INCOMPARABLE).doubt is None
+
+
+def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_record() -> None:
+    """It was compared with one result, but there is no record that could say what it usually does."""
+    cases = [facts(CLEAN, "F") for _ in range(8)] + [facts(CLEAN, "P") for _ in range(40)]
+    unknown = replace(facts("P", "F"), record=NO_RECORD, key=CaseKey("a.json", "unknown"))
+    settlement = settle([*cases, unknown], CONFIRMATION)
+    assert settlement.suite.dropped
+    found = settlement.cases[-1]
+    assert found.grounds is not None
+    assert (settlement.cases[0].change, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, Why.SUITE)
+    assert (found.change, found.grounds.why) == (CaseClass.ERRORED, Why.NOT_RERUN)

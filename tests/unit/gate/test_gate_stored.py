@@ -1,6 +1,7 @@
 """Stored results, in every form they are kept in."""
 
 import json
+import os
 import zipfile
 
 import pytest
@@ -117,6 +118,30 @@ def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path
     for run_id in (NEWER, OLDER):
         write_result(tmp_path, make_run({"a": "passed"}, run_id=run_id))
     assert [run.run_id for run in runs_in(tmp_path)] == [OLDER, NEWER]
+
+
+@pytest.mark.parametrize("ids", [(OLDER, NEWER), (NEWER, OLDER)])
+def test_latest__two_that_passed_in_the_same_second__is_the_one_that_was_written_later(tmp_path, ids) -> None:
+    """Whatever their names and in whatever order a folder lists them."""
+    for number, run_id in enumerate(ids):
+        write_result(tmp_path, judged_run("passed", run_id))
+        os.utime(tmp_path / run_id / "run.json", ns=(number, number))
+    assert find_baseline("latest", tmp_path).result.run_id == ids[1]
+    assert read_run("latest", tmp_path).run_id == read_run(str(tmp_path), tmp_path).run_id == ids[1]
+    history = find_baseline("latest", tmp_path, str(tmp_path)).ledger
+    assert [run.run_id for run in history.runs] == [ids[1], ids[0]]
+
+
+def test_latest__older_run_was_copied_here_later__is_still_the_older_one(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", NEWER, 2))
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    assert find_baseline("latest", tmp_path).result.run_id == NEWER
+
+
+def test_read_run__folder_whose_newest_run_is_of_chosen_cases__is_the_newest_of_everything(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    write_result(tmp_path, judged_run("passed", NEWER, 2, partial=True))
+    assert read_run(str(tmp_path), tmp_path).run_id == OLDER
 
 
 def test_runs_in__folder__is_all_of_them_newest_first(results) -> None:

@@ -118,6 +118,22 @@ def test_suite_test__least_rate__is_the_binomial_tail() -> None:
     assert suite_test(strata, least_failure_rate=0.02).chance == pytest.approx(tail)
 
 
+def test_suite_test__least_rate__is_of_all_executions_of_cases_that_mostly_pass() -> None:
+    """Three executions each here; a case that passes half of the time is not one that mostly passes."""
+    passing = [stratum("P" * 10, "PPF")] * 4 + [stratum("P" * 10, "PPP")] * 30
+    even = [stratum("PF" * 5, "FFF")] * 4
+    tail = 1 - sum(math.comb(102, more) * 0.02**more * 0.98 ** (102 - more) for more in range(4))
+    assert suite_test(passing, least_failure_rate=0.02).chance == pytest.approx(tail)
+    assert suite_test(passing + even, least_failure_rate=0.02).chance == pytest.approx(tail)
+
+
+@pytest.mark.parametrize("cases", [2_000, 20_000])
+def test_suite_test__least_rate_of_very_many_cases__is_added_up_to_its_end(cases) -> None:
+    """Where the most likely number is far above the failures, the first chances are negligible and the sum is not."""
+    strata = [stratum("P" * 10, "F")] + [stratum("P" * 10, "P")] * (cases - 1)
+    assert suite_test(strata, least_failure_rate=0.05).chance == pytest.approx(1.0)
+
+
 @pytest.mark.contract("verdict.order")
 @given(STRATA, st.randoms(use_true_random=False))
 def test_suite_test__another_order__is_the_very_same_finding(strata, random) -> None:

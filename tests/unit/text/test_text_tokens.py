@@ -74,6 +74,9 @@ def test_resolve__value__is_text_as_javascript_makes_it(token, text) -> None:
         "seed:holdings.equities[0].symbol[0]",
         "seed:",
         "seed:holdings..equities",
+        "seed:holdings.equities.\u0660.symbol",
+        "seed:holdings.equities.\u00b2",
+        "seed:holdings.equities[\u0660]",
         "snapshot:prices.AAPL.missing",
     ],
 )
