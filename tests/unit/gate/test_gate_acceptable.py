@@ -28,6 +28,7 @@ from tests.support.verdicts import judge_against
         (make_graded("a", trials=(0.9, 0.9, 0.3)), 0.7, True),
         (make_graded("a", trials=(0.9, 0.3, 0.3)), 0.4, False),
         (make_graded("a", trials=(1.0, 1.0, 0.1)), 0.8, True),
+        (make_graded("a", trials=(0.9, 0.3)), 0.5, False),
         (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True),)), 0.8, False),
         (make_graded("a", 0.9, evaluator_results=(make_evaluator("p", 0.9, vetoed=True, weight=0),)), 0.8, True),
         (make_result("a"), 0.5, True),
@@ -35,7 +36,14 @@ from tests.support.verdicts import judge_against
     ],
     ids=[
         *("below-one", "at-the-limit", "below-it", "full", "not-graded", "error", "error-with-a-score", "skipped"),
-        *("most-trials", "fewer-trials", "passed-by-majority", "required-missing", "required-without-weight"),
+        *(
+            "most-trials",
+            "fewer-trials",
+            "passed-by-majority",
+            "half-of-them",
+            "required-missing",
+            "required-without-weight",
+        ),
         *("yes", "no"),
     ],
 )

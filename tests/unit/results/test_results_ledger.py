@@ -127,6 +127,12 @@ def test_up_to__run_that_is_not_there__goes_where_its_time_is() -> None:
     assert letters(ledger.up_to(between)) == "P F P"
 
 
+def test_up_to__run_that_is_not_there_of_the_same_second__comes_after_those_that_are() -> None:
+    ledger = ledger_of([run(1, {"a": "failed"}), run(0, {"a": "passed"})])
+    same = run(1, {"a": "passed"}).model_copy(update={"run_id": "another"})
+    assert letters(ledger.up_to(same)) == "P F P"
+
+
 def test_alike__graders_and_judge__are_apart_from_the_question() -> None:
     def case(**parts):
         return make_result("a", yardstick=Yardstick(**parts))

@@ -1,0 +1,199 @@
+"""Every fault of an agent against the command line: what it says, whose fault it is, how often it asks, how it ends.
+
+Each cell is a process of ours, and an agent on a real socket that misbehaves for one of two cases.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
+
+import pytest
+
+from tests.integration.test_integration_blame import cases_of, write_cases
+from tests.integration.test_integration_run import gate
+from tests.support.agents import Exchange, agent, unused_port
+
+TIMEOUT_MS = 2_000
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What the agent does when it is asked `bad`, and what has to come of it."""
+
+    name: str
+    acts: Callable[[Exchange], Awaitable[None]]
+    status: str
+    blame: str | None
+    asked: int
+    """With two retries."""
+    says: str
+    timed_out: bool = False
+
+
+async def hangs(exchange: Exchange) -> None:
+    await asyncio.sleep(60)
+
+
+async def drips(exchange: Exchange) -> None:
+    exchange.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10000\r\n\r\n")
+    for _ in range(600):
+        exchange.write(b" ")
+        await exchange.writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def drips_a_head(exchange: Exchange) -> None:
+    exchange.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(600):
+        exchange.write(b"X-%d: y\r\n" % number)
+        await exchange.writer.drain()
+        await asyncio.sleep(0.1)
+
+
+async def resets(exchange: Exchange) -> None:
+    linger = struct.pack("ii", 1, 0)
+    exchange.writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
+    exchange.reset()
+
+
+async def closes(exchange: Exchange) -> None:
+    exchange.writer.close()
+
+
+async def cuts(exchange: Exchange) -> None:
+    exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"response": "ok"')
+    await exchange.writer.drain()
+    exchange.writer.close()
+
+
+async def cuts_a_chunk(exchange: Exchange) -> None:
+    exchange.write(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{"response": "ok"')
+    await exchange.writer.drain()
+    exchange.writer.close()
+
+
+async def says_too_little(exchange: Exchange) -> None:
+    exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"response": "ok"}')
+    await exchange.writer.drain()
+    exchange.writer.close()
+
+
+async def says_too_much(exchange: Exchange) -> None:
+    exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"response": "ok"}')
+    await exchange.writer.drain()
+    await asyncio.sleep(60)
+
+
+async def says_no_number(exchange: Exchange) -> None:
+    exchange.write(b'HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n{"response": "ok"}')
+
+
+async def no_http(exchange: Exchange) -> None:
+    exchange.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
+    await exchange.writer.drain()
+    exchange.writer.close()
+
+
+async def empty(exchange: Exchange) -> None:
+    exchange.answer(b"")
+
+
+def status(line: str, **headers: str) -> Callable[[Exchange], Awaitable[None]]:
+    async def acts(exchange: Exchange) -> None:
+        exchange.answer({"error": "no"}, line, **headers)
+
+    return acts
+
+
+FAULTS = [
+    Fault("hangs", hangs, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
+    Fault("drips", drips, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
+    Fault("drips a head", drips_a_head, "error", "crashed", 1, "timeout: no response within 2000 ms", timed_out=True),
+    Fault("resets after the request", resets, "error", "crashed", 3, "broke before the answer"),
+    Fault("closes after the request", closes, "error", "crashed", 3, "broke before the answer"),
+    Fault("cuts the body", cuts, "error", "crashed", 1, "broke in the middle of the answer"),
+    Fault("cuts a chunk", cuts_a_chunk, "error", "crashed", 1, "broke in the middle of the answer"),
+    Fault("length too small", says_too_little, "error", "crashed", 1, "the answer is not"),
+    Fault("length too large", says_too_much, "error", "crashed", 1, "timeout: no response", timed_out=True),
+    Fault("length is no number", says_no_number, "error", "crashed", 1, "is not HTTP"),
+    Fault("another protocol", no_http, "error", "crashed", 1, "is not HTTP"),
+    Fault("empty", empty, "error", "crashed", 1, "is not JSON"),
+    Fault("404", status("404 Not Found"), "error", "crashed", 1, "HTTP 404"),
+    Fault("401", status("401 Unauthorized"), "error", "unreachable", 1, "HTTP 401"),
+    Fault("500", status("500 Oh"), "error", "crashed", 1, "HTTP 500"),
+    Fault("503", status("503 Busy"), "error", "crashed", 3, "HTTP 503"),
+    Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "crashed", 1, "HTTP 302"),
+    Fault("429 storm", status("429 Too Many"), "error", "unreachable", 3, "HTTP 429"),
+    Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "unreachable", 1, "HTTP 429"),
+    Fault(
+        "429 by a clock of another year",
+        status("429 Too Many", Retry_After="Wed, 21 Oct 2099 07:28:00 GMT", Date="Thu, 01 Jan 1970 00:00:00 GMT"),
+        *("error", "unreachable", 3, "HTTP 429"),
+    ),
+]
+
+
+def target(folder: Path, url: str) -> None:
+    written = {"name": "a", "provider": "http", "url": url, "initialDelayMs": 10, "maxRetries": 2}
+    (folder / "eval-gate.json").write_text(json.dumps({"targets": [written]}))
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_agent__fault_in_one_case__is_blamed_asked_so_often_and_the_other_case_is_judged(tmp_path, fault) -> None:
+    async def handler(exchange: Exchange) -> None:
+        if exchange.json["message"] == "bad":
+            await fault.acts(exchange)
+        else:
+            exchange.answer({"response": "ok"})
+
+    expect = {"responseContains": ["ok"]}
+    write_cases(tmp_path, {"gs-bad": {"message": "bad", **expect}, "gs-good": {"message": "good", **expect}})
+    begun = time.monotonic()
+    with agent(handler) as running:
+        target(tmp_path, running.url)
+        done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
+        asked = [exchange.json["message"] for exchange in running.requests]
+    found = cases_of(tmp_path)
+    bad, good = found["gs-bad"], found["gs-good"]
+    said = done.stdout + done.stderr
+    assert (bad["status"], bad["blame"], bad["trials"][0]["timedOut"]) == (fault.status, fault.blame, fault.timed_out)
+    assert fault.says in bad["error"], bad["error"]
+    assert (good["status"], asked.count("good")) == ("passed", 1), good
+    assert asked.count("bad") == fault.asked, bad["error"]
+    assert (done.returncode, "Traceback" in said) == (1, False), said
+    assert time.monotonic() - begun < 40
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.asked > 1], ids=lambda fault: fault.name)
+def test_agent__fault_that_passes__is_asked_again_and_does_not_count(tmp_path, fault) -> None:
+    """A lost answer is asked for again where nobody can have had half of one."""
+
+    async def handler(exchange: Exchange) -> None:
+        if exchange.number == 0:
+            await fault.acts(exchange)
+        else:
+            exchange.answer({"response": "ok"})
+
+    write_cases(tmp_path, {"gs-bad": {"message": "bad", "responseContains": ["ok"]}})
+    with agent(handler) as running:
+        target(tmp_path, running.url)
+        done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
+        asked = len(running.requests)
+    (found,) = cases_of(tmp_path).values()
+    assert (found["status"], found["trials"][0]["status"], asked, done.returncode) == ("passed", "passed", 2, 0)
+
+
+def test_agent__nobody_listens__is_unreachable_and_could_not_be_decided(tmp_path) -> None:
+    write_cases(tmp_path, {"gs-bad": {"message": "bad", "responseContains": ["ok"]}})
+    target(tmp_path, f"http://127.0.0.1:{unused_port()}/chat")
+    done = gate(tmp_path, "run", "--timeout-ms", str(TIMEOUT_MS))
+    (found,) = cases_of(tmp_path).values()
+    assert (found["status"], found["blame"], done.returncode) == ("error", "unreachable", 3), done.stdout
+    assert "no connection" in found["error"]
