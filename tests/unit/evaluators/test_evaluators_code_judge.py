@@ -5,6 +5,7 @@ import json
 import shlex
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from runner.evaluators.base import Evaluation, EvaluatorError
 from runner.model.conversation import Response, ToolCall
 from runner.model.evaluator import CodeJudge
 from runner.model.trace import OutputCall, OutputMessage
+from runner.text.redact import Redactor
 from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
 
 PYTHON = shlex.quote(sys.executable)
@@ -306,3 +308,20 @@ print('{"score": 1}')
     (tmp_path / "check.py").write_text(program, encoding="utf-8")
     specs = [CodeJudge(label=name, command=(sys.executable, "check.py"), cwd=str(tmp_path)) for name in ("a", "b", "c")]
     assert judgement_of(*specs).passed
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_code_judge__prints_a_secret__is_masked_before_anything_is_made_of_it(tmp_path, stream) -> None:
+    program = f"""import json, sys
+print(json.dumps({{"score": 0.5, "misses": ["key is s3cret-value-1"]}}), file=sys.{stream})
+sys.exit({int(stream == "stderr")})
+"""
+    (tmp_path / "check.py").write_text(program)
+    one = CodeJudge(command=f"{PYTHON} check.py", cwd=str(tmp_path))
+    context = replace(make_context(one), mask=Redactor(["s3cret-value-1"]).data)
+    if stream == "stdout":
+        assert asyncio.run(evaluate(one, context)).misses == ("key is ***",)
+        return
+    with pytest.raises(EvaluatorError, match=r"key is \*\*\*") as caught:
+        asyncio.run(evaluate(one, context))
+    assert "s3cret" not in str(caught.value)

@@ -246,3 +246,26 @@ def test_composite__template__is_filled_in_one_pass_with_what_can_be_sent() -> N
         "both", JudgeAggregator(prompt="\ud800{{EVALUATOR_RESULTS_JSON}}"), '"{{EVALUATOR_RESULTS_JSON}} \\1"'
     )
     assert prompts.user == '\ufffd"{{EVALUATOR_RESULTS_JSON}} \\1"'
+
+
+def test_composite__required_check_of_a_member_of_no_weight__is_required_of_nobody() -> None:
+    checks = (RubricCheck(id="a", description="x"), RubricCheck(id="b", description="y", weight=0))
+    reply = json.dumps({"checks": [{"id": "a", "satisfied": True}]})
+    idle = RubricJudge(checks=checks, label="idle")
+    spec = composite(idle, ResponseContains(values=("ok",)), aggregator=WeightedAverage(weights={"idle": 0.0}))
+    judgement = judgement_of(spec, judge=ScriptedJudge(reply), response="ok")
+    assert (judgement.score, judgement.passed, judgement.error) == (1.0, True, None)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["by itself", "in a composite"])
+def test_token_that_leads_nowhere__is_counted_and_named_for_the_whole_case(inside) -> None:
+    spec = ResponseContains(values=("{{seed:gone}}", "ok"))
+    judgement = judgement_of(composite(spec) if inside else spec, response="ok")
+    assert (judgement.assertions_skipped, judgement.skipped_tokens) == (1, ("{{seed:gone}}",))
+
+
+def test_composite__judge_as_aggregator__keeps_what_it_was_asked() -> None:
+    spec = composite(aggregator=JudgeAggregator(judge_target="sum"))
+    judges = {"tone": ScriptedJudge(verdict(1)), "sum": ScriptedJudge(verdict(0.5))}
+    [result] = judgement_of(spec, response=with_messages("quote", "book"), judges=judges).results
+    assert result.evaluator_provider_request["userPrompt"] == judges["sum"].asked[0][1]

@@ -12,6 +12,7 @@ from runner.evaluators.trace import (
     calls_of,
     messages_json,
     messages_of,
+    reports_calls,
     shown_messages,
     summary_json,
     trace_json,
@@ -247,3 +248,20 @@ def test_trace_summary__messages_and_an_equivalent_trace__agree_on_names_and_cou
     assert sum(of_messages.tool_calls_by_name.values()) == of_messages.event_count == len(names)
     assert of_trace.event_count == 2 * len(names)
     assert calls_of(with_messages(*names)) == calls_of(with_trace(*names)) == names
+
+
+@pytest.mark.parametrize(
+    ("response", "reported"),
+    [
+        (Response(text="ok", calls_known=None), False),
+        (Response(text="ok", calls_known=False), False),
+        (Response(text="ok"), True),
+        (Response(text="ok", tool_calls=(ToolCall(name="a"),)), True),
+        (Response(text="ok", tool_calls=(ToolCall(name="a"),), calls_known=False), True),
+        (Response(text="ok", conversation=(Message(role="user", content="hi"),)), True),
+    ],
+    ids=["silent", "says nothing", "promised", "calls", "calls unasked", "our own exchange"],
+)
+def test_reports_calls__response__is_a_report_or_silence(response, reported) -> None:
+    assert reports_calls(response) is reported
+    assert (calls_of(response) is not None) is reported

@@ -105,3 +105,7 @@ def test_pairs_of__case_that_is_another_question_now__is_left_out() -> None:
     here = run_of(make_result("a", duration_ms=20.0), changed, make_result("new", duration_ms=7.0), run_id="here")
     found = compare_with(Baseline(then, "b"), here)
     assert pairs_of(found, here, then, latency) == ((10.0, 20.0),)
+
+
+def test_increase__costs_of_less_than_a_cent__are_compared_as_any() -> None:
+    assert increase(((0.002, 0.003),) * 9, 0.2) == Increase(9, 1.5, 1 / 512, over=True)

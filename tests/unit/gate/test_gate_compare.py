@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.gate.baseline import Baseline
 from runner.gate.compare import with_contract_fields
 from runner.model.comparison import CaseClass
-from runner.model.result import RunResult, TargetIdentity, ToolFacts
+from runner.model.result import Blame, RunResult, Status, TargetIdentity, ToolFacts, Trial
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import compare_with
 
@@ -138,3 +138,26 @@ def test_compare__regressions__only_of_cases_that_were_judged_on_both_sides(then
         assert (then[change.case_id], now[change.case_id]) == ("passed", "failed")
         assert change.here is not None
         assert change.here.k <= change.here.n
+
+
+def test_compare__baseline_could_not_judge_it__says_so_and_not_that_it_changed() -> None:
+    reasons = {
+        then: compare_with(Baseline(make_baseline_run({"a": then}), "b"), make_run({"a": "passed"})).changes[0].reason
+        for then in ("error", "skipped")
+    }
+    assert reasons == {
+        "error": "no earlier run could judge it",
+        "skipped": "the question or the expectation has changed",
+    }
+
+
+@pytest.mark.parametrize(("heard_elsewhere", "change"), [(False, "errored"), (True, "regression")])
+def test_compare__nobody_answered__time_outs_are_no_crashes_unless_another_part_was_heard(
+    heard_elsewhere, change
+) -> None:
+    late = make_result("a", "error", blame=Blame.CRASHED).model_copy(
+        update={"trials": (Trial(status=Status.ERROR, score=0, duration_ms=9, blame=Blame.CRASHED, timed_out=True),)}
+    )
+    now, skipped = make_run(make_suite_result([late, make_result("b", "skipped")])), "not_run"
+    found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, heard_elsewhere=heard_elsewhere)
+    assert found == {"a": change, "b": skipped}

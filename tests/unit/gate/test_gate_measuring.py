@@ -10,7 +10,7 @@ from runner.gate.loosening import changed_rules
 from runner.gate.measuring import MAX_NAMED, measured
 from runner.model.measuring import Measure
 from runner.model.policy import Measuring, RunPolicy
-from runner.model.result import HELD_BACK, Shard, Yardstick
+from runner.model.result import HELD_BACK, Shard, TargetIdentity, Yardstick
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
@@ -54,6 +54,7 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     assert found.kind is kind
     assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
     assert (back.then, back.now) == (found.now, found.then)
+    assert found.subject == next(iter(rules)).replace("_", "-")
 
 
 def test_changed_rules__one_word_for_another__is_looser() -> None:
@@ -167,3 +168,10 @@ def test_measured__everything__the_weightiest_comes_first() -> None:
     now = _one(make_run, judge="y")
     kinds = [one.kind for one in measured(then, now, _with(min_pass_rate=0.5)).differences]
     assert kinds == [Measure.LOOSENED, Measure.JUDGE, Measure.TIGHTENED]
+
+
+def test_measured__target_elsewhere_by_the_same_name__is_named() -> None:
+    there, here = (TargetIdentity(name="desk", provider="http", identity=f"http://{host}/") for host in ("a", "b"))
+    then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
+    (found,) = measured(then, now, USUAL).differences
+    assert (found.kind, found.subject, found.then, found.now) == (Measure.TARGET, "desk", "http://a/", "http://b/")

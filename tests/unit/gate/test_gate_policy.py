@@ -3,14 +3,18 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.alias_generators import to_camel
 
+from runner.config.settings import RunConfig
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.fail_on import FailOn, parse_fail_on
 from runner.gate.limits import Policy
 from runner.model.comparison import Outcome, Verdict
+from runner.model.result import Blame
+from runner.model.waiver import Refusal
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against
+from tests.support.verdicts import judge_against, make_pardons, make_waiver
 
 SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 
@@ -153,3 +157,75 @@ def test_decide__passes__only_when_something_was_judged_and_nothing_left_out(now
     if verdict(now, None, *rules).outcome is Outcome.PASS:
         assert "passed" in now.values() or "failed" in now.values()
         assert "not_run" not in now.values()
+
+
+def test_fail_on__words__are_those_of_the_documentation() -> None:
+    words = ["failures", "regressions", "never", "stale", "flaky", "removed", "changed", "new-failures"]
+    assert sorted(one.value for one in FailOn) == sorted(words)
+    assert {word: parse_fail_on([word]) >= {FailOn(word)} for word in words} == dict.fromkeys(words, True)
+
+
+def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
+    run, baseline = make_run({"a": "passed"}), Baseline(make_baseline_run({"a": "passed"}), "b")
+    for against in (NOT_ASKED_FOR, baseline):
+        kept = judge_against(run, against, Policy(allowed_regressions=3)).policy
+        assert kept is not None
+        assert kept.as_settings()["allowedRegressions"] == 3
+
+
+def test_judge__refused_comments__are_on_record_with_what_was_accepted() -> None:
+    refusal = Refusal(author="mallory", url="https://github.test/1", sentence="has no write access")
+    pardons = make_pardons(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
+    baseline = Baseline(make_baseline_run({"a": "passed"}), "b")
+    waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), pardons=pardons).waiving
+    assert waiving is not None
+    assert (waiving.refusals, waiving.troubles) == ((refusal,), ("no answer",))
+
+
+def test_policy__configuration_with_every_rule__has_each_as_it_was_set() -> None:
+    rules = {
+        "fail_on": ("never",),
+        "min_pass_rate": 0.91,
+        "max_errors": 3,
+        "pass_score": 0.81,
+        "score_tolerance": 0.07,
+        "max_score_drop": 0.06,
+        "error_rate": 0.02,
+        "confirm": 4,
+        "must_pass": ("gs-*",),
+        "allowed_regressions": 2,
+        "min_coverage": 0.71,
+        "max_latency_increase": 51.0,
+        "max_cost_increase": 52.0,
+        "max_token_increase": 53.0,
+    }
+    written = {to_camel(name): value for name, value in rules.items()}
+    policy = Policy.of(RunConfig.model_validate(written))
+    assert {name: getattr(policy, name) for name in rules} == rules | {"fail_on": frozenset({FailOn.NEVER})}
+
+
+def test_decide__everything_crashes_that_main_answered__is_a_regression_and_not_only_an_outage() -> None:
+    crashed = [make_result(name, "error", blame=Blame.CRASHED) for name in "abc"]
+    then = dict.fromkeys("abc", "passed")
+    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[:2] == ("fail", 1)
+    unreachable = [make_result(name, "error", blame=Blame.UNREACHABLE) for name in "abc"]
+    assert said(verdict(make_run(make_suite_result(unreachable)), then, "regressions"))[:2] == ("error", 3)
+
+
+def test_new_failures__one_that_somebody_accepted__does_not_count() -> None:
+    run, baseline = make_run({"a": "passed", "new": "failed"}), Baseline(make_baseline_run({"a": "passed"}), "b")
+    policy = Policy(frozenset({FailOn.REGRESSIONS, FailOn.NEW_FAILURES}))
+    assert judge_against(run, baseline, policy).verdict.outcome is Outcome.FAIL
+    accepted = make_pardons(make_waiver("new"))
+    assert judge_against(run, baseline, policy, pardons=accepted).verdict.outcome is Outcome.PASS
+
+
+def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by_that() -> None:
+    run = make_run({"a": "failed", "b": "passed"})
+    first = judge_against(run, Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "b"))
+    other = make_baseline_run({"a": "failed", "b": "passed", "gone": "passed"}, run_id="0" * 36, git=None)
+    notes = judge_against(first, Baseline(other, "b")).comparison.notes
+    assert any("1 case changed its class by that (a: regression, now still failing)" in note for note in notes), notes
+    same = make_baseline_run({"a": "passed", "b": "passed"}, run_id="1" * 36, git=None)
+    notes = judge_against(first, Baseline(same, "b")).comparison.notes
+    assert any("is judged against run 11111111 now: no case changed its class" in note for note in notes), notes

@@ -3,6 +3,7 @@
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,19 @@ from runner.engine.store import write_result
 from runner.errors import GateError
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from runner.gate.limits import Policy
-from runner.gate.stored import MAX_RUNS_READ, baseline_of, extract, find_baseline, read_archive, read_run, runs_in
+from runner.gate.stored import (
+    MAX_RUNS_READ,
+    baseline_of,
+    extract,
+    find_baseline,
+    newest_passed,
+    read_archive,
+    read_run,
+    runs_in,
+)
 from runner.model.comparison import Unmeasured
 from runner.model.result import RunResult
+from runner.results.ledger import ledger_of
 from tests.support.results import RUN_ID, make_run
 from tests.support.verdicts import judge_against
 
@@ -294,3 +305,16 @@ def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path
             packed.writestr(str(number), "")
     with pytest.raises(GateError, match="more than 10,000 entries"):
         read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
+    ledger = ledger_of([judged_run("failed", "older", 1)])
+    write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5), ledger)
+    found = find_baseline(OLDER, results, str(tmp_path / "elsewhere" / "apart"))
+    assert found.ledger == ledger
+
+
+def test_newest_passed__none_of_this_target__says_of_which() -> None:
+    found = newest_passed(Path("nowhere"), target="desk")
+    assert isinstance(found, NoBaseline)
+    assert found.reason == "there is no complete run of desk in nowhere yet that could be judged"
