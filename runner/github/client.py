@@ -42,10 +42,10 @@ class Patience:
 
     silence_s: int = 20
     """Without a byte."""
-    answer_s: float = 60.0
+    answer_s: float = limits.ANSWER_S
     """For the whole of an answer, however slowly it comes."""
-    transfer_silence_s: float = 60.0
-    transfer_s: float = 300.0
+    transfer_silence_s: float = limits.TRANSFER_SILENCE_S
+    transfer_s: float = limits.TRANSFER_S
     """For the whole of an archive, or of a block of one that is stored."""
 
 

@@ -90,7 +90,9 @@ PATTERN_S: Final = 2.0
 SANDBOX_DEPTH: Final = 32
 EVENT_BYTES: Final = 32_000_000
 ARCHIVE_BYTES: Final = 256_000_000
-DOWNLOAD_S: Final = 60.0
+ANSWER_S: Final = 60.0
+TRANSFER_SILENCE_S: Final = 60.0
+TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
 COMMENT_PAGES: Final = 100
 ACCEPTANCE_PAGES: Final = 20
@@ -175,7 +177,9 @@ TABLE: Final = (
     Row("folders within each other in an agent's sandbox", SANDBOX_DEPTH, "levels"),
     Row("the event that started a workflow", EVENT_BYTES, "bytes"),
     Row("an artifact", ARCHIVE_BYTES, "bytes"),
-    Row("the download of an artifact", DOWNLOAD_S, "seconds"),
+    Row("one answer of GitHub, however slowly it comes", ANSWER_S, "seconds"),
+    Row("an artifact on its way, without a byte", TRANSFER_SILENCE_S, "seconds"),
+    Row("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
     Row("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
     Row("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
     Row("pages of comments that may accept a failure", ACCEPTANCE_PAGES, "pages"),
