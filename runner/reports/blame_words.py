@@ -22,12 +22,12 @@ MEANS: Final = {
         "the target could not be reached, answered nothing, or its provider refused. This says nothing about the "
         "change, unless it keeps the target from starting"
     ),
-    Blame.OURS: "our judge gave no verdict, or a grader broke. This says nothing about the target's answers",
+    Blame.OURS: "the judge gave no verdict, or a grader broke. This says nothing about the target's answers",
     None: "the result does not say whose fault that was",
 }
 _DID: Final = {
     Blame.CRASHED: ("case crashed", "cases crashed"),
-    Blame.UNREACHABLE: ("case could not be asked", "cases could not be asked"),
+    Blame.UNREACHABLE: ("case got no answer", "cases got no answer"),
     Blame.OURS: ("case was not graded", "cases were not graded"),
     None: ("case could not be judged", "cases could not be judged"),
 }
@@ -35,7 +35,7 @@ _HERE: Final = {Blame.CRASHED: "crashed", Blame.UNREACHABLE: "unreachable", Blam
 
 
 def did(blame: Blame | None, number: int) -> str:
-    """`1 case crashed`, `3 cases could not be asked`."""
+    """`1 case crashed`, `3 cases got no answer`."""
     return count(number, *_DID[blame])
 
 
@@ -46,13 +46,13 @@ def here(case: CaseResult, blame: Blame | None) -> str:
 
 
 def counted(blamed: Iterable[Blame | None]) -> str:
-    """`2 crashed, 1 unreachable, 1 ours`; nothing of those that nobody blamed."""
+    """`2 crashed, 1 unreachable, 1 not graded`; nothing of those that nobody blamed."""
     numbers = Counter(blamed)
-    return ", ".join(f"{numbers[blame]} {blame.value}" for blame in ORDER if blame and numbers[blame])
+    return ", ".join(f"{numbers[blame]} {_HERE[blame]}" for blame in ORDER if blame and numbers[blame])
 
 
 def together(blamed: Iterable[Blame | None]) -> str:
-    """`2 cases crashed`; of several kinds `4 cases could not be judged: 2 crashed, 1 unreachable, 1 ours`."""
+    """`2 cases crashed`; of several kinds `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`."""
     found = tuple(blamed)
     if len(set(found)) == 1:
         return did(found[0], len(found))

@@ -210,9 +210,21 @@ def errors_words(run: RunResult) -> tuple[str, ...]:
 
 
 def _errors_words(run: RunResult) -> str:
-    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 ours`: those that count."""
+    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`: those that count."""
     silent = nobody_answered(run)
     return together(blame_of(case, silent=silent) for case in new_errors(run, run.comparison))
+
+
+def _counted_errors(run: RunResult) -> str:
+    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
+    words, counted = _errors_words(run), len(list(new_errors(run, run.comparison)))
+    if counted == run.summary.errored:
+        return words
+    which = words.partition(": ")[2] or words
+    return f"{counted} of the {run.summary.errored} cases that could not be judged {_COUNT[counted != 1]}: {which}"
+
+
+_COUNT: Final = ("counts", "count")
 
 
 def opening(run: RunResult, verdict: Verdict) -> str:
@@ -234,7 +246,7 @@ def message(run: RunResult, reason: Reason) -> str:
     """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
     errors = next((rule for rule in run.verdict.rules if rule.name == "Errors"), None) if run.verdict else None
     if reason.code == UNMEASURED and errors is not None:
-        return f"{_errors_words(run)} (allowed: {errors.limit})"
+        return f"{_counted_errors(run)} (allowed: {errors.limit})"
     if run.comparison is None or run.comparison.error_rate is None:
         return reason.message
     if reason.code == "suite-drop" and run.comparison.suite_finding is not None:

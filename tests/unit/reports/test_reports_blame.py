@@ -48,8 +48,10 @@ def test_page__pass_rate__says_of_how_many(state) -> None:
 
 def test_page__every_kind_of_blame__has_its_own_words_counts_and_place() -> None:
     above = render("md", blamed(), PULL_REQUEST).partition("<details><summary>12 cases")
-    assert "errors (5 crashed, 2 unreachable, 1 ours, 2 regressions among them, 2 in the baseline too)" in above[2]
-    for words in ("**1 case crashed**", "**2 cases could not be asked**", "**1 case was not graded**"):
+    assert (
+        "errors (5 crashed, 2 unreachable, 1 not graded, 2 regressions among them, 2 in the baseline too)" in above[2]
+    )
+    for words in ("**1 case crashed**", "**2 cases got no answer**", "**1 case was not graded**"):
         assert words in above[0]
     assert "crashed 2 of 2 here, answered in 10 of 10 on main" in above[0]
     assert "order/bulk" not in above[0]  # main has it too
