@@ -45,7 +45,7 @@ def test_all_but_one_case_of_a_suite_drop_are_accepted__is_red_for_the_one(world
 
 def test_must_pass__fails_on_main_too__blocks(world) -> None:
     seen = world("FPPPPPPP*4").here("FPPPPPPP", must_pass="gs-000")
-    expect(seen, 1, "must pass", first="must-pass", still_failing=[0])
+    expect(seen, 1, "must-pass", first="must-pass", still_failing=[0])
 
 
 def test_must_pass_and_quarantined__the_quarantine_is_what_counts_and_both_are_said(world) -> None:

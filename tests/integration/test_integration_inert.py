@@ -116,4 +116,4 @@ def test_standard_output__is_written_by_one_function_only() -> None:
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "typer.echo", "sys.stdout.write"}
     ]
-    assert found == [next(one for one in found if one.startswith("main.py"))]  # --version
+    assert found == [next(one for one in found if one.startswith("program.py"))]  # --version

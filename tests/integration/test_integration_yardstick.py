@@ -135,13 +135,13 @@ BENDS = {
     "weakened": (weakened, f"{GONE} has another expectation: `gs-003`", True),
     "emptied": (emptied, f"{GONE} checks nothing any more: `gs-003`", True),
     "asked": (asked_otherwise, f"{GONE} is asked another question: `gs-003`", True),
-    "seed": (another_seed, "the seed values of 1 case are others: `gs-001`", True),
+    "seed": (another_seed, "the seed values of 1 case have changed: `gs-001`", True),
     "snapshot": (
         another_snapshot,
-        f"the snapshot of 1 case is another one: `python3 again.py`, was `{SNAPSHOT}`",
+        f"the snapshot of 1 case has changed: `python3 again.py`, was `{SNAPSHOT}`",
         True,
     ),
-    "snapshot-script": (another_snapshot_script, "the snapshot of 1 case is another one: `gs-002`", True),
+    "snapshot-script": (another_snapshot_script, "the snapshot of 1 case has changed: `gs-002`", True),
     "never": (configured(failOn=["never"]), "rule loosened: fail-on regressions → never", True),
     "allowed": (configured(allowedRegressions=100), "rule loosened: allowed-regressions 0 → 100", True),
     "pass-score": (configured(passScore=0.01), "rule loosened: pass-score 1 → 0.01", True),
@@ -271,17 +271,17 @@ def graded_run(folder: Path, *arguments: str):
 
 def the_script(folder: Path) -> str:
     (folder / "checks/words.py").write_text("# kinder\nprint('{\"score\": 1.0}')\n")
-    return "the script or prompt that grades 1 case is another one: `greeting`"
+    return "the script or prompt that grades 1 case has changed: `greeting`"
 
 
 def the_prompt(folder: Path) -> str:
     (folder / "checks/sense.md").write_text("Call {{candidate_answer}} a good answer.\n")
-    return "the script or prompt that grades 1 case is another one: `greeting`"
+    return "the script or prompt that grades 1 case has changed: `greeting`"
 
 
 def the_command(folder: Path) -> str:
     (folder / "desk.eval.yaml").write_text(GRADED.replace("words.py", "words.py --kind"))
-    return "the script or prompt that grades 1 case is another one: `greeting`"
+    return "the script or prompt that grades 1 case has changed: `greeting`"
 
 
 def the_judge(folder: Path) -> str:

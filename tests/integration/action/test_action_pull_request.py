@@ -102,7 +102,10 @@ def test_pull_request__agent_gone__could_not_decide_is_red_and_blames_no_case(jo
     (comment,) = comments_of(github)
     assert "🛠️ Agent eval gate — could not decide" in comment
     assert "**The gate could not decide:** this looks like an outage." in comment
-    assert "If this change keeps the agent from starting, the next run will say the same." in comment
+    assert (
+        "If this change keeps the agent from starting, or from answering in time, the next run will say the same."
+        in comment
+    )
     assert "**This says nothing about your change.**" not in comment
     assert "Regression" not in comment
     check = the_check(github, pull.head_sha)

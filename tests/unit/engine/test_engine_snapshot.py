@@ -24,6 +24,12 @@ DATA = {"prices": {"AAPL": {"current": 178.5}}, "name": "é"}
 TEXT = '{"prices": {"AAPL": {"current": 178.50}}, "name": "é"}'
 
 
+@pytest.fixture(autouse=True)
+def _in_own_folder(tmp_path, monkeypatch) -> None:
+    """As root, programs are whom the working directory belongs to: here it is the test's own folder."""
+    monkeypatch.chdir(tmp_path)
+
+
 def capture(root: Path, **source):
     return asyncio.run(capture_snapshot(root=root, environment=os.environ, **source))
 
