@@ -142,6 +142,8 @@ def _parts(then: CaseResult, now: CaseResult, *, passed: bool, fixed_snapshot: b
         differ += alike
     if passed and not differ and _differ(then.fingerprint, now.fingerprint):
         yield _weighed(Measure.ASKED, then, now)
+    elif passed and not set(differ) & set(asked) and (less := _leads_nowhere(then, now)):
+        yield less
 
 
 def _weighed(kind: Measure, then: CaseResult, now: CaseResult) -> Measure:
@@ -150,6 +152,13 @@ def _weighed(kind: Measure, then: CaseResult, now: CaseResult) -> Measure:
     if kind is Measure.QUESTION or not now.passed or after >= before:
         return kind
     return Measure.FEWER_CHECKS if after else Measure.EMPTIED
+
+
+def _leads_nowhere(then: CaseResult, now: CaseResult) -> Measure | None:
+    """That the case passes for want of values: the same checks, of which fewer could be made, whatever their source."""
+    if not now.passed or now.assertions_skipped <= then.assertions_skipped or now.assertions_run >= then.assertions_run:
+        return None
+    return Measure.FEWER_CHECKS if now.assertions_run else Measure.EMPTIED
 
 
 def _differ(then: str | None, now: str | None) -> bool:

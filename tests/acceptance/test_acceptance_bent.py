@@ -11,7 +11,7 @@ from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
-from tests.support.world import QUICK, World, expect
+from tests.support.world import QUICK, World, cases_of, expect
 
 GOOD = "PPPPPPPP*4"
 DIFFERS = "Measured differently than the baseline"
@@ -108,6 +108,23 @@ def test_expectation_weakened__is_incomparable_and_said_above_the_fold(bent) -> 
     expect(seen, 0, "no regressions", incomparable=[0])
     assert "gs-000" in differs(seen)
     expect(bent.here("FPPPPPPP", "--fail-on", "changed"), 1, "measured otherwise", first="changed", incomparable=[0])
+
+
+def test_attack__live_snapshot_says_nothing_any_more__is_said_above_the_fold_and_can_block(empty) -> None:
+    """The same checks against nothing: what a snapshot command imports is no part of the yardstick, what came of it is."""
+    asks = {"responseContains": ["{{snapshot:word}}"]}
+    empty.cases = [{"id": "gs-000", "input": {"message": "ask 0"}, "expect": asks}, *cases_of(3)[1:]]
+    empty.write()
+    (empty.folder / "snapshot.py").write_text("import said; print(said.WHAT)")
+    (empty.folder / "said.py").write_text("""WHAT = '{"word": "ok"}'""")
+    (empty.folder / "eval-gate.json").write_text('{"snapshotCommand": "python3 -B snapshot.py"}')
+    empty.main("PPP*4")
+    assert DIFFERS not in empty.here("PPP").report
+    (empty.folder / "said.py").write_text("WHAT = '{}'")
+    seen = empty.here("FPP")
+    expect(seen, 0, "no regressions")
+    assert "1 case that passes in the baseline checks nothing any more: `gs-000`" in differs(seen)
+    expect(empty.here("FPP", "--fail-on", "changed"), 1, "measured otherwise", first="changed")
 
 
 def test_question_changed__is_incomparable_and_said_above_the_fold(bent) -> None:
