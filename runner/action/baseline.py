@@ -29,6 +29,8 @@ class Origin:
     baseline: Baseline | NoBaseline
     run_url: str | None = None
     sha: str | None = None
+    recorded: bool = False
+    """Recorded answers came with it, where there were none."""
 
 
 def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
@@ -80,7 +82,7 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
     log.did(_sentence(found, choice.branch))
     baseline = replace(found.baseline, ledger=_ledger(found, log))
     run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return Origin(baseline, run_url, found.sha)
+    return Origin(baseline, run_url, found.sha, recorded=beside is not None)
 
 
 def _ledger(found: Found, log: Log) -> Ledger:

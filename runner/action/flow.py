@@ -157,7 +157,7 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
         result, interrupted = with_idle_patterns(relayed_result(step, log), config.must_pass), None
     else:
         doorkeeper = None if step.settings.results else doorkeeper_for(step, config, variables, log)
-        asking = Asking(Reruns(question, config.confirm) if config.confirm else None, doorkeeper)
+        asking = Asking(Reruns(question, config.confirm) if config.confirm else None, doorkeeper, origin.recorded)
         result, interrupted = get_result(step, config, variables, asking, log)
     judged = judge(result.model_copy(update={"made_by": step.made_by}), question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=config.evals)

@@ -67,6 +67,8 @@ class Asking:
 
     reruns: Reruns | None = None
     doorkeeper: Doorkeeper | None = None
+    recorded_by_baseline: bool = False
+    """The recorded answers at hand, if any, came with the baseline."""
 
 
 def get_result(
@@ -100,6 +102,7 @@ async def _run(
         environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
         doorkeeper=asking.doorkeeper,
+        recorded_by_baseline=asking.recorded_by_baseline,
     )
     plan.redact.learn(token for token in (step.settings.token, environment.runtime_token) if token)
     if asking.reruns is not None:

@@ -10,6 +10,7 @@ from runner.engine.totals import summarise
 from runner.errors import GateError, Problem
 from runner.model.case import CaseKey
 from runner.model.comparison import Comparison
+from runner.model.policy import Measuring
 from runner.model.result import RunResult, Status, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 
 
@@ -45,7 +46,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         partial=bool(missing) or any(run.partial for run in runs),
         planned=max((run.planned for run in runs if run.planned is not None), default=None),
         confirm=max(run.confirm for run in runs),
-        measuring=runs[0].measuring if len({run.measuring for run in runs}) == 1 else None,
+        measuring=_measuring(runs),
         suites=suites,
         comparison=_comparison(runs, suites),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
@@ -71,6 +72,14 @@ def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Com
     return compared[0].model_copy(
         update={"changes": tuple(changes[key] for key in keys if key in changes), "suite_finding": None, "notes": ()}
     )
+
+
+def _measuring(runs: Sequence[RunResult]) -> Measuring | None:
+    """How all parts were measured, where they agree; recorded answers of one part are in the whole as well."""
+    recorded = next((run.measuring.recorded for run in runs if run.measuring and run.measuring.recorded), None)
+    told = {run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in runs}
+    agreed = told.pop() if len(told) == 1 else None
+    return (agreed or Measuring()).model_copy(update={"recorded": recorded}) if recorded else agreed
 
 
 def _targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from runner.engine.silence import Listing, heard, listing
 from runner.engine.totals import summarise
 from runner.engine.trials import settle
 from runner.model.case import CaseKey, EvalCase, EvalSuite
+from runner.model.policy import Measuring
 from runner.model.result import CaseResult, RerunEnd, RunResult, Status, SuiteResult, Summary, ToolFacts, ToolIdentity
 
 Trials: TypeAlias = dict[tuple[str, str], list[TrialRecord]]
@@ -62,6 +63,7 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
     told = (notice for target in plan.every_target() for notice in target.notices)
     return begun(plan).model_copy(
         update={
+            "measuring": _measuring(plan, cases),
             "complete": all(case.status is not Status.NOT_RUN for case in cases),
             "suites": suites,
             "summary": summarise(cases, wall_ms),
@@ -69,6 +71,15 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
+
+
+def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
+    """How it was measured: recorded answers that nobody took say nothing. Of a resumed run its cases know."""
+    how = plan.measuring
+    if how is None or how.recorded is None:
+        return how
+    taken = (plan.recording is not None and plan.recording.used) or any(case.details.replayed for case in cases)
+    return how if taken else how.model_copy(update={"recorded": None})
 
 
 def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) -> SuiteResult:

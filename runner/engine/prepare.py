@@ -96,10 +96,12 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     resume: str | None = None,
     git: GitFacts | None = None,
     doorkeeper: Doorkeeper | None = None,
+    recorded_by_baseline: bool = False,
 ) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
     `doorkeeper` decides which targets are given variables of the environment; without one all are.
+    `recorded_by_baseline`: the recorded answers at hand came with the baseline, and nobody could have written them.
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
@@ -136,7 +138,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         ),
         tokens=tokens,
         yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
-        measuring=measuring(config, scripts),
+        measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
         shard=selection.shard,
@@ -175,6 +177,11 @@ def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Ma
         pass_env=config.pass_env,
         redact=Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment),
     )
+
+
+def _recorded(config: RunConfig, around: Surroundings) -> str | None:
+    """The file of answers that were there before this run, and that it may take."""
+    return (Path(config.output_dir) / RECORDING_NAME).as_posix() if around.recording.begins else None
 
 
 def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:

@@ -117,8 +117,8 @@ def yardsticks(
     }
 
 
-def measuring(config: RunConfig, scripts: Scripts) -> Measuring:
-    """How all cases are measured."""
+def measuring(config: RunConfig, scripts: Scripts, recorded: str | None = None) -> Measuring:
+    """How all cases are measured. `recorded` is the file of recorded answers that may stand in for models."""
     path, command = config.snapshot_path, config.snapshot_command
     if config.snapshot_enabled is False:
         path = command = None
@@ -130,6 +130,7 @@ def measuring(config: RunConfig, scripts: Scripts) -> Measuring:
         snapshot=public_url(path) if path and is_url else path or (_shown(command) if command else None),
         snapshot_fixed=path is not None and not is_url,
         snapshot_scripts=digest(named) if command else None,
+        recorded=recorded,
     )
 
 

@@ -26,7 +26,7 @@ _ORDER: Final = {kind: place for place, kind in enumerate(Measure)}
 _YARDSTICK: Final = frozenset(
     {
         *(Measure.EMPTIED, Measure.FEWER_CHECKS, Measure.EXPECTATION, Measure.QUESTION, Measure.ASKED),
-        *(Measure.GRADER, Measure.JUDGE, Measure.SEEDS, Measure.SNAPSHOT_SOURCE),
+        *(Measure.GRADER, Measure.JUDGE, Measure.RECORDED, Measure.SEEDS, Measure.SNAPSHOT_SOURCE),
     }
 )
 """Differences that make the yardstick of a case another one."""
@@ -74,16 +74,15 @@ class _Case:
 class _Touched:
     """The cases that something differs about, by what it is."""
 
-    def __init__(self, snapshots: tuple[str | None, str | None]) -> None:
-        self.snapshots = snapshots
+    def __init__(self, snapshots: tuple[str | None, str | None], recorded: str | None = None) -> None:
+        self.sources = {Measure.SNAPSHOT_SOURCE: snapshots, Measure.RECORDED: (None, recorded)}
         self.by_kind: dict[Measure, list[_Case]] = defaultdict(list)
         self.judges: dict[tuple[str | None, str | None], list[_Case]] = defaultdict(list)
 
     def differences(self) -> Iterator[Difference]:
         for kind, cases in self.by_kind.items():
             if kind is not Measure.JUDGE and cases:
-                sources = self.snapshots if kind is Measure.SNAPSHOT_SOURCE else (None, None)
-                yield _difference(kind, cases, *sources)
+                yield _difference(kind, cases, *self.sources.get(kind, (None, None)))
         groups = sorted(self.judges.items(), key=lambda group: -len(group[1]))
         for (then, now), cases in groups[:MAX_GROUPS]:
             yield _difference(Measure.JUDGE, cases, then, now)
@@ -96,7 +95,7 @@ def _difference(kind: Measure, cases: Sequence[_Case], then: str | None = None, 
 
 def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Then], *, whole: bool) -> _Touched:
     before, after = then.measuring or Measuring(), now.measuring or Measuring()
-    found, here = _Touched((before.snapshot, after.snapshot)), now.by_key()
+    found, here = _Touched((before.snapshot, after.snapshot), after.recorded), now.by_key()
     moved = {old: new for new, old in renamed(then, now).items()}
     fixed = _fixed(then.measuring, now.measuring)
     for key, case in then.cases():
@@ -112,6 +111,8 @@ def _cases(then: RunResult, now: RunResult, lost: Mapping[CaseKey, Then], *, who
             found.by_kind[kind].append(known)
             if kind is Measure.JUDGE:
                 found.judges[_judge(case), _judge(other)].append(known)
+        if passed and after.recorded and _may_be_recorded(other):
+            found.by_kind[Measure.RECORDED].append(known)
         if own != key:
             found.by_kind[Measure.RENAMED].append(known)
     return found
@@ -152,6 +153,11 @@ def _weighed(kind: Measure, then: CaseResult, now: CaseResult) -> Measure:
     if kind is Measure.QUESTION or not now.passed or after >= before:
         return kind
     return Measure.FEWER_CHECKS if after else Measure.EMPTIED
+
+
+def _may_be_recorded(case: CaseResult) -> bool:
+    """Of a case's own answer its record says so; of a judge's nothing does, and he who is asked may be recorded."""
+    return case.details.replayed or _judge(case) is not None
 
 
 def _leads_nowhere(then: CaseResult, now: CaseResult) -> Measure | None:

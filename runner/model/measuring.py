@@ -26,6 +26,8 @@ class Measure(StrEnum):
     """Question or expectation, and the records do not tell which."""
     GRADER = "grader"
     JUDGE = "judge"
+    RECORDED = "recorded"
+    """Nobody was asked: answers or grades are recorded ones that did not come with the baseline."""
     SEEDS = "seeds"
     SNAPSHOT_SOURCE = "snapshot_source"
     """Another snapshot. Other values of the same live one are what a snapshot is for."""

@@ -45,3 +45,5 @@ class Measuring(Record):
     """The snapshot is a file, which only changes when somebody changes it."""
     snapshot_scripts: str | None = None
     """The files that the snapshot command names, by content."""
+    recorded: str | None = None
+    """The file of recorded answers that stood in for models or judges; None for none, and for the baseline's own."""

@@ -92,6 +92,9 @@ def _about_others(one: Difference, named: int) -> str:
             return f"the script or prompt that grades {cases} has changed{_named(one, named)}"
         case Measure.JUDGE:
             return f"the judge of {cases} is {_code(one.now) or 'nobody'}, was {_code(one.then) or 'nobody'}"
+        case Measure.RECORDED:
+            what = "is answered or graded" if one.count == 1 else "are answered or graded"
+            return f"{cases} {what} from recorded answers, {_code(one.now)}, and nobody was asked{_named(one, named)}"
         case Measure.SEEDS:
             return f"the seed values of {cases} have changed{_named(one, named)}"
         case Measure.SNAPSHOT_SOURCE:

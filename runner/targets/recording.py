@@ -77,8 +77,16 @@ class Recording:
         self.mode = mode
         self._shared = shared
         self._known = {entry.key: entry.turn for entry in known}
+        self._before = frozenset(self._known)
         self._own: Path | None = None
         self._kept: set[str] = set()
+        self.used = False
+        """Whether an answer was taken from what was there before this run."""
+
+    @property
+    def begins(self) -> bool:
+        """Whether there are answers from before this run."""
+        return bool(self._before)
 
     def begin(self, folder: Path) -> None:
         """The folder of the run that begins."""
@@ -90,6 +98,7 @@ class Recording:
             return None
         turn = self._known.get(key)
         if turn is not None:
+            self.used = self.used or key in self._before
             self._keep(key, turn, asked=False)
         return turn
 

@@ -11,7 +11,7 @@ from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
-from tests.support.world import QUICK, World, cases_of, expect
+from tests.support.world import NOBODY, QUICK, World, cases_of, expect
 
 GOOD = "PPPPPPPP*4"
 DIFFERS = "Measured differently than the baseline"
@@ -111,7 +111,7 @@ def test_expectation_weakened__is_incomparable_and_said_above_the_fold(bent) -> 
 
 
 def test_attack__live_snapshot_says_nothing_any_more__is_said_above_the_fold_and_can_block(empty) -> None:
-    """The same checks against nothing: what a snapshot command imports is no part of the yardstick, what came of it is."""
+    """The same checks against nothing: what a snapshot's command imports is not looked at, what comes of it is."""
     asks = {"responseContains": ["{{snapshot:word}}"]}
     empty.cases = [{"id": "gs-000", "input": {"message": "ask 0"}, "expect": asks}, *cases_of(3)[1:]]
     empty.write()
@@ -228,6 +228,33 @@ def rubric(empty):
         base = f"{running.url.removesuffix('/chat')}/v1"
         given = ("run", "--provider", "openai", "--model", "gpt-4o", "--base-url", base, "--report", "md=report.md")
         yield empty, lambda *options: gate(empty.folder, *given, "--fail-on", "regressions", *options, **KEY)
+
+
+@pytest.mark.parametrize("cache", ["replay", "auto"])
+def test_attack__answers_and_grades_recorded_beforehand__are_said_above_the_fold_and_can_block(rubric, cache) -> None:
+    """Recorded with another agent, and brought along: the one of this change is never asked."""
+    made, run = rubric
+    (made.folder / "prompt.md").write_text("Be good.")
+    made.seen(run("--system-prompt", "prompt.md"))
+    main = made.record().parent
+    (made.folder / "prompt.md").write_text("Be bad.")
+    made.seen(run("--system-prompt", "prompt.md", "--cache", "record"))
+    (made.folder / "eval-gate.json").write_text(json.dumps({"cache": cache}))
+    nobody = ("--base-url", NOBODY, "--system-prompt", "prompt.md", "--baseline", str(main))
+    seen = made.seen(run(*nobody))
+    expect(seen, 0, "no regressions")
+    said = "2 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"
+    assert said in differs(seen)
+    assert seen.json["measuring"]["recorded"] == "evals/results/answers.jsonl"
+    assert run(*nobody, "--fail-on", "changed").returncode == 1
+
+
+def test_attack__recorded_answers_that_no_case_took__are_not_spoken_of(rubric) -> None:
+    made, run = rubric
+    (made.folder / "prompt.md").write_text("Be good.")
+    made.seen(run("--cache", "record", "--system-prompt", "prompt.md"))
+    seen = made.seen(run("--baseline", "latest", "--cache", "auto", "--rubric", "never"))
+    assert "recorded answers" not in seen.report
 
 
 def test_skipped_here__passed_on_main__is_green_and_said_above_the_fold(rubric) -> None:

@@ -40,6 +40,25 @@ def test_pull_request__nothing_asked_differs__is_answered_from_the_baselines_rec
     assert "4 replayed" in next(iter(github.state.comments.values())).body
 
 
+def test_attack__recorded_answers_in_the_checkout__are_said_above_the_fold_and_the_baselines_are_not(
+    job, github, inputs
+) -> None:
+    with agent(answers) as running:
+        base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
+        job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+    recorded = job.workspace / "evals/results/answers.jsonl"
+    brought = job.pull_request(github.state.add_pull(7), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+    assert brought.code == 0, brought.log
+    said = "4 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"
+    comment = next(iter(github.state.comments.values())).body
+    assert said in comment.partition("<details>")[0].replace("&#45;", "-").replace("&#8203;", "")
+    assert said in brought.log
+    recorded.unlink()
+    harmless = job.pull_request(github.state.add_pull(8), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
+    assert harmless.code == 0, harmless.log
+    assert "nobody was asked" not in harmless.log
+
+
 def test_pull_request__no_key_on_a_fork__replays(job, github, inputs) -> None:
     with agent(answers) as running:
         base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
