@@ -17,6 +17,7 @@ from runner.model.case import CaseKey
 from runner.model.measuring import Difference, Measure, Measured, Touched
 from runner.model.policy import Measuring, RunPolicy
 from runner.model.result import HELD_BACK, CaseResult, RunResult, Status, TargetIdentity, Yardstick
+from runner.text.case_pattern import fits
 
 MAX_NAMED: Final = 20
 """Cases of one difference that are kept by name."""
@@ -46,7 +47,7 @@ def measured(
     scores. What one of the records does not say is no difference. Where only some cases were selected, the others are
     not gone.
     """
-    rules = changed_rules(then.policy, policy) if then.policy else ()
+    rules = (*changed_rules(then.policy, policy), *_freed(then, now, policy)) if then.policy else ()
     whole = everything_selected and not now.partial and now.shard == then.shard
     touched = _cases(then, now, lost, whole=whole)
     found = [*rules, *touched.differences(), *_targets(then, now)]
@@ -56,6 +57,25 @@ def measured(
         changed=len({case.key for kind in _YARDSTICK for case in touched.by_kind[kind] if case.passed}),
         loosened=sum(rule.kind is Measure.LOOSENED for rule in rules),
     )
+
+
+def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Difference]:
+    """Cases that had to pass and that no rule means any more, though it is still there: another id, or a tag less."""
+    assert then.policy is not None
+    kept = [pattern for pattern in then.policy.must_pass if pattern in policy.must_pass]
+    if not kept:
+        return
+    here, moved = now.by_key(), {old: new for new, old in renamed(then, now).items()}
+    freed = [
+        case.id
+        for key, case in then.cases()
+        if (other := here.get(moved.get(key, key))) is not None
+        and any(fits(pattern, case.id, case.tags) for pattern in kept)
+        and not any(fits(pattern, other.id, other.tags) for pattern in policy.must_pass)
+    ]
+    if freed:
+        named = ", ".join(freed[:MAX_NAMED])
+        yield Difference(kind=Measure.LOOSENED, subject="must-pass", then=named, count=len(freed))
 
 
 class _Case:

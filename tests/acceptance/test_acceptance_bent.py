@@ -127,6 +127,25 @@ def test_attack__live_snapshot_says_nothing_any_more__is_said_above_the_fold_and
     expect(empty.here("FPP", "--fail-on", "changed"), 1, "measured otherwise", first="changed")
 
 
+@pytest.mark.parametrize("other", [{"tags": ["x"]}, {"tags": ["x"], "id": "gs-other"}])
+def test_attack__case_loses_the_tag_by_which_it_must_pass__is_a_loosened_rule_above_the_fold(empty, other) -> None:
+    """The rule stays as it is, and another case keeps its tag: nothing else says that this one is out of it."""
+    empty.of_length("PPPP")
+    for number in (0, 1):
+        of_case(empty, number, tags=["critical"])
+    must = ("--must-pass", "tag:critical")
+    empty.main("PPPP*3 FPPP", *must)
+    kept = empty.here("FPPP", *must)
+    expect(kept, 1, "1 must-pass case fails", still_failing=[0])
+    assert "must-pass" not in kept.head.partition(DIFFERS)[2]
+    of_case(empty, 0, **other)
+    seen = empty.here("FPPP", *must)
+    assert seen.code == 0, seen.text
+    assert "rule loosened: must-pass no longer covers `gs-000`" in differs(seen)
+    blocked = empty.here("FPPP", *must, fail_on="regressions, changed")
+    assert blocked.code == 1, blocked.text
+
+
 def test_question_changed__is_incomparable_and_said_above_the_fold(bent) -> None:
     of_case(bent, 0, input={"message": "please ask 0"})
     seen = bent.here("FPPPPPPP")
