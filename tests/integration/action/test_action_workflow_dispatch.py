@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
+from tests.support.github.results_service import Upload
+from tests.support.github.storage import Blob
 from tests.support.jobs import repository_facts
 
 
@@ -60,6 +62,28 @@ def test_dispatch__for_a_pull_request_on_the_default_branch__never_becomes_the_b
     with agent(fails_on(1)) as running:
         compared = job.pull_request(other, running.url)
     assert (compared.outputs["baseline-run-id"], compared.outputs["regressions"]) == (main.outputs["run-id"], "0")
+
+
+def test_dispatch__for_a_pull_request__is_not_refused_for_a_name_that_it_does_not_use(job, github) -> None:
+    """Nothing of such a run is stored by us; what an upload step of another leg has stored is in nobody's way."""
+    pull = github.state.add_pull(7)
+    check_out(job.workspace, pull.head_sha)
+    job.write_suite(name="one.golden.json")
+    job.write_suite(name="two.golden.json")
+    job.begin_run(event="workflow_dispatch")
+    event = dispatch(github, **{"pr-number": "7"})
+    with agent() as running:
+        names = {"agent-endpoint": running.url, "artifact-name": "evals"}
+        legs = [names | {"evals": f"evals/{leg}.golden.json", "comment-key": leg} for leg in ("one", "two")]
+        first = job.step("workflow_dispatch", event, legs[0])
+        record = next((job.workspace / "evals/results").glob("*/run.json")).read_bytes()
+        github.results.uploads["evals"] = upload = Upload(Blob())
+        upload.artifact = github.state.add_artifact(github.current_run, {"run.json": record}, "evals")
+        upload.blob.data = upload.artifact.zip_bytes
+        job.begin_job()
+        second = job.step("workflow_dispatch", event, legs[1])
+    assert (first.code, second.code, second.outputs["verdict"]) == (0, 0, "pass"), second.log
+    assert list(github.state.artifacts.values()) == [upload.artifact]
 
 
 @pytest.mark.parametrize(

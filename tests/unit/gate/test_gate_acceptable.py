@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from runner.gate.acceptable import acceptable, held_to, judged_as
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline
 from runner.gate.limits import Policy
-from runner.model.result import Status
+from runner.model.result import Status, Trial
 from runner.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run
@@ -76,6 +76,16 @@ def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:
 @pytest.mark.parametrize("run", [make_graded_run({"a": 0.85}), make_run({"a": "failed"})], ids=["at-one", "not-graded"])
 def test_held_to__nothing_to_accept__is_the_same_run(run) -> None:
     assert held_to(run, 1.0 if run.suites[0].cases[0].graded else 0.5) is run
+
+
+def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_says() -> None:
+    """A pass score is asked of grades only: what one of two executions means is for the record to say."""
+    ends = ((Status.PASSED, 1.0), (Status.FAILED, 0.9))
+    tie = tuple(Trial(status=status, score=score, duration_ms=40) for status, score in ends)
+    plain = make_result("b").model_copy(update={"trials": tie, "error": "slow"})
+    held = held_to(make_graded_run([make_graded("a", 0.85), plain]), 0.8)
+    assert [case.status.value for case in held.suites[0].cases] == ["passed", "passed"]
+    assert held.suites[0].cases[1] == plain
 
 
 @pytest.mark.contract("agentv.results.status-and-threshold-apart")

@@ -64,6 +64,24 @@ def _suite(file: str, cases: dict[str, str | None], tool: str = "refund") -> Sui
         ),
         pytest.param([_suite("a", {"x": "1"})], [_suite("a", {"x": "1", "y": "1"})], {}, id="a_copy_of_one_that_stays"),
         pytest.param([_suite("a", {"x": None})], [_suite("a", {"y": None})], {}, id="a_run_that_did_not_say"),
+        pytest.param(
+            [_suite("a", {"x": None, "k": "9"})],
+            [_suite("a", {"k": "9"}), _suite("b", {"x": None}, "other")],
+            {},
+            id="one_id_in_two_files_of_runs_that_did_not_say",
+        ),
+        pytest.param(
+            [_suite("a", {"x": "1", "y": "1"}), _suite("c", {"x": "1", "k": "9"})],
+            [_suite("b", {"x": "1", "z": "1"}), _suite("c", {"k": "9"})],
+            {"b x": "a x", "b z": "a y"},
+            id="one_that_kept_its_id_leaves_its_twin_of_the_same_file_to_the_other",
+        ),
+        pytest.param(
+            [_suite("a", {"x": "1", "y": "1"})],
+            [_suite("b", {"x": "1", "z": "1"}, "other")],
+            {"b x": "a x", "b z": "a y"},
+            id="one_that_kept_its_id_in_a_file_of_another_kind_leaves_its_twin_to_the_other",
+        ),
     ],
 )
 def test_renamed__what_has_another_name__is_known_by_what_it_measures(before, after, expected):

@@ -307,11 +307,60 @@ def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path
         read_archive(tmp_path / "a.zip", "artifact 1")
 
 
+def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_000):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match=r"0 entries are called run\.json"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def _end(entries: int) -> bytes:
+    """The end of a directory that announces so many entries, and nothing before it."""
+    return b"PK\x05\x06" + bytes(4) + entries.to_bytes(2, "little") * 2 + bytes(10)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff" * 100, "not a zip"),
+        (_end(65_535), "more than 10,000 entries"),
+        (b"x" + _end(10_001), "more than 10,000 entries"),
+        (_end(65_535) + b"z" * 70_000, "not a zip"),
+    ],
+    ids=["no-directory", "nothing-but-its-end", "one-too-many", "further-back-than-an-end-may-stand"],
+)
+def test_read_archive__what_its_end_announces__is_believed_only_where_one_is(tmp_path, data, said) -> None:
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(GateError, match=said):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
 def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
     ledger = ledger_of([judged_run("failed", "older", 1)])
     write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5), ledger)
     found = find_baseline(OLDER, results, str(tmp_path / "elsewhere" / "apart"))
     assert found.ledger == ledger
+
+
+def test_history__folder_that_is_not_called_after_its_run__stands_alone(results) -> None:
+    """As an artifact that was unpacked somewhere: what lies beside it is of no concern to it."""
+    (results / NEWER).rename(results / "downloaded")
+    found = find_baseline(str(results / "downloaded"), results)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER]
+
+
+def test_history__folder_that_knows_more_than_what_travelled__is_what_the_folder_knows(results) -> None:
+    found = find_baseline(NEWER, results)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER, OLDER]
+
+
+def test_history__folder_that_knows_as_much_as_what_travelled__is_what_travelled(tmp_path) -> None:
+    for name in ("before", OLDER):
+        write_result(tmp_path / name, judged_run("passed", name, 1))
+    write_result(tmp_path / OLDER, judged_run("passed", NEWER, 2), ledger_of(runs_in(tmp_path / "before")))
+    found = find_baseline(str(tmp_path / OLDER / NEWER), tmp_path)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER, "before"]
 
 
 def test_newest_passed__none_of_this_target__says_of_which() -> None:

@@ -56,7 +56,10 @@ def test_commands__well_formed__say_what_they_accept(line, command) -> None:
         (" reject a -- known", '"reject" is not known; write'),
         (" accept", "the reason is missing"),
         (" accept a", "the reason is missing: end the command with `-- <reason>`"),
-        (" accept a \u2014 known", 'with two hyphens in place of "\u2014"'),
+        *(
+            (f" accept a {dash} known", f'with two hyphens in place of "{dash}"')
+            for dash in (*"\u2014\u2013\u2212\u2010-", "---")
+        ),
         (" accept a --", "the reason must say why, in words"),
         (" accept a -- ... ", "the reason must say why, in words"),
         (" accept a -- \u200b\u2063", "the reason must say why, in words"),
@@ -166,6 +169,12 @@ def test_commands__quoted_or_talked_about__is_none(body) -> None:
 )
 def test_commands__meant_as_one_but_not_at_the_top__is_none_and_gets_a_sentence(body) -> None:
     assert commands_in(body) == (Malformed(TOP),)
+
+
+@pytest.mark.parametrize(("before", "found"), [(189, 1), (190, 1), (191, 0)])
+def test_commands__meant_as_one_after_many_hidden_signs__is_noticed_among_the_first_200(before, found) -> None:
+    body = "Hi!\n" + "\u200b" * before + "/eval-gate"
+    assert commands_in(body) == (Malformed(TOP),) * found
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,20 @@ def test_with_entries__one_that_still_holds__is_refused_with_its_line() -> None:
     assert written(OLD, "refund/partial", kind=Kind.QUARANTINE).entries
 
 
+def test_with_entries__one_that_ends_today__still_holds() -> None:
+    text = OLD.replace("2026-12-05", TODAY.isoformat())
+    assert refused(text, "refund/partial") == [
+        "it is accepted already",
+        f'{PATH}:3: "refund/partial" is accepted until 2026-11-21 already: change that entry',
+    ]
+
+
+def test_with_entries__two_that_still_hold__are_both_named() -> None:
+    text = OLD.replace("2026-11-20", "2026-12-01")
+    message, *problems = refused(text, "refund/partial", "faq/over")
+    assert (message, len(problems)) == ("they are accepted already", 2)
+
+
 REFUSED = {
     "no day": ({"until": "soon"}, '--until: "soon" is not a date like 2026-12-05, and no number of days like 14d'),
     "no such day": ({"until": "2026-02-30"}, "--until: 2026-02-30 is not a day of the calendar, and no number"),
