@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,14 @@ from runner.formats.base import Reading
 from runner.formats.discovery import discover, load_suites
 from runner.gate.stored import read_run
 from runner.gate.waivers_file import parse_waivers
+from runner.model.result import RunResult
 from runner.registry.load import load_registry
+from runner.reports.check import render_check
 from runner.reports.context import ReportContext
+from runner.reports.markdown import render_summary
+from runner.reports.remarks import remarks_of
 from runner.reports.render import render
+from runner.reports.view import View, view_of
 from runner.results.ledger import read_ledger
 from runner.targets.listing import read_targets
 from runner.targets.recording import read_recording
@@ -222,6 +228,54 @@ def _stored(folder: Path, text: str) -> None:
         render(form, run, ReportContext())
 
 
+def many_cases(size: int, kind: str) -> str:
+    """A stored result of nothing but valid cases, so many as there is room for."""
+    document = record()
+    (suite,) = document["suites"]
+    (case,), (change,) = suite["cases"], document["comparison"]["changes"]
+    if kind in {"shortest cases", "suites of one case"}:
+        case = {"id": "", "passed": False, "status": "failed"}
+    if kind == "cases full of signs":
+        case |= {"error": "[a](b) <i>@all</i> `c` | ##[d] " * 8, "description": "*_~" * 30, "tags": ["|`<"] * 9}
+    changed = kind == "regressions"
+    suite["cases"], document["comparison"]["changes"] = [], []
+    suites = []
+    length, number = len(json.dumps(document)), 0
+    while length < size:
+        number += 1
+        made = [case | {"id": f"c{number}"}]
+        length += len(json.dumps(made[0]))
+        if kind == "suites of one case":
+            short = {name: suite[name] for name in ("runId", "timestamp", "tier", "toolName")}
+            suites.append(short | {"evalFile": f"e{number}.json", "cases": made})
+            length += len(json.dumps(suites[-1])) - len(json.dumps(made[0]))
+        else:
+            suite["cases"] += made
+        if changed:
+            document["comparison"]["changes"].append(change | {"caseId": f"c{number}"})
+            length += len(json.dumps(document["comparison"]["changes"][-1]))
+    document["suites"] = suites or [suite]
+    return json.dumps(document)
+
+
+VALID = ("cases as we write them", "shortest cases", "suites of one case", "regressions", "cases full of signs")
+FORMS: dict[str, Callable[[RunResult], object]] = {
+    "comment": lambda run: render("md", run, ReportContext()),
+    "summary": lambda run: render_summary(view_of(run, ReportContext())),
+    "check": lambda run: _check(view_of(run, ReportContext())),
+    **{form: partial(render, form, context=ReportContext()) for form in ("html", "junit", "console", "json", "agentv")},
+}
+
+
+def _check(view: View) -> object:
+    return render_check(view), remarks_of(view)
+
+
+def _rendered(form: str, folder: Path, text: str) -> None:
+    (folder / "run.json").write_text(text)
+    FORMS[form](read_run(str(folder / "run.json"), folder))
+
+
 def _journal(folder: Path, text: str) -> None:
     (folder / "cases.jsonl").write_text(text + "\n")
     list(read_journal(folder / "cases.jsonl"))
@@ -321,7 +375,13 @@ def _peak() -> float:
 
 
 def rows(reader: str, size: int) -> Iterator[tuple[float, float, str, str]]:
-    """Every filler at every place."""
+    """Every filler at every place; of a form every kind of valid result, read and rendered."""
+    if form := reader.removeprefix("stored, valid: ") if reader.startswith("stored, valid: ") else None:
+        FORMS[form](RunResult.model_validate(record()))  # so that its templates are loaded
+        for kind in VALID:
+            seconds, peak, said = measured(partial(_rendered, form), many_cases(size, kind))
+            yield seconds, peak, kind, said
+        return
     make, work = READERS[reader]
     document = make()
     for path in holes(document):
@@ -336,7 +396,7 @@ def rows(reader: str, size: int) -> Iterator[tuple[float, float, str, str]]:
 def main() -> int:
     """Print the table; 1 where a row is beyond what is promised."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("readers", nargs="*", help=f"of {', '.join(READERS)}")
+    parser.add_argument("readers", nargs="*", help=f"of {', '.join(READERS)}, stored, valid")
     parser.add_argument("--size", type=int, default=MEGA)
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--beyond", action="store_true", help="every row that is beyond what is promised")
@@ -344,7 +404,7 @@ def main() -> int:
     worst = 0.0
     print("| reader | slowest input | seconds | said | largest input | MB above idle |")
     print("|:--|:--|--:|:--|:--|--:|")
-    for reader in READERS:
+    for reader in (*READERS, *(f"stored, valid: {form}" for form in FORMS)):
         if asked.readers and not any(one in reader for one in asked.readers):
             continue
         found = list(rows(reader, asked.size))

@@ -62,8 +62,9 @@ def together(blamed: Iterable[Blame | None]) -> str:
 
 def blames(run: RunResult) -> tuple[Blame | None, ...]:
     """Of every case that could not be judged."""
-    silent = nobody_answered(run)
-    return tuple(blame_of(case, silent=silent) for _, case in run.cases() if case.status is Status.ERROR)
+    errored = [case for suite in run.suites for case in suite.cases if case.status is Status.ERROR]
+    silent = bool(errored) and nobody_answered(run)
+    return tuple(blame_of(case, silent=silent) for case in errored)
 
 
 def blame_of(case: CaseResult, *, silent: bool) -> Blame | None:

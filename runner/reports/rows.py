@@ -163,7 +163,8 @@ def _rows(run: RunResult, context: ReportContext) -> Iterator[tuple[CaseRow, Cas
             label = case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})"
             change = by_case.get((suite.eval_file, case.id))
             blame = blame_words.blame_of(case, silent=silent)
-            yield replace(_row(suite, case, change, label, context, least), **_blamed(case, blame)), change
+            row = _row(suite, case, change, label, context, least)
+            yield (replace(row, **_blamed(case, blame)) if case.status is Status.ERROR else row), change
     for change in changes:
         if change.change is CaseClass.REMOVED:
             yield _removed(change, least), change
@@ -171,7 +172,7 @@ def _rows(run: RunResult, context: ReportContext) -> Iterator[tuple[CaseRow, Cas
 
 def _blamed(case: CaseResult, blame: Blame | None) -> dict[str, Any]:
     """Whose fault it is that a case could not be judged, and what stands for its result then."""
-    return {"blame": blame, "here": blame_words.here(case, blame)} if case.status is Status.ERROR else {}
+    return {"blame": blame, "here": blame_words.here(case, blame)}
 
 
 def _row(
