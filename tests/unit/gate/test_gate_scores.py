@@ -68,6 +68,8 @@ def test_score_drops__several__the_largest_first_and_no_regression() -> None:
     found = compared(make_graded_baseline(then), make_graded_run({"a": 0.7, "b": 0.1, "c": 0.2, "d": 0.5}))
     assert [change.case_id for change in found.score_drops()] == ["b", "a"]
     assert found.score_tolerance == 0.1
+    other = compared(make_graded_baseline(then), make_graded_run({"a": 0.7}), 0.15)
+    assert other.score_tolerance == 0.15  # reports say over which tolerance a drop is named
 
 
 @pytest.mark.parametrize(
