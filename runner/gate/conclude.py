@@ -15,8 +15,8 @@ from runner.gate.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
 from runner.gate.prior import Prior
 from runner.gate.settle import CaseFacts, settle
 from runner.model.case import CaseKey
-from runner.model.comparison import CaseChange, CaseClass, Comparison
-from runner.model.grounds import NO_RECORD, Belief, Evidence
+from runner.model.comparison import CaseChange, CaseClass, Comparison, Tally
+from runner.model.grounds import NO_RECORD, Belief, Evidence, LostCase
 from runner.model.result import CaseResult, RunResult, Status
 from runner.text.case_pattern import fits
 
@@ -32,6 +32,20 @@ class Known:
 
     past: Mapping[CaseKey, CasePast]
     evidence: Evidence
+
+    @property
+    def lost(self) -> Mapping[CaseKey, Then]:
+        """What earlier runs say of the cases that the baseline has and could not judge."""
+        return {
+            CaseKey(one.suite, one.case_id): Then(Tally(k=one.k, n=one.n, score=one.score), one.k * 2 > one.n, one.run)
+            for one in self.evidence.lost
+        }
+
+    @property
+    def with_lost(self) -> Mapping[CaseKey, CasePast]:
+        """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
+        gone = {key: CasePast(one, present=True, errored=True) for key, one in self.lost.items()}
+        return {**gone, **self.past}
 
     @property
     def confirmation(self) -> Confirmation:
@@ -52,6 +66,7 @@ def known_from(
 ) -> Known:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
     belief = past.belief(set_aside)
+    unjudged = [key for key, case in baseline.cases() if not case.status.judged]
     evidence = Evidence(
         baseline_run_id=baseline.run_id,
         cases=max(planned(run), 1),
@@ -60,6 +75,9 @@ def known_from(
         pass_score=pass_score,
         belief=Belief(passes=belief.passes, failures=belief.failures),
         runs=past.level,
+        lost=tuple(
+            LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
+        ),
     )
     return Known(past.of(run), evidence)
 

@@ -6,9 +6,8 @@ known when the run was made is in its record, so that the same run gets the same
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from runner.gate.acceptable import held_to
 from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -18,7 +17,7 @@ from runner.gate.evidence import Confirmation
 from runner.gate.limits import Policy
 from runner.gate.measuring import measured
 from runner.gate.pardons import Pardons
-from runner.gate.past import CasePast, Past, Then
+from runner.gate.past import Past
 from runner.gate.policy import decide
 from runner.gate.rules import Judged
 from runner.gate.settle import CaseFacts
@@ -58,9 +57,11 @@ def judge(run: RunResult, question: Question) -> RunResult:
         recorded = {"comparison": None, "waiving": waiving, "verdict": verdict}
         return run.model_copy(update={"policy": policy.on_record(run), **recorded})
     then = held_to(baseline.result, policy.pass_score)
-    lost = _lost(then, question)
-    differs = measured(then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=lost)
-    comparison = _compared(held, then, question, lost).model_copy(update={"measured": differs})
+    known = _known(held, question)
+    differs = measured(
+        then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
+    )
+    comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
     waiving = _waiving(held, comparison, question)
     judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(
@@ -96,17 +97,10 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
     return facts, known.confirmation
 
 
-def _lost(then: RunResult, question: Question) -> Mapping[CaseKey, Then]:
-    """What earlier runs say of the cases that the baseline has and could not judge."""
-    assert isinstance(question.baseline, Baseline)
-    keys = [key for key, case in then.cases() if not case.status.judged]
-    return Past(question.baseline, question.policy.pass_score).lost(keys) if keys else {}
-
-
-def _compared(held: RunResult, then: RunResult, question: Question, lost: Mapping[CaseKey, Then]) -> Comparison:
-    known, policy = _known(held, question), question.policy
+def _compared(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:
+    policy = question.policy
     concluded = conclude(
-        _plain(held, then, known, question, lost),
+        _plain(held, then, known, question),
         held,
         known,
         allowed=policy.allowed_regressions,
@@ -149,19 +143,13 @@ def _named(baseline: BaselineFacts) -> str:
 
 
 def _plain(
-    held: RunResult,
-    then: RunResult,
-    known: Known,
-    question: Question,
-    lost: Mapping[CaseKey, Then] = MappingProxyType({}),
-    *,
-    heard_elsewhere: bool = False,
+    held: RunResult, then: RunResult, known: Known, question: Question, *, heard_elsewhere: bool = False
 ) -> Comparison:
     assert isinstance(question.baseline, Baseline)
     return compare(
         question.baseline.of(then),
         held,
-        {**{key: CasePast(one, present=True, errored=True) for key, one in lost.items()}, **known.past},
+        known.with_lost,
         everything_selected=question.everything_selected,
         score_tolerance=question.policy.score_tolerance,
         heard_elsewhere=heard_elsewhere,

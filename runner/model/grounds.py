@@ -191,6 +191,20 @@ class Belief(Record):
     failures: float = Field(gt=0)
 
 
+class LostCase(Record):
+    """A case that the baseline could not judge: passes `k` of `n` judged executions of the newest earlier run that did.
+
+    `run` is that run, `score` the mean score.
+    """
+
+    suite: str
+    case_id: str
+    k: int = Field(ge=0)
+    n: int = Field(ge=1)
+    score: float
+    run: RunName | None = None
+
+
 class Evidence(Record):
     """What a verdict rests on, beside the cases' own records and executions.
 
@@ -206,6 +220,8 @@ class Evidence(Record):
     belief: Belief
     runs: int = Field(default=0, ge=0)
     """Runs of the record that are at the level of the newest one."""
+    lost: tuple[LostCase, ...] = ()
+    """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
 
     @property
     def bar(self) -> float:

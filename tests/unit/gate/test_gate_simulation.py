@@ -55,9 +55,9 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
         assert page["the newest run of the branch was an outage (2%)"][at][0] <= 2.0
         assert page["one case died, and the newest run of the branch was an outage (2%)"][at][0] >= 99.0
         for rate in ("2%", "5%"):
-            assert page[f"one case died ({rate})"][at][0] >= 98.0
+            assert page[f"one case died ({rate})"][at][0] >= 99.5
             assert page[f"every case lost 10 points ({rate})"][at][0] >= 80.0
-        assert max(cells[at][1] for cells in page.values()) <= 1.45  # 1.42 where the branch lost ten points itself
+        assert max(cells[at][1] for cells in page.values()) <= 1.4
 
 
 @pytest.mark.contract("verdict.targets")
