@@ -214,8 +214,8 @@ def test_finding_5__every_run__is_hidden_from_its_first_moment() -> None:
         words, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "0\n"
-    main = (ROOT / "runner/cli/main.py").read_text().partition("def main()")[2]
-    assert main.index("hide()") < main.index("app(")
+    loading = (ROOT / "runner/cli/main.py").read_text().partition("def _run(")[2]
+    assert loading.index("hide()") < loading.index("import run_program")
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="Linux only")
