@@ -75,7 +75,7 @@ action.add_to(app)
 
 
 def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None = None) -> int:
-    """Run the program; its exit code. The only place where an exception ends, and the only `except Exception`.
+    """Run the program; its exit code. Every exception ends here, but for those that are about one case of a run.
 
     `on_interrupt` takes SIGINT from here on; None leaves it as it is.
     """

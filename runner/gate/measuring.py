@@ -176,7 +176,7 @@ def _weighed(kind: Measure, then: CaseResult, now: CaseResult) -> Measure:
 
 
 def _may_be_recorded(case: CaseResult) -> bool:
-    """Of a case's own answer its record says so; of a judge's nothing does, and he who is asked may be recorded."""
+    """Whether its answer was a recorded one, or a judge graded it: of a judge's replies no record says so."""
     return case.details.replayed or _judge(case) is not None
 
 

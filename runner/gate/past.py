@@ -82,15 +82,7 @@ class Past:
     def lost(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, Then]:
         """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
         there = self._baseline.by_key()
-        found = {}
-        for key in keys:
-            known = self._ledger.case(key)
-            chosen = self._newest_judged(known, yardstick_of(there[key]))
-            if chosen is not None:
-                at, entry = chosen
-                run = self._ledger.runs[self._runs[at]].name
-                found[key] = _then(entry, run, self._pass_score, graded=there[key].graded)
-        return found
+        return {key: then for key in keys if (then := self._of(key, there[key], there).then) is not None}
 
     @cached_property
     def level(self) -> int:

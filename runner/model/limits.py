@@ -1,4 +1,4 @@
-"""How much of anything from outside is read: bytes, depth, values, numbers. docs/reliability.md shows this table."""
+"""How much of anything from outside is read: bytes, depth, values, numbers. docs/limits.md shows this table."""
 
 from __future__ import annotations
 
