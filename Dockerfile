@@ -67,5 +67,5 @@ COPY --from=build /opt/gate/bin/eval-gate /usr/local/bin/eval-gate
 COPY LICENSE THIRD_PARTY_NOTICES.md /usr/share/doc/eval-gate/
 
 # A list, no shell: a shell drops variables whose names hold a hyphen, and inputs have such names (INPUT_FAIL-ON).
-# -I: the checkout may hold a folder `runner` of its own, or a module named like one of ours.
-ENTRYPOINT ["/opt/gate/bin/python", "-I", "-m", "runner", "action"]
+# -I: the checkout may hold a folder `eval_gate` of its own, or a module named like one of ours.
+ENTRYPOINT ["/opt/gate/bin/python", "-I", "-m", "eval_gate", "action"]

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
-STARTER := $(wildcard runner/cli/starter/files/*.yml)
+STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
 .PHONY: help demo test lint format types check lock schemas action conformance interop audit bench fuzz clean
 

@@ -51,16 +51,16 @@ def _run(folder: Path, cases: int) -> list[str]:
     target = {"name": "desk", "provider": "cli", "commandTemplate": TEMPLATE.replace("echo $word", "echo question")}
     (folder / "targets.yaml").write_text(json.dumps({"targets": [target | {"workers": AT_ONCE}]}))
     places = ["--targets", str(folder / "targets.yaml"), "--output-dir", str(folder / "out")]
-    return [sys.executable, "-m", "runner", "run", str(folder / "some.golden.json"), "-q", *places]
+    return [sys.executable, "-m", "eval_gate", "run", str(folder / "some.golden.json"), "-q", *places]
 
 
 async def alone(calls: int, concurrency: int) -> None:
     """So many calls of the target, so many at once, without an engine around it."""
-    from runner.model.conversation import Message
-    from runner.targets.base import Request
-    from runner.targets.cli import CliTarget
-    from runner.targets.cli_settings import CliSettings
-    from runner.text.redact import Redactor
+    from eval_gate.model.conversation import Message
+    from eval_gate.targets.base import Request
+    from eval_gate.targets.cli import CliTarget
+    from eval_gate.targets.cli_settings import CliSettings
+    from eval_gate.text.redact import Redactor
 
     settings = CliSettings.model_validate({"name": "desk", "commandTemplate": TEMPLATE})
     target = CliTarget(settings, root=Path.cwd(), environment={"PATH": "/usr/bin:/bin"}, redact=Redactor())

@@ -27,25 +27,25 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from runner.cli.console import print_error
-from runner.config.load import load_config
-from runner.engine.journal import TrialRecord, read_journal
-from runner.errors import GateError
-from runner.formats.base import Reading
-from runner.formats.discovery import discover, load_suites
-from runner.gate.stored import read_run
-from runner.gate.waivers_file import parse_waivers
-from runner.model.result import RunResult
-from runner.registry.load import load_registry
-from runner.reports.check import render_check
-from runner.reports.context import ReportContext
-from runner.reports.markdown import render_summary
-from runner.reports.remarks import remarks_of
-from runner.reports.render import render
-from runner.reports.view import View, view_of
-from runner.results.ledger import read_ledger
-from runner.targets.listing import read_targets
-from runner.targets.recording import read_recording
+from eval_gate.cli.console import print_error
+from eval_gate.config.load import load_config
+from eval_gate.engine.journal import TrialRecord, read_journal
+from eval_gate.errors import GateError
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import discover, load_suites
+from eval_gate.gate.stored import read_run
+from eval_gate.gate.waivers_file import parse_waivers
+from eval_gate.model.result import RunResult
+from eval_gate.registry.load import load_registry
+from eval_gate.reports.check import render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_summary
+from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.render import render
+from eval_gate.reports.view import View, view_of
+from eval_gate.results.ledger import read_ledger
+from eval_gate.targets.listing import read_targets
+from eval_gate.targets.recording import read_recording
 
 MEGA = 990_000
 MOST_S, MOST_MB = 2.0, 150.0

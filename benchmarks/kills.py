@@ -37,7 +37,7 @@ LATENCY_S: Final = 0.08
 AT_ONCE: Final = 4
 ENVIRONMENT: Final = {
     name: value for name, value in os.environ.items() if not name.startswith(("EVAL_GATE_", "GITHUB_", "CI"))
-} | {"PYTHONPATH": str(ROOT)}
+} | {"PYTHONPATH": str(ROOT / "runner")}
 
 
 @dataclass
@@ -90,7 +90,17 @@ def _write(folder: Path, cases: int) -> None:
 
 
 def _started(folder: Path, url: str, *options: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "runner", "run", "--agent-endpoint", url, "--concurrency", str(AT_ONCE), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "eval_gate",
+        "run",
+        "--agent-endpoint",
+        url,
+        "--concurrency",
+        str(AT_ONCE),
+        *options,
+    ]
     return subprocess.Popen(
         command,
         cwd=folder,

@@ -1,6 +1,6 @@
 """Mutation testing: makes small mistakes in the code, one at a time, and says which of them no test notices.
 
-    python benchmarks/mutation.py runner/gate runner/evaluators --sample 400 --seed 1
+    python benchmarks/mutation.py runner/eval_gate/gate runner/eval_gate/evaluators --sample 400 --seed 1
 
 Works in a copy of the tree with an environment of its own, so that processes that tests start are mutants as well. It
 first runs the tests of the rooms once, to see which test executes which line. A mutant then meets the tests that
@@ -53,7 +53,7 @@ QUIET: Final = ("-x", "-q", "--no-header", "--tb=no", "-p", "no:randomly", "-p",
 def main() -> None:
     """Parse arguments, move into a copy of the tree, and work there."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="+", type=Path, help="files or folders of runner/")
+    parser.add_argument("paths", nargs="+", type=Path, help="files or folders of runner/eval_gate")
     parser.add_argument("--sample", type=int, help="so many mutants, drawn evenly over all of them")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
     parser.add_argument("--only", help="only mutants whose line of text holds this: FILE:LINE, or a part of the change")
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def copied(folder: Path) -> str:
-    """A copy of the tree with an interpreter that takes `runner` from it and everything else from this one."""
+    """A copy of the tree with an interpreter that takes `eval_gate` from it and everything else from this one."""
     ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "node_modules")
     shutil.copytree(HERE, folder, ignore=ignored, dirs_exist_ok=True, symlinks=True)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=folder, check=True)
@@ -82,7 +82,7 @@ def copied(folder: Path) -> str:
         subprocess.run([one, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
         for one in (sys.executable, python)
     )
-    Path(ours, "copy.pth").write_text(f"{folder}\n{theirs}\n")
+    Path(ours, "copy.pth").write_text(f"{folder}\n{folder}/runner\n{theirs}\n")
     # compiled files that are told from stale ones by what is in the source, not by its time
     compiled = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "runner", "tests"]
     subprocess.run([python, *compiled], cwd=folder, check=True)
@@ -132,7 +132,7 @@ def show(counts: dict[str, Counter[str]], every: int, tried_: int, seed: int, se
 
 def room_of(file: Path) -> str:
     """The room a file is in."""
-    return file.parts[1] if len(file.parts) > 2 else "."
+    return file.parts[2] if len(file.parts) > 3 else "."
 
 
 def folders_of(file: Path) -> tuple[str, ...]:

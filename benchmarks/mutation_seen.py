@@ -1,4 +1,4 @@
-"""Runs tests and writes down which of them execute which line of `runner/`, and how long each takes.
+"""Runs tests and writes down which of them execute which line of `runner/eval_gate/`, and how long each takes.
 
 Usage: mutation_seen.py FILE [pytest arguments]. Part of `mutation.py`.
 """
@@ -38,7 +38,7 @@ class Watch:
 def main() -> int:
     """Run, and write."""
     target, *arguments = sys.argv[1:]
-    measuring = coverage.Coverage(data_file=None, source=["runner"], config_file=False)
+    measuring = coverage.Coverage(data_file=None, source=["eval_gate"], config_file=False)
     watch = Watch(measuring)
     measuring.start()
     code = int(pytest.main(arguments, plugins=[watch]))

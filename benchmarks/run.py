@@ -42,7 +42,7 @@ def best(command: list[str], times: int = 5) -> Cost:
 
 def gate(*arguments: str) -> list[str]:
     """The program, as a command."""
-    return [sys.executable, "-m", "runner", *arguments]
+    return [sys.executable, "-m", "eval_gate", *arguments]
 
 
 def evals(folder: Path, url: str, cases: int) -> list[str]:

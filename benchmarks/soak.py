@@ -135,9 +135,9 @@ def _started(folder: Path, url: str) -> subprocess.Popen[str]:
     )
     options = ("--max-retries", "1", "--concurrency", str(AT_ONCE), "--timeout-ms", "60000", "--quiet")
     return subprocess.Popen(
-        [sys.executable, "-m", "runner", "run", *options],
+        [sys.executable, "-m", "eval_gate", "run", *options],
         cwd=folder,
-        env=clean | {"PYTHONPATH": str(ROOT)},
+        env=clean | {"PYTHONPATH": str(ROOT / "runner")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -1,6 +1,11 @@
-"""`python -m runner`: the same program as `eval-gate`."""
+"""`python -m runner` in a checkout: the same program as `eval-gate`. Not installed."""
 
-from runner.cli.main import main
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+
+    from eval_gate.cli.main import main
+
     main()

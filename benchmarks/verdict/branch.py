@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from runner.engine.merge import merge
-from runner.engine.store import write_result
-from runner.engine.totals import summarise
-from runner.gate.baseline import Baseline, NoBaseline, measured
-from runner.gate.confirming import Reruns
-from runner.gate.fail_on import FailOn
-from runner.gate.judge import Question, judge
-from runner.gate.limits import Policy
-from runner.gate.past import ledger_after
-from runner.gate.stored import baseline_of, read_run
-from runner.model.case import CaseKey, Tier
-from runner.model.result import (
+from eval_gate.engine.merge import merge
+from eval_gate.engine.store import write_result
+from eval_gate.engine.totals import summarise
+from eval_gate.gate.baseline import Baseline, NoBaseline, measured
+from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.past import ledger_after
+from eval_gate.gate.stored import baseline_of, read_run
+from eval_gate.model.case import CaseKey, Tier
+from eval_gate.model.result import (
     Blame,
     CaseResult,
     RerunEnd,
@@ -31,7 +31,7 @@ from runner.model.result import (
     ToolIdentity,
     Trial,
 )
-from runner.results.ledger import EMPTY, Ledger
+from eval_gate.results.ledger import EMPTY, Ledger
 
 FILE = "suite.json"
 PASS_SCORE = 0.8

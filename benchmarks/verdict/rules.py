@@ -13,9 +13,9 @@ from random import Random
 from branch import Again, Asking, Branch, policy, pull_request
 from worlds import Drawn
 
-from runner.errors import ExitCode
-from runner.gate.limits import Policy
-from runner.model.comparison import CaseClass
+from eval_gate.errors import ExitCode
+from eval_gate.gate.limits import Policy
+from eval_gate.model.comparison import CaseClass
 
 RETRIES = 2
 SHARDED_EACH, STORED_EACH = 4, 10

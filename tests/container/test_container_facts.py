@@ -22,7 +22,7 @@ def config(image: str) -> dict[str, Any]:
 
 
 def test_entry_point__is_a_list_without_a_shell(config) -> None:
-    assert config["Entrypoint"] == [PYTHON, "-I", "-m", "runner", "action"]
+    assert config["Entrypoint"] == [PYTHON, "-I", "-m", "eval_gate", "action"]
     assert not config.get("Cmd")
 
 
@@ -55,7 +55,7 @@ def test_program__runs_by_its_name_too(step) -> None:
 
 
 def test_demo__runs_without_any_network(python) -> None:
-    done = python("-m", "runner", "demo", network="none")
+    done = python("-m", "eval_gate", "demo", network="none")
     assert done.exit_code == 0, done.stderr
     assert "in a pull request this gate would exit 1" in done.stderr
 
@@ -83,9 +83,9 @@ def test_image__needs_no_git_and_keeps_nothing_of_its_build(step) -> None:
 
 
 _IMPORT_ALL = """
-import importlib, pkgutil, runner
-names = [found.name for found in pkgutil.walk_packages(runner.__path__, "runner.")]
-names.remove("runner.__main__")
+import importlib, pkgutil, eval_gate
+names = [found.name for found in pkgutil.walk_packages(eval_gate.__path__, "eval_gate.")]
+names.remove("eval_gate.__main__")
 for name in names:
     importlib.import_module(name)
 print(len(names))

@@ -31,9 +31,9 @@ def checkout(workspace):
     ]
     (workspace / "evals").mkdir()
     (workspace / "evals" / "weather.golden.json").write_text(json.dumps(cases, indent=1))
-    (workspace / "runner").mkdir()
-    (workspace / "runner" / "__init__.py").write_text("")
-    (workspace / "runner" / "__main__.py").write_text("open('/github/workspace/SPRUNG', 'w')\n")
+    (workspace / "eval_gate").mkdir()
+    (workspace / "eval_gate" / "__init__.py").write_text("")
+    (workspace / "eval_gate" / "__main__.py").write_text("open('/github/workspace/SPRUNG', 'w')\n")
     give_to_runner(workspace)
     return workspace
 

@@ -9,9 +9,9 @@ import pytest
 from tests.container.runner_shape import PYTHON, give_to_runner
 
 TRAPS = (
-    "runner/__init__.py",
-    "runner/__main__.py",
-    "runner/cli/main.py",
+    "eval_gate/__init__.py",
+    "eval_gate/__main__.py",
+    "eval_gate/cli/main.py",
     "sitecustomize.py",
     "usercustomize.py",
     "github.py",
@@ -42,14 +42,14 @@ def hostile(workspace: Path) -> Path:
 
 def test_traps__do_spring_in_a_python_that_is_not_isolated(step, hostile) -> None:
     """Without this the tests below would prove nothing."""
-    step(entrypoint=PYTHON, args=("-m", "runner", "--version"), env=HOSTILE_ENVIRONMENT)
+    step(entrypoint=PYTHON, args=("-m", "eval_gate", "--version"), env=HOSTILE_ENVIRONMENT)
     assert (hostile / "SPRUNG").exists()
 
 
 @pytest.mark.parametrize("env", [{}, HOSTILE_ENVIRONMENT], ids=["plain", "with PYTHONPATH"])
 @pytest.mark.parametrize(
     ("entrypoint", "args"),
-    [(PYTHON, ("-I", "-m", "runner", "--version")), ("eval-gate", ("--version",))],
+    [(PYTHON, ("-I", "-m", "eval_gate", "--version")), ("eval-gate", ("--version",))],
     ids=["module", "program"],
 )
 def test_program__is_ours_in_a_hostile_checkout(step, hostile, entrypoint, args, env) -> None:
@@ -61,7 +61,7 @@ def test_program__is_ours_in_a_hostile_checkout(step, hostile, entrypoint, args,
 
 def test_demo__is_ours_in_a_hostile_checkout(python, hostile) -> None:
     """It starts further processes: they are not to be had either."""
-    done = python("-m", "runner", "demo", env=HOSTILE_ENVIRONMENT)
+    done = python("-m", "eval_gate", "demo", env=HOSTILE_ENVIRONMENT)
     assert done.exit_code == 0, done.stderr
     assert not (hostile / "SPRUNG").exists()
 

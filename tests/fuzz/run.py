@@ -52,7 +52,7 @@ def main() -> int:
 def _fuzz(name: str, asked: argparse.Namespace) -> int:
     import atheris
 
-    with atheris.instrument_imports(include=["runner"]):
+    with atheris.instrument_imports(include=["eval_gate"]):
         from tests.fuzz import surfaces
     folder = tempfile.mkdtemp()
     surfaces.in_folder(Path(folder))

@@ -8,11 +8,11 @@ import json
 
 import pytest
 
-from runner.engine import trials
-from runner.engine.plan import Limits
-from runner.errors import GateError
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.engine import trials
+from eval_gate.engine.plan import Limits
+from eval_gate.errors import GateError
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.agents import Exchange, agent
 from tests.support.cases import make_case
 from tests.support.measured import measured

@@ -9,8 +9,8 @@ import os
 
 import pytest
 
-from runner.text.escape import one_line
-from runner.text.tokens import TokenData, resolve
+from eval_gate.text.escape import one_line
+from eval_gate.text.tokens import TokenData, resolve
 from tests.support.bounds import within_cpu
 from tests.support.patterns import attacks, patterns
 from tests.support.takers import takers
@@ -78,7 +78,7 @@ def _called(function, arguments) -> None:
 
 
 def test_finding_3__command_template__lines_take_linear_time() -> None:
-    from runner.targets.cli_template import Template
+    from eval_gate.targets.cli_template import Template
 
     with within_cpu(2):
         Template.of_command("echo {PROMPT}\n" + "#\n" * 100_000)
@@ -96,9 +96,9 @@ def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
 
 def test_finding_3__marks_on_one_letter__are_not_put_in_order() -> None:
     """Unicode's normal form sorts them, one by one: 40,000 take over a second, a million a quarter of an hour."""
-    from runner.gate.waivers_names import Names
-    from runner.model.waiver import CaseStanding
-    from runner.sandbox.paths import SandboxError, names_of
+    from eval_gate.gate.waivers_names import Names
+    from eval_gate.model.waiver import CaseStanding
+    from eval_gate.sandbox.paths import SandboxError, names_of
 
     marks = "a" + "\u0301\u0327" * 200_000
     with within_cpu(2):

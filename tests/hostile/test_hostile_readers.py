@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import hostile
-from runner.errors import GateError, nearest
-from runner.model.limits import FINDINGS
-from runner.reports.problems import error_lines
+from eval_gate.errors import GateError, nearest
+from eval_gate.model.limits import FINDINGS
+from eval_gate.reports.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
 

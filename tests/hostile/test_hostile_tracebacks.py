@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HALF = "\ud800"
-GATE = [sys.executable, "-m", "runner"]
+GATE = [sys.executable, "-m", "eval_gate"]
 RUN = ("run", "--targets", "targets.yaml", "--target", "it")
 
 
@@ -33,7 +33,7 @@ def world(folder: Path, cases: int = 3, command: str = "echo ok") -> None:
 
 def environment(**more: str | bytes) -> dict:
     clean = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
-    return clean | {"PYTHONPATH": str(ROOT)} | more
+    return clean | {"PYTHONPATH": str(ROOT / "runner")} | more
 
 
 def gate(
@@ -119,10 +119,10 @@ def test_finding_8__half_a_character_in_a_stored_result__is_shown_as_a_replaceme
     every = [f"{number}.json" for number in range(len(list(places(whole))))]
     program = f"""
 import sys
-from runner.errors import GateError
-from runner.gate.stored import read_run
-from runner.reports.render import render
-from runner.reports.context import ReportContext
+from eval_gate.errors import GateError
+from eval_gate.gate.stored import read_run
+from eval_gate.reports.render import render
+from eval_gate.reports.context import ReportContext
 from pathlib import Path
 for name in {every!r}:
     try:
@@ -266,7 +266,7 @@ class At:
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, At())
 sys.argv[0] = "eval-gate"
-from runner.cli.main import main
+from eval_gate.cli.main import main
 main()
 """
 
@@ -274,10 +274,10 @@ main()
 @pytest.mark.parametrize(
     "name",
     [
-        *("runner.cli.streams", "runner.errors", "typer", "runner.cli.program", "runner.cli.run"),
-        *("pydantic", "pydantic_core", "runner.cli.running", "runner.config.load", "asyncio", "yaml"),
-        *("runner.engine.prepare", "runner.engine.run", "runner.formats.tool_forge", "runner.targets.cli"),
-        *("runner.reports.console", "runner.reports.html", "jinja2", "runner.reports.junit"),
+        *("eval_gate.cli.streams", "eval_gate.errors", "typer", "eval_gate.cli.program", "eval_gate.cli.run"),
+        *("pydantic", "pydantic_core", "eval_gate.cli.running", "eval_gate.config.load", "asyncio", "yaml"),
+        *("eval_gate.engine.prepare", "eval_gate.engine.run", "eval_gate.formats.tool_forge", "eval_gate.targets.cli"),
+        *("eval_gate.reports.console", "eval_gate.reports.html", "jinja2", "eval_gate.reports.junit"),
     ],
 )
 def test_finding_8__an_interrupt_in_the_middle_of_an_import__is_130(tmp_path, name) -> None:

@@ -321,7 +321,7 @@ def test_interrupted__writes_what_is_done_and_exits_by_the_signal(project, numbe
         process = subprocess.Popen(
             [*PROGRAM, "agent-evals", "--all", "--report", "both"],
             cwd=project,
-            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT), "OPENAI_BASE_URL": f"{server.url}/v1"} | KEY,
+            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner"), "OPENAI_BASE_URL": f"{server.url}/v1"} | KEY,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -7,7 +7,7 @@ import sys
 import jsonschema
 import pytest
 
-from runner.cli.schema import Kind
+from eval_gate.cli.schema import Kind
 from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
 from tests.support.agents import agent
 from tests.support.write_schemas import schema_files
@@ -30,7 +30,10 @@ def test_help__of_run__names_every_option_once(tmp_path) -> None:
 
 def test_help__imports_nothing_heavy() -> None:
     heavy = ("pydantic", "httpx", "aiohttp", "rich", "jinja2", "asyncio", "yaml")
-    code = f"import runner.cli.main, runner.cli.program, sys; print([name for name in {heavy} if name in sys.modules])"
+    code = (
+        f"import eval_gate.cli.main, eval_gate.cli.program, sys;"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -42,14 +45,14 @@ import atexit, sys
 heavy = ("mcp", "github", "openai", "anthropic", "google.genai", "pydantic_ai")
 heavy += ("rich", "tenacity", "tree_sitter_typescript", "jinja2")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))
-from runner.cli.main import main
+from eval_gate.cli.main import main
 main()
 """
     with agent() as running:
         done = subprocess.run(
             [sys.executable, "-c", code, "run", "--agent-endpoint", running.url],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            env={"PYTHONPATH": str(ROOT / "runner"), "PATH": ""},
             capture_output=True,
             text=True,
             check=False,

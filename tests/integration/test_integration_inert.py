@@ -80,8 +80,10 @@ def test_report__into_a_file_of_the_shell__is_as_it_is(project) -> None:
     with agent(fails) as running:
         gate(project, "run", "--agent-endpoint", running.url)
     with (project / "r.txt").open("w") as file:
-        words = [sys.executable, "-m", "runner", "report", "latest", "--format", "md"]
-        subprocess.run(words, cwd=project, env=ENVIRONMENT | CI | {"PYTHONPATH": str(ROOT)}, stdout=file, check=True)
+        words = [sys.executable, "-m", "eval_gate", "report", "latest", "--format", "md"]
+        subprocess.run(
+            words, cwd=project, env=ENVIRONMENT | CI | {"PYTHONPATH": str(ROOT / "runner")}, stdout=file, check=True
+        )
     done = gate(project, "report", "latest", "--format", "md", "-o", "o.txt")
     assert done.returncode == 0
     assert (project / "r.txt").read_text() == (project / "o.txt").read_text()
@@ -108,7 +110,7 @@ def test_finding_10__page__shows_controls_and_what_turns_text_as_marks(project) 
 
 def test_standard_output__is_written_by_one_function_only() -> None:
     """Who prints past it prints past the door."""
-    folder = Path(__file__).parents[2] / "runner" / "cli"
+    folder = Path(__file__).parents[2] / "runner" / "eval_gate" / "cli"
     found = [
         f"{file.name}:{node.lineno}"
         for file in folder.rglob("*.py")

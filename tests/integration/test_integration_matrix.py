@@ -145,7 +145,7 @@ def test_targets__interrupted__ends_all_and_shows_what_there_is(project) -> None
         process = subprocess.Popen(
             [*PROGRAM, "run", "--target", "good", "--target", "slow", "--target", "bad"],
             cwd=project,
-            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
+            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

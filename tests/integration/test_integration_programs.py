@@ -184,7 +184,7 @@ def test_finding_5__same_user__cannot_read_the_environment_of_who_hides() -> Non
     """Without rights over all, as in a container's usual set: the user is the same, and the door is closed."""
     code = (
         "import ctypes, os, subprocess, sys\n"
-        "from runner.process.hidden import hide\n"
+        "from eval_gate.process.hidden import hide\n"
         "os.setgroups([]); os.setgid(1234); os.setuid(1234)\n"
         "ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)\n"  # as a process is that was never root
         "if sys.argv[1] == 'hide': hide()\n"
@@ -194,7 +194,7 @@ def test_finding_5__same_user__cannot_read_the_environment_of_who_hides() -> Non
 
     def run(word: str) -> str:
         words = [sys.executable, "-c", code, word]
-        environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)} | SECRETS
+        environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")} | SECRETS
         return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
 
     assert "canary-1" in run("stay")
@@ -207,14 +207,14 @@ def test_finding_5__same_user__cannot_read_the_environment_of_who_hides() -> Non
 def test_finding_5__every_run__is_hidden_from_its_first_moment() -> None:
     """The files below /proc of a process that hides belong to root; as root, only the process itself can tell."""
     code = (
-        "import ctypes; from runner.process.hidden import hide; hide(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
+        "import ctypes; from eval_gate.process.hidden import hide;hide(); print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0))"
     )
     words = [sys.executable, "-c", code]
     done = subprocess.run(
-        words, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        words, env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "0\n"
-    loading = (ROOT / "runner/cli/main.py").read_text().partition("def _run(")[2]
+    loading = (ROOT / "runner/eval_gate/cli/main.py").read_text().partition("def _run(")[2]
     assert loading.index("hide()") < loading.index("import run_program")
 
 
@@ -241,10 +241,10 @@ def test_finding_5__our_own_environment__is_no_file_that_we_can_be_told_to_read(
 
 @as_root
 def test_finding_5__worker_for_patterns__has_nothing_of_ours_in_its_environment() -> None:
-    code = "import asyncio; from runner.text.ecma_regex import PatternMatcher\n"
+    code = "import asyncio; from eval_gate.text.ecma_regex import PatternMatcher\n"
     code += "async def main():\n m = PatternMatcher(); await m.search('a', 'a')\n"
     code += " print(open(f'/proc/{m._worker.pid}/environ').read()); await m.aclose()\nasyncio.run(main())"
-    environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT)} | SECRETS
+    environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")} | SECRETS
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert "PATH=" in done.stdout
     assert "canary" not in done.stdout

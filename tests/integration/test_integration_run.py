@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.text.js_string import compact_json
+from eval_gate.text.js_string import compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port
 
-PROGRAM = [sys.executable, "-m", "runner"]
+PROGRAM = [sys.executable, "-m", "eval_gate"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
 ROOT = Path(__file__).parents[2]
 
@@ -25,7 +25,7 @@ def gate(folder: Path, *arguments: str, **environment: str) -> subprocess.Comple
     return subprocess.run(
         [*PROGRAM, *arguments],
         cwd=folder,
-        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)} | environment,
+        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")} | environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -321,7 +321,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [*PROGRAM, "run", *arguments],
         cwd=folder,
-        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT)},
+        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -396,7 +396,7 @@ def test_run__on_a_terminal__shows_a_bar_that_is_gone_afterwards(tmp_path) -> No
         process = subprocess.Popen(
             [*PROGRAM, "run", "--agent-endpoint", running.url, "--concurrency", "2"],
             cwd=tmp_path,
-            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT), "TERM": "xterm-256color", "COLUMNS": "100"},
+            env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner"), "TERM": "xterm-256color", "COLUMNS": "100"},
             stdout=subprocess.PIPE,
             stderr=theirs,
         )
@@ -422,12 +422,12 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def test_run__hostile_runner_folder_in_the_workspace__is_not_run(tmp_path) -> None:
-    (tmp_path / "runner").mkdir()
-    (tmp_path / "runner/__init__.py").write_text("print('HOSTILE')")
-    (tmp_path / "runner/__main__.py").write_text("print('HOSTILE')")
+def test_run__hostile_package_in_the_workspace__is_not_run(tmp_path) -> None:
+    (tmp_path / "eval_gate").mkdir()
+    (tmp_path / "eval_gate/__init__.py").write_text("print('HOSTILE')")
+    (tmp_path / "eval_gate/__main__.py").write_text("print('HOSTILE')")
     done = subprocess.run(
-        [sys.executable, "-I", "-m", "runner", "--version"],
+        [sys.executable, "-I", "-m", "eval_gate", "--version"],
         cwd=tmp_path,
         env=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
@@ -435,3 +435,24 @@ def test_run__hostile_runner_folder_in_the_workspace__is_not_run(tmp_path) -> No
         check=False,
     )
     assert (done.returncode, "HOSTILE" in done.stdout) == (0, False)
+
+
+def test_program__repository_with_a_folder_called_runner__starts(tmp_path) -> None:
+    (tmp_path / "runner").mkdir()
+    (tmp_path / "runner/__init__.py").write_text("raise SystemExit('theirs')")
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("eval-gate")), "--version"],
+        cwd=tmp_path,
+        env=ENVIRONMENT | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_module_runner__in_a_checkout__is_the_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", "--version"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout[:10]) == (0, "eval-gate ")

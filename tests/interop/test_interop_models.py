@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.conversation import Message, ToolSpec, Usage
-from runner.targets.base import TargetError
-from runner.targets.model_settings import ModelSettings
-from runner.targets.providers import build_chat
+from eval_gate.model.conversation import Message, ToolSpec, Usage
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.providers import build_chat
 from tests.support.agents import unused_port
 
 PEER = Path(__file__).parent / "models"

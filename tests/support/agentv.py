@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import GateError
-from runner.formats.base import Reading
-from runner.formats.discovery import EvalFile, load_suites
-from runner.model.case import EvalCase, EvalSuite
+from eval_gate.errors import GateError
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import EvalFile, load_suites
+from eval_gate.model.case import EvalCase, EvalSuite
 
 ASKED = "expected_outcome: Says so.\ninput_messages: [{role: user, content: Is it so?}]\n"
 """The rest of a case that only its id is missing from."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from runner.engine.plan import Limits, RunPlan
-from runner.model.case import EvalCase, EvalSuite, Location, Tier
-from runner.model.conversation import Message, Response
-from runner.model.evaluator import EvaluatorSpec, ResponseContains
-from runner.model.result import TargetIdentity
-from runner.targets.base import Request, Target
-from runner.text.tokens import TokenData
+from eval_gate.engine.plan import Limits, RunPlan
+from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
+from eval_gate.model.conversation import Message, Response
+from eval_gate.model.evaluator import EvaluatorSpec, ResponseContains
+from eval_gate.model.result import TargetIdentity
+from eval_gate.targets.base import Request, Target
+from eval_gate.text.tokens import TokenData
 
 EVAL_FILE = "evals/weather.golden.json"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from runner.model.conversation import Message, ToolCall, ToolSpec, Usage
-from runner.targets.asking import Asker
-from runner.targets.base import TargetError, TargetFault
-from runner.targets.chat import Turn
-from runner.targets.pace import Pace
-from runner.targets.recording import Mode, Recording
-from runner.targets.retry import RetryPolicy
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
+from eval_gate.targets.asking import Asker
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.chat import Turn
+from eval_gate.targets.pace import Pace
+from eval_gate.targets.recording import Mode, Recording
+from eval_gate.targets.retry import RetryPolicy
 
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], Turn]
 

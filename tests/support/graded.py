@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runner.model.case import Location
-from runner.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, Trial
+from eval_gate.model.case import Location
+from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, Trial
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 FILE = "evals/support.yaml"

@@ -6,15 +6,15 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 
-from runner.evaluators.aggregate import judge
-from runner.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
-from runner.model.brief import Brief
-from runner.model.case import Aggregation
-from runner.model.conversation import Response, ToolCall
-from runner.model.evaluator import EvaluatorSpec
-from runner.model.trace import OutputCall, OutputMessage, TraceEvent
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.evaluators.aggregate import judge
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
+from eval_gate.model.brief import Brief
+from eval_gate.model.case import Aggregation
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from runner.engine.journal import TrialRecord
-from runner.engine.trials import settle, trial_of
-from runner.gate.baseline import Baseline, NoBaseline, measured
-from runner.gate.confirming import Reruns
-from runner.gate.judge import Question, judge
-from runner.gate.limits import Policy
-from runner.gate.past import ledger_after
-from runner.model.case import Aggregation, CaseKey, EvalCase, Location
-from runner.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
-from runner.results.ledger import EMPTY, Ledger
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.trials import settle, trial_of
+from eval_gate.gate.baseline import Baseline, NoBaseline, measured
+from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.past import ledger_after
+from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
+from eval_gate.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
+from eval_gate.results.ledger import EMPTY, Ledger
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result
 

@@ -145,7 +145,7 @@ class Job:
             **variables,
         }
         return subprocess.Popen(
-            [sys.executable, "-I", "-m", "runner", *command],
+            [sys.executable, "-I", "-m", "eval_gate", *command],
             cwd=self.workspace,
             env=environment,
             stdout=subprocess.PIPE,

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import json, os, resource, sys
 try:
-    from runner.cli.main import main
+    from eval_gate.cli.main import main
     main()
 finally:
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from re import _constants, _parser  # the only reader of patterns there is
 
-import runner
+import eval_gate
 
-ROOT = Path(runner.__file__).parent
+ROOT = Path(eval_gate.__file__).parent
 MAX_SAMPLES = 8
 METHODS = ("match", "fullmatch", "search", "sub", "subn", "findall", "finditer", "split")
 SEARCHES = frozenset({"search", "sub", "subn", "findall", "finditer", "split"})
@@ -63,7 +63,7 @@ def _held(file: Path) -> dict[str, re.Pattern]:
     source = file.read_text(encoding="utf-8")
     if "re.compile(" not in source or file.name == "__main__.py":
         return {}
-    module = importlib.import_module(".".join(("runner", *file.relative_to(ROOT).with_suffix("").parts)))
+    module = importlib.import_module(".".join(("eval_gate", *file.relative_to(ROOT).with_suffix("").parts)))
     return {
         name: value
         for name, value in vars(module).items()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from runner.engine.totals import summarise
-from runner.model.case import Location, Tier
-from runner.model.result import (
+from eval_gate.engine.totals import summarise
+from eval_gate.model.case import Location, Tier
+from eval_gate.model.result import (
     CaseDetails,
     CaseResult,
     GitFacts,

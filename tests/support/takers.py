@@ -11,11 +11,11 @@ TEXT = frozenset({"str", "str | None", "bytes", "JsonValue", "object"})
 ROOMS = ("text", "evaluators", "formats", "gate", "github", "registry", "reports", "results", "sandbox", "targets")
 TOUCH_THE_WORLD = frozenset(
     {
-        "runner.gate.stored.read_history",
-        "runner.gate.stored._path",
-        "runner.registry.mcp.load_mcp",
-        "runner.registry.mcp._list_tools",
-        "runner.sandbox.handles.open_root",
+        "eval_gate.gate.stored.read_history",
+        "eval_gate.gate.stored._path",
+        "eval_gate.registry.mcp.load_mcp",
+        "eval_gate.registry.mcp._list_tools",
+        "eval_gate.sandbox.handles.open_root",
     }
 )
 """They take a path or an address and open it."""
@@ -24,9 +24,9 @@ TOUCH_THE_WORLD = frozenset(
 def takers() -> Iterator[tuple[str, Callable, list[str]]]:
     """Name, function, and the annotation of every argument that it needs."""
     for room in ROOMS:
-        package = importlib.import_module(f"runner.{room}")
-        for info in pkgutil.iter_modules(package.__path__, f"runner.{room}."):
-            if info.name == "runner.text.regex_worker":
+        package = importlib.import_module(f"eval_gate.{room}")
+        for info in pkgutil.iter_modules(package.__path__, f"eval_gate.{room}."):
+            if info.name == "eval_gate.text.regex_worker":
                 continue  # the program of a process of its own
             module = importlib.import_module(info.name)
             for name, function in vars(module).items():

@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from runner.gate.compare import compare
-from runner.gate.fail_on import FailOn
-from runner.gate.judge import Question, judge
-from runner.gate.limits import Policy
-from runner.gate.pardons import Pardons
-from runner.gate.past import Past
-from runner.model.case import Location
-from runner.model.comparison import Comparison
-from runner.model.result import Blame, CaseResult, RunResult, Status, Trial
-from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
-from runner.results.ledger import ledger_of
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.compare import compare
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.pardons import Pardons
+from eval_gate.gate.past import Past
+from eval_gate.model.case import Location
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 TODAY = date(2026, 11, 21)

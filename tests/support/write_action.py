@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from runner.action.inputs import INPUTS, OUTPUTS
+from eval_gate.action.inputs import INPUTS, OUTPUTS
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
 PAGE = ROOT / "docs" / "action.md"
 HEAD = """\
-# Made from runner/action/inputs.py by `make action`; a test holds it to that table.
+# Made from runner/eval_gate/action/inputs.py by `make action`; a test holds it to that table.
 name: Eval Gate
 description: >-
   Runs your LLM agent's evals on a pull request, compares them with the default branch, and says in one comment which

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runner.model.limits import TABLE, Row
+from eval_gate.model.limits import TABLE, Row
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 BEGIN = """# Limits
 
 Whatever is read has a bound, because eval files, answers, comments and artifacts may be written by strangers. What is
 beyond it is refused by a sentence that says so, or cut where a person reads it, before it costs memory or time. This is
-the one table of these bounds (`runner/model/limits.py`); the page is written from it by
+the one table of these bounds (`runner/eval_gate/model/limits.py`); the page is written from it by
 `python -m tests.support.write_limits`. What people read is cut besides, to what a comment, a log or a page can hold.
 
 `python benchmarks/hostile.py` measures what a megabyte of hostile input costs in each reader.

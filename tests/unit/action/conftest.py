@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from runner.action.inputs import read_inputs
-from runner.action.log import Log
-from runner.action.plan import Known, make_plan
-from runner.action.step import Step
-from runner.github.client import Client
-from runner.github.commands import Commands
-from runner.github.environment import WorkflowEnvironment, read_environment
-from runner.github.event import Event, read_event
+from eval_gate.action.inputs import read_inputs
+from eval_gate.action.log import Log
+from eval_gate.action.plan import Known, make_plan
+from eval_gate.action.step import Step
+from eval_gate.github.client import Client
+from eval_gate.github.commands import Commands
+from eval_gate.github.environment import WorkflowEnvironment, read_environment
+from eval_gate.github.event import Event, read_event
 from tests.support.github import GATE, FakeGitHub, fake_github
 from tests.support.jobs import repository_facts
 

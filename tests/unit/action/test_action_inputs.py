@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from runner.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
-from runner.action.publish import outputs_of
-from runner.action.running import read_config
-from runner.config.load import keys
-from runner.errors import ExitCode, GateError
-from runner.model.comparison import Outcome
+from eval_gate.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
+from eval_gate.action.publish import outputs_of
+from eval_gate.action.running import read_config
+from eval_gate.config.load import keys
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.comparison import Outcome
 from tests.support.write_action import ACTION, PAGE, action_yml, page
 
 TOKEN = {"INPUT_GITHUB-TOKEN": "ghs_x"}

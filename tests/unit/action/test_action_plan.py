@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from runner.action.inputs import read_inputs
-from runner.action.plan import BaselineKind, Known, Mode, make_plan, pull_number
-from runner.errors import GateError
-from runner.github.artifacts import TRUSTED_EVENTS
-from runner.github.commits import PullRequest
-from runner.github.environment import read_environment
-from runner.github.event import Event
+from eval_gate.action.inputs import read_inputs
+from eval_gate.action.plan import BaselineKind, Known, Mode, make_plan, pull_number
+from eval_gate.errors import GateError
+from eval_gate.github.artifacts import TRUSTED_EVENTS
+from eval_gate.github.commits import PullRequest
+from eval_gate.github.environment import read_environment
+from eval_gate.github.event import Event
 
 HEAD, BASE, MERGE, GROUP, OTHER = ("1" * 40, "2" * 40, "3" * 40, "4" * 40, "5" * 40)
 REPOSITORY = {"id": 1, "full_name": "acme/bot", "default_branch": "main"}

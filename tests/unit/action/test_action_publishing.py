@@ -11,28 +11,28 @@ from pathlib import Path
 
 import pytest
 
-from runner.action.baseline import get_baseline
-from runner.action.check import CheckDraft, annotate, check
-from runner.action.comment import MAX_RETREATS, Draft, comment, draft_of
-from runner.action.log import Log
-from runner.action.publish import outputs_of
-from runner.action.step import Step
-from runner.action.store import store
-from runner.config.settings import RunConfig
-from runner.engine.store import write_result
-from runner.errors import ExitCode, GateError
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.github.artifacts import Wanted
-from runner.github.baseline import ArtifactStore
-from runner.github.checks import Conclusion
-from runner.github.comments import State, read_conversation, with_state
-from runner.github.failure import GitHubError, Kind
-from runner.model.comparison import Outcome
-from runner.model.result import GitFacts
-from runner.reports.context import ReportContext
-from runner.reports.remarks import Remark
+from eval_gate.action.baseline import get_baseline
+from eval_gate.action.check import CheckDraft, annotate, check
+from eval_gate.action.comment import MAX_RETREATS, Draft, comment, draft_of
+from eval_gate.action.log import Log
+from eval_gate.action.publish import outputs_of
+from eval_gate.action.step import Step
+from eval_gate.action.store import store
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.store import write_result
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.github.artifacts import Wanted
+from eval_gate.github.baseline import ArtifactStore
+from eval_gate.github.checks import Conclusion
+from eval_gate.github.comments import State, read_conversation, with_state
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.result import GitFacts
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.remarks import Remark
 from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event
@@ -307,7 +307,7 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
 
 
 def _as_now(pull):
-    from runner.github.commits import PullRequest
+    from eval_gate.github.commits import PullRequest
 
     side = {"sha": pull.head_sha, "ref": pull.head_ref}
     return PullRequest.model_validate({"number": 7, "state": "open", "head": side, "base": side})

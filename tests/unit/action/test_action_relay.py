@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runner.action.relay import find_pull_request, relayed_result, unjudged
-from runner.errors import ExitCode, GateError
-from runner.gate.baseline import Baseline
-from runner.gate.limits import Policy
-from runner.model.result import GitFacts, RunResult, Status
-from runner.reports.check import render_check
-from runner.reports.context import ReportContext
-from runner.reports.html import render_html
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.remarks import remarks_of
-from runner.reports.view import view_of
+from eval_gate.action.relay import find_pull_request, relayed_result, unjudged
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.limits import Policy
+from eval_gate.model.result import GitFacts, RunResult, Status
+from eval_gate.reports.check import render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.html import render_html
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.view import view_of
 from tests.support.github import Fault, sha
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

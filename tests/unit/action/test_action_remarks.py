@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
-from runner.model.case import Location
-from runner.model.comparison import CaseClass, Outcome
-from runner.reports.check import MAX_TITLE, cancelled_title, check_title, problem_title, render_check
-from runner.reports.context import ReportContext
-from runner.reports.remarks import MAX_REMARKS, MAX_WORDS, remarks_of
-from runner.reports.view import View, view_of
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
+from eval_gate.model.case import Location
+from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.reports.check import MAX_TITLE, cancelled_title, check_title, problem_title, render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.remarks import MAX_REMARKS, MAX_WORDS, remarks_of
+from eval_gate.reports.view import View, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 

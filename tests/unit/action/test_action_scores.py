@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from runner.action.comment import draft_of
-from runner.action.inputs import read_inputs
-from runner.action.publish import outputs_of
-from runner.action.running import read_config
-from runner.errors import ExitCode
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.model.comparison import Outcome
-from runner.model.result import RunResult
+from eval_gate.action.comment import draft_of
+from eval_gate.action.inputs import read_inputs
+from eval_gate.action.publish import outputs_of
+from eval_gate.action.running import read_config
+from eval_gate.errors import ExitCode
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.result import RunResult
 from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.verdicts import judge_against
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runner.action.legs import Whose, whose
-from runner.model.result import MadeBy
+from eval_gate.action.legs import Whose, whose
+from eval_gate.model.result import MadeBy
 
 JOB, STEP, INPUTS, OTHER = "11111111", "22222222", "33333333", "99999999"
 

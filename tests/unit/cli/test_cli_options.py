@@ -7,9 +7,9 @@ import typer
 from pydantic.alias_generators import to_camel
 from typer.main import get_command
 
-from runner.cli import options
-from runner.cli.run import run
-from runner.config.load import flag_of, keys
+from eval_gate.cli import options
+from eval_gate.cli.run import run
+from eval_gate.config.load import flag_of, keys
 
 
 def option_names() -> dict[str, set[str]]:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runner.config.load import find_config, flag_of, keys, load_config, variable_of
-from runner.config.settings import RunConfig
-from runner.errors import GateError
+from eval_gate.config.load import find_config, flag_of, keys, load_config, variable_of
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
 
 CONTRACT_EXAMPLE = {
     "agentEndpoint": "http://localhost:3000/chat",

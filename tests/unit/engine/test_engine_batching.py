@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from runner.engine.plan import Limits
-from runner.engine.run import Run
-from runner.model.conversation import Response
-from runner.targets.base import TargetError, TargetFault
+from eval_gate.engine.plan import Limits
+from eval_gate.engine.run import Run
+from eval_gate.model.conversation import Response
+from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
 

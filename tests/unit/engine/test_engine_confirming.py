@@ -3,15 +3,15 @@
 import asyncio
 import json
 
-from runner.engine.judging import Judges
-from runner.engine.plan import Limits
-from runner.engine.run import Run
-from runner.evaluators.base import JudgeReply
-from runner.model.case import Aggregation, CaseKey
-from runner.model.conversation import Response
-from runner.model.evaluator import LlmJudge
-from runner.model.result import RerunEnd, Status
-from runner.targets.base import TargetError, TargetFault
+from eval_gate.engine.judging import Judges
+from eval_gate.engine.plan import Limits
+from eval_gate.engine.run import Run
+from eval_gate.evaluators.base import JudgeReply
+from eval_gate.model.case import Aggregation, CaseKey
+from eval_gate.model.conversation import Response
+from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.result import RerunEnd, Status
+from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 
 

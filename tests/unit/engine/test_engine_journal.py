@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.engine.journal import Journal, TrialRecord, read_journal
-from runner.errors import GateError
-from runner.model.result import Status
+from eval_gate.engine.journal import Journal, TrialRecord, read_journal
+from eval_gate.errors import GateError
+from eval_gate.model.result import Status
 
 
 def record(case_id: str = "a", trial: int = 0, **fields) -> TrialRecord:

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.config.settings import Selection, parse_shard
-from runner.engine.merge import merge
-from runner.engine.select import select
-from runner.errors import GateError
-from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.limits import Policy
-from runner.model.case import Location
-from runner.model.comparison import Outcome
-from runner.model.result import GitFacts, Shard, TargetIdentity
+from eval_gate.config.settings import Selection, parse_shard
+from eval_gate.engine.merge import merge
+from eval_gate.engine.select import select
+from eval_gate.errors import GateError
+from eval_gate.gate.baseline import NOT_ASKED_FOR
+from eval_gate.gate.limits import Policy
+from eval_gate.model.case import Location
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.result import GitFacts, Shard, TargetIdentity
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

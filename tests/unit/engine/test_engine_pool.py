@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from runner.engine.pool import work_through
+from eval_gate.engine.pool import work_through
 
 
 def test_pool__many_jobs__at_most_so_many_at_once() -> None:

@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from runner.engine.plan import Limits
-from runner.engine.run import Run
-from runner.engine.store import write_result
-from runner.model.conversation import Response
-from runner.model.result import Blame, RerunEnd, RunResult, Status
-from runner.targets.base import TargetError, TargetFault
+from eval_gate.engine.plan import Limits
+from eval_gate.engine.run import Run
+from eval_gate.engine.store import write_result
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import Blame, RerunEnd, RunResult, Status
+from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
 
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.config.settings import Selection
-from runner.engine.select import missed_files, select
-from runner.errors import GateError
-from runner.model.agent import SuiteAgent
-from runner.model.case import Tier
-from runner.model.result import Shard
+from eval_gate.config.settings import Selection
+from eval_gate.engine.select import missed_files, select
+from eval_gate.errors import GateError
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.case import Tier
+from eval_gate.model.result import Shard
 from tests.support.cases import make_case, make_suite
 
 SUITES = (

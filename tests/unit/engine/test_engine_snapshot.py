@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine import snapshot
-from runner.engine.snapshot import capture_snapshot, load_seed
-from runner.errors import ExitCode, GateError
-from runner.process import run as run_module
+from eval_gate.engine import snapshot
+from eval_gate.engine.snapshot import capture_snapshot, load_seed
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.process import run as run_module
 from tests.support.agents import Exchange, agent
 from tests.support.packed import once_packed, twice_packed
 

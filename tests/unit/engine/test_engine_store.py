@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-from runner.engine.run import Run
-from runner.engine.store import read_record, write_result
-from runner.errors import GateError
-from runner.files.writing import write_atomically
+from eval_gate.engine.run import Run
+from eval_gate.engine.store import read_record, write_result
+from eval_gate.errors import GateError
+from eval_gate.files.writing import write_atomically
 from tests.support.cases import Watching, make_case, make_plan, make_suite
 
 

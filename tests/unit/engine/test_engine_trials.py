@@ -2,9 +2,9 @@
 
 import pytest
 
-from runner.engine.journal import TrialRecord
-from runner.engine.trials import settle, unrun
-from runner.model.result import Status, TokenUsage
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.trials import settle, unrun
+from eval_gate.model.result import Status, TokenUsage
 from tests.support.cases import make_case
 
 P, F, E = Status.PASSED, Status.FAILED, Status.ERROR

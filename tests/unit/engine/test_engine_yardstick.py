@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from runner.config.settings import RunConfig
-from runner.engine.judging import Judges
-from runner.engine.merge import merge
-from runner.engine.yardstick import MAX_SCRIPT_BYTES, Scripts, measuring, yardsticks
-from runner.model.case import CaseKey, EvalCase, EvalSuite, Location
-from runner.model.evaluator import (
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.judging import Judges
+from eval_gate.engine.merge import merge
+from eval_gate.engine.yardstick import MAX_SCRIPT_BYTES, Scripts, measuring, yardsticks
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
+from eval_gate.model.evaluator import (
     CodeAggregator,
     CodeJudge,
     Composite,
@@ -22,9 +22,9 @@ from runner.model.evaluator import (
     ResponseContains,
     ToolParams,
 )
-from runner.model.policy import Measuring
-from runner.model.result import Yardstick
-from runner.text.tokens import TokenData
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Yardstick
+from eval_gate.text.tokens import TokenData
 from tests.support.results import make_run, make_suite_result
 
 

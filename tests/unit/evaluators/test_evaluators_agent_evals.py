@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.agent_evals_outcome import NotJsonError, as_json, same
-from runner.evaluators.agent_evals_table import SUITE_ASSERTIONS
-from runner.evaluators.base import Evaluation, EvaluationContext
-from runner.model.conversation import Response
-from runner.model.result import EvaluatorResult
-from runner.model.suite_assertions import (
+from eval_gate.evaluators.agent_evals_outcome import NotJsonError, as_json, same
+from eval_gate.evaluators.agent_evals_table import SUITE_ASSERTIONS
+from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import EvaluatorResult
+from eval_gate.model.suite_assertions import (
     OutputContains,
     OutputEquals,
     OutputJsonPath,
     OutputMatches,
     SuiteAssertion,
 )
-from runner.text.dotted_path import PathError, value_at
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.text.dotted_path import PathError, value_at
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
 VALUES = st.recursive(

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from runner.evaluators.agent_evals_table import SUITE_ASSERTIONS
-from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from runner.model.conversation import Response
-from runner.model.files import FileEntry
-from runner.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.evaluators.agent_evals_table import SUITE_ASSERTIONS
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
+from eval_gate.model.conversation import Response
+from eval_gate.model.files import FileEntry
+from eval_gate.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
 OUT, DATA = "agent-evals/tool-test-output.txt", "agent-evals/tool-test-data.json"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.base import EvaluatorError, Judgement
-from runner.model.case import Aggregation
-from runner.model.conversation import Response
-from runner.model.files import FileEntry
-from runner.model.suite_assertions import FileExists, OutputContains, OutputEquals, OutputJsonPath, SuiteAssertion
+from eval_gate.evaluators.base import EvaluatorError, Judgement
+from eval_gate.model.case import Aggregation
+from eval_gate.model.conversation import Response
+from eval_gate.model.files import FileEntry
+from eval_gate.model.suite_assertions import FileExists, OutputContains, OutputEquals, OutputJsonPath, SuiteAssertion
 from tests.support.grading import judgement_of
 
 NOTE = FileEntry(path="note.txt", kind="file", text="milk")

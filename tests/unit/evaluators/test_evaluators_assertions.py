@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from runner.evaluators.aggregate import judge
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
-from runner.model.conversation import Message, Response, ToolCall, Usage
-from runner.model.evaluator import (
+from eval_gate.evaluators.aggregate import judge
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
+from eval_gate.model.conversation import Message, Response, ToolCall, Usage
+from eval_gate.model.evaluator import (
     MaxLatency,
     MaxTokens,
     NoToolErrors,
@@ -23,8 +23,8 @@ from runner.model.evaluator import (
     ToolsCalled,
     ToolsNotCalled,
 )
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 
 TOKENS = TokenData(seed={"city": "Rome", "list": ["a", 2.0], "n": 4.0, "empty": ""}, snapshot=None)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.evaluators import code_judge as module
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluatorError
-from runner.model.conversation import Response, ToolCall
-from runner.model.evaluator import CodeJudge
-from runner.model.trace import OutputCall, OutputMessage
-from runner.text.redact import Redactor
+from eval_gate.evaluators import code_judge as module
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluatorError
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.evaluator import CodeJudge
+from eval_gate.model.trace import OutputCall, OutputMessage
+from eval_gate.text.redact import Redactor
 from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
 
 PYTHON = shlex.quote(sys.executable)

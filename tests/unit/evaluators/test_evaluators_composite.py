@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from runner.evaluators.composite import MAX_DEPTH, render
-from runner.model.conversation import Response, Usage
-from runner.model.evaluator import (
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
+from eval_gate.evaluators.composite import MAX_DEPTH, render
+from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.evaluator import (
     CodeAggregator,
     Composite,
     EvaluatorSpec,

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from runner.model.conversation import Response, ToolCall, Usage
-from runner.model.evaluator import LlmJudge
-from runner.model.trace import OutputMessage
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
+from eval_gate.model.conversation import Response, ToolCall, Usage
+from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.trace import OutputMessage
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_messages, with_trace
 
 GOOD = json.dumps({"score": 1, "hits": ["names the city"], "misses": [], "reasoning": "All there."})

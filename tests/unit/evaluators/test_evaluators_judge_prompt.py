@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.judge import render
-from runner.evaluators.judge_prompt import SYSTEM, Prompts, quoted, section
-from runner.model.conversation import Response, ToolCall
-from runner.model.evaluator import LlmJudge
-from runner.text.judge_template import template_problem
+from eval_gate.evaluators.judge import render
+from eval_gate.evaluators.judge_prompt import SYSTEM, Prompts, quoted, section
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.evaluator import LlmJudge
+from eval_gate.text.judge_template import template_problem
 from tests.support.grading import make_brief
 
 SECTIONS = ["expected_outcome", "question", "reference_answer", "candidate_answer", "verdict"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.judge_reply import MAX_ITEM, MAX_REASONING, MAX_REPLY, Verdict, read_verdict
+from eval_gate.evaluators.judge_reply import MAX_ITEM, MAX_REASONING, MAX_REPLY, Verdict, read_verdict
 
 OWN = '{"score": 0.5}'
 

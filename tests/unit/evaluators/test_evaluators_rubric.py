@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runner.evaluators import aggregate
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
-from runner.evaluators.rubric import MAX_CALLS, read_grades, render
-from runner.model.conversation import Response, ToolCall, Usage
-from runner.model.evaluator import Rubric, RubricDimension
-from runner.model.result import Blame
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.evaluators import aggregate
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
+from eval_gate.evaluators.rubric import MAX_CALLS, read_grades, render
+from eval_gate.model.conversation import Response, ToolCall, Usage
+from eval_gate.model.evaluator import Rubric, RubricDimension
+from eval_gate.model.result import Blame
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 from tests.support.grading import ScriptedJudge
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from runner.evaluators.rubric_judge import read_findings, render
-from runner.model.conversation import Response, Usage
-from runner.model.evaluator import LlmJudge, RubricCheck, RubricJudge
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
+from eval_gate.evaluators.rubric_judge import read_findings, render
+from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.evaluator import LlmJudge, RubricCheck, RubricJudge
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)

@@ -7,12 +7,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.assertions import evaluate
-from runner.evaluators.base import Evaluation, EvaluatorError
-from runner.evaluators.tool_trajectory import FROM_MESSAGES, NO_TRACE
-from runner.evaluators.wording import MAX_ITEMS
-from runner.model.conversation import Response, ToolCall
-from runner.model.evaluator import ToolTrajectory
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluatorError
+from eval_gate.evaluators.tool_trajectory import FROM_MESSAGES, NO_TRACE
+from eval_gate.evaluators.wording import MAX_ITEMS
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.evaluator import ToolTrajectory
 from tests.support.grading import judgement_of, make_context, with_messages, with_trace
 
 SEARCH_3 = """

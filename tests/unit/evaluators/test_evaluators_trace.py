@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.evaluators.trace import (
+from eval_gate.evaluators.trace import (
     MAX_NAME,
     MAX_NAMES,
     calls_of,
@@ -18,10 +18,10 @@ from runner.evaluators.trace import (
     trace_json,
     trace_summary,
 )
-from runner.model.conversation import Message, Response, ToolCall
-from runner.model.evaluator import ResponseContains, ToolTrajectory
-from runner.model.result import TraceSummary
-from runner.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.evaluator import ResponseContains, ToolTrajectory
+from eval_gate.model.result import TraceSummary
+from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from tests.support.grading import judgement_of, with_messages, with_trace
 
 BARE = Response(text="In Rome.", calls_known=False)

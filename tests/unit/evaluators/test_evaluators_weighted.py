@@ -10,11 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from runner.evaluators import aggregate
-from runner.evaluators.base import EvaluatorError, Judgement, JudgeReply
-from runner.evaluators.weighing import TOLERANCE, is_full, weighted_mean
-from runner.model.conversation import Response, Usage
-from runner.model.evaluator import EvaluatorSpec, LlmJudge, ResponseContains, RubricCheck, RubricJudge, ToolTrajectory
+from eval_gate.evaluators import aggregate
+from eval_gate.evaluators.base import EvaluatorError, Judgement, JudgeReply
+from eval_gate.evaluators.weighing import TOLERANCE, is_full, weighted_mean
+from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.evaluator import (
+    EvaluatorSpec,
+    LlmJudge,
+    ResponseContains,
+    RubricCheck,
+    RubricJudge,
+    ToolTrajectory,
+)
 from tests.support.grading import ScriptedJudge, judgement_of, make_context, with_messages
 
 WEIGHTS = """

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 import yaml
 
-from runner.action.inputs import INPUTS
+from eval_gate.action.inputs import INPUTS
 
 ROOT = Path(__file__).parents[3]
 BIN = Path(sys.executable).parent

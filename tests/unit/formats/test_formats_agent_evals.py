@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from runner.formats import agent_evals, tool_forge
-from runner.formats.base import EvalFileError, Reading, Source
-from runner.model.agent import SuiteAgent
-from runner.model.case import Aggregation, EvalSuite
-from runner.model.suite_assertions import (
+from eval_gate.formats import agent_evals, tool_forge
+from eval_gate.formats.base import EvalFileError, Reading, Source
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.case import Aggregation, EvalSuite
+from eval_gate.model.suite_assertions import (
     FileContains,
     FileExists,
     FileJsonPath,
@@ -26,7 +26,7 @@ from runner.model.suite_assertions import (
     OutputJsonPath,
     OutputMatches,
 )
-from runner.text.json_source import parse_json
+from eval_gate.text.json_source import parse_json
 
 FILE = "suites/my-suite.json"
 EXAMPLE = """{
@@ -108,8 +108,8 @@ def test_load__reading_suites__costs_nothing_where_there_are_none(tmp_path) -> N
     case = '{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": true}}'
     (tmp_path / "a.golden.json").write_text(f"[{case}]")
     code = (
-        "import sys; from pathlib import Path; from runner.formats.base import Reading; "
-        "from runner.formats.discovery import discover, load_suites; "
+        "import sys; from pathlib import Path; from eval_gate.formats.base import Reading; "
+        "from eval_gate.formats.discovery import discover, load_suites; "
         "root = Path(sys.argv[1]); load_suites(discover(['.'], root), root, Reading()); "
         "sys.exit(any('agent_evals_' in name or 'sandbox' in name for name in sys.modules))"
     )

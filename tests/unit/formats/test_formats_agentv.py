@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from runner.formats import agentv
-from runner.model.case import Aggregation
-from runner.model.evaluator import LlmJudge
+from eval_gate.formats import agentv
+from eval_gate.model.case import Aggregation
+from eval_gate.model.evaluator import LlmJudge
 from tests.support.agentv import ASKED, Repository, suite
 
 CASE = {"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "y"}]}

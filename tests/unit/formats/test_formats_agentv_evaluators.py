@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.model.evaluator import (
+from eval_gate.model.evaluator import (
     CodeAggregator,
     CodeJudge,
     Composite,

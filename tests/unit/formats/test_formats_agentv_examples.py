@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.conversation import Message
-from runner.model.evaluator import CodeJudge, LlmJudge, ToolTrajectory
+from eval_gate.model.conversation import Message
+from eval_gate.model.evaluator import CodeJudge, LlmJudge, ToolTrajectory
 from tests.support.agentv import Repository
 
 

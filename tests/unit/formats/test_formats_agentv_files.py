@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from runner.formats import agentv_files, agentv_turns
+from eval_gate.formats import agentv_files, agentv_turns
 from tests.support.agentv import Repository, suite
 
 

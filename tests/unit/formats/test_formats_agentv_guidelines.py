@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from runner.formats.agentv_guidelines import DEFAULTS, MAX_STEPS, glob_match
+from eval_gate.formats.agentv_guidelines import DEFAULTS, MAX_STEPS, glob_match
 from tests.support.agentv import Repository, suite
 
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.formats import agentv
-from runner.formats import agentv_wire as wire
-from runner.formats.base import Reading, Source
-from runner.text.json_source import parse_json
+from eval_gate.errors import GateError
+from eval_gate.formats import agentv
+from eval_gate.formats import agentv_wire as wire
+from eval_gate.formats.base import Reading, Source
+from eval_gate.text.json_source import parse_json
 from tests.support.agentv import Repository
 
 WORDS = sorted(

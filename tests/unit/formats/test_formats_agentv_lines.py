@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from runner.errors import GateError
-from runner.formats.base import Reading
-from runner.formats.discovery import discover, load_suites
+from eval_gate.errors import GateError
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import discover, load_suites
 from tests.support.agentv import Repository
 
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from runner.model.brief import Brief
-from runner.model.case import EvalCase
+from eval_gate.model.brief import Brief
+from eval_gate.model.case import EvalCase
 from tests.support.agentv import Repository, suite
 
 

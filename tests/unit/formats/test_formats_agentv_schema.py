@@ -3,8 +3,8 @@
 import jsonschema
 import pytest
 
-from runner.formats.agentv import json_schema
-from runner.text.yaml_source import parse_yaml
+from eval_gate.formats.agentv import json_schema
+from eval_gate.text.yaml_source import parse_yaml
 from tests.support.agentv import ASKED, suite
 from tests.unit.formats.test_formats_agentv_examples import SPEC_EVALUATORS
 from tests.unit.formats.test_formats_agentv_fingerprint import SUITE

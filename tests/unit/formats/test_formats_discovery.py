@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from runner.errors import GateError
-from runner.formats import documents
-from runner.formats.base import Reading
-from runner.formats.discovery import discover, load_suites
+from eval_gate.errors import GateError
+from eval_gate.formats import documents
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import discover, load_suites
 
 SUITE = json.dumps([{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}}])
 
@@ -163,8 +163,8 @@ def test_load_suites__yaml_in_the_shape_of_another_format__is_not_read_as_that(t
 
 def test_load_suites__yaml__costs_nothing_where_there_is_none(tree) -> None:
     code = (
-        "import sys; from pathlib import Path; from runner.formats.base import Reading; "
-        "from runner.formats.discovery import discover, load_suites; "
+        "import sys; from pathlib import Path; from eval_gate.formats.base import Reading; "
+        "from eval_gate.formats.discovery import discover, load_suites; "
         "root = Path(sys.argv[1]); load_suites(discover(['evals'], root), root, Reading()); "
         "sys.exit('yaml' in sys.modules or 'wcmatch' in sys.modules)"
     )

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.formats import tool_forge
-from runner.formats.base import EvalFileError, Reading, Source
-from runner.model.case import EvalSuite, Tier
-from runner.model.evaluator import Rubric
-from runner.text.json_source import parse_json
+from eval_gate.errors import GateError
+from eval_gate.formats import tool_forge
+from eval_gate.formats.base import EvalFileError, Reading, Source
+from eval_gate.model.case import EvalSuite, Tier
+from eval_gate.model.evaluator import Rubric
+from eval_gate.text.json_source import parse_json
 
 ALL_KEYS = {
     "maxTokens": 50,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.gate.baseline import measured
+from eval_gate.gate.baseline import measured
 from tests.support.results import make_run
 
 

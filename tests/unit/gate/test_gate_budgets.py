@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.baseline import Baseline
-from runner.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
-from runner.model.result import CaseDetails, RunResult, Status, TokenUsage, Trial
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
+from eval_gate.model.result import CaseDetails, RunResult, Status, TokenUsage, Trial
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.verdicts import compare_with
 

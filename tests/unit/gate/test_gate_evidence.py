@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from runner.gate.evidence import Confirmation, Doubt, Step, doubt, e_value, unsteady
-from runner.gate.prior import UNKNOWN, Prior
-from runner.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.gate.evidence import Confirmation, Doubt, Step, doubt, e_value, unsteady
+from eval_gate.gate.prior import UNKNOWN, Prior
+from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 PASSING = RECORDS.filter(lambda record: not record.fails)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.flakiness import Seen, record_of
-from runner.gate.level import MAX_RUNS, runs_of_this_level
-from runner.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.gate.flakiness import Seen, record_of
+from eval_gate.gate.level import MAX_RUNS, runs_of_this_level
+from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 RESULTS = st.text("PF", max_size=MAX_RUNS)
 

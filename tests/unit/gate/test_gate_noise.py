@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.baseline import Baseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.gate.noise import chance_of_drop, student_tail
-from runner.model.comparison import Outcome, ScoreRecord
-from runner.results.ledger import ledger_of
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.noise import chance_of_drop, student_tail
+from eval_gate.model.comparison import Outcome, ScoreRecord
+from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
 from tests.support.verdicts import judge_against
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.pairing import renamed
-from runner.model.case import CaseKey
-from runner.model.result import SuiteResult
+from eval_gate.gate.pairing import renamed
+from eval_gate.model.case import CaseKey
+from eval_gate.model.result import SuiteResult
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from runner.gate.baseline import Baseline
-from runner.gate.past import Past, counts_of
-from runner.model.case import CaseKey
-from runner.model.grounds import CaseRecord, Counts
-from runner.model.result import TargetIdentity
-from runner.results.ledger import ledger_of
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.past import Past, counts_of
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.result import TargetIdentity
+from eval_gate.results.ledger import ledger_of
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.prior import LEAST_FAILURE_RATE, LEAST_STRENGTH, MOST_STRENGTH, UNKNOWN, Prior, learned
-from runner.model.grounds import Counts
+from eval_gate.gate.prior import LEAST_FAILURE_RATE, LEAST_STRENGTH, MOST_STRENGTH, UNKNOWN, Prior, learned
+from eval_gate.model.grounds import Counts
 
 COUNTS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 

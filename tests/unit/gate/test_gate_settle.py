@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.evidence import Confirmation, Doubt, Step
-from runner.gate.flakiness import Seen, record_of
-from runner.gate.prior import learned
-from runner.gate.settle import CaseFacts, Settlement, next_step, settle
-from runner.model.case import CaseKey
-from runner.model.comparison import CaseClass
-from runner.model.grounds import NO_RECORD, Counts, Grounds, Why
-from runner.model.result import RerunEnd
+from eval_gate.gate.evidence import Confirmation, Doubt, Step
+from eval_gate.gate.flakiness import Seen, record_of
+from eval_gate.gate.prior import learned
+from eval_gate.gate.settle import CaseFacts, Settlement, next_step, settle
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, Counts, Grounds, Why
+from eval_gate.model.result import RerunEnd
 
 CLEAN = "P" * 10
 CONFIRMATION = Confirmation(100)

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from runner.engine.trials import settle
-from runner.model.result import RerunEnd
-from runner.results.ledger import executions_of
+from eval_gate.engine.trials import settle
+from eval_gate.model.result import RerunEnd
+from eval_gate.results.ledger import executions_of
 from tests.support.histories import Asked
 
 MODULES = ("branch", "worlds", "rules", "simulate")

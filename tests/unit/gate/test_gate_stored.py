@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.engine.store import write_result
-from runner.errors import GateError
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from runner.gate.limits import Policy
-from runner.gate.stored import (
+from eval_gate.engine.store import write_result
+from eval_gate.errors import GateError
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.stored import (
     MAX_RUNS_READ,
     baseline_of,
     extract,
@@ -21,9 +21,9 @@ from runner.gate.stored import (
     read_run,
     runs_in,
 )
-from runner.model.comparison import Unmeasured
-from runner.model.result import RunResult
-from runner.results.ledger import ledger_of
+from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.result import RunResult
+from eval_gate.results.ledger import ledger_of
 from tests.support.results import RUN_ID, make_run
 from tests.support.verdicts import judge_against
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.gate.suite_test import Stratum, stands_out, suite_test
-from runner.model.grounds import Counts
+from eval_gate.gate.suite_test import Stratum, stands_out, suite_test
+from eval_gate.model.grounds import Counts
 
 SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
 STRATA = st.lists(st.builds(Stratum, *[st.integers(0, 6)] * 4), max_size=12)

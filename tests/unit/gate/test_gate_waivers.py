@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.waivers import standings, waive
-from runner.gate.waivers_names import name_problem
-from runner.gate.waivers_words import notices, warnings
-from runner.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
-from runner.model.waiver import (
+from eval_gate.gate.waivers import standings, waive
+from eval_gate.gate.waivers_names import name_problem
+from eval_gate.gate.waivers_words import notices, warnings
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
+from eval_gate.model.waiver import (
     CaseStanding,
     CommentOrigin,
     FileOrigin,

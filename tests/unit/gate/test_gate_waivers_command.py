@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.waivers_command import Command, Malformed, command_line, commands_in
+from eval_gate.gate.waivers_command import Command, Malformed, command_line, commands_in
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 TOP = "a command has to be at the very top of its comment and begin with `/eval-gate accept`"

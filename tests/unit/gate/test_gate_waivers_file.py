@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.gate.waivers_file import MAX_FILE_BYTES, marked_new, parse_waivers, read_waivers
-from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.errors import GateError
+from eval_gate.gate.waivers_file import MAX_FILE_BYTES, marked_new, parse_waivers, read_waivers
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 
 TODAY = date(2026, 11, 21)
 PATH = ".eval-gate/accepted.yaml"

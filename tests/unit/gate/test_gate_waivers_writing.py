@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.gate.waivers_file import MAX_ENTRIES, parse_waivers
-from runner.gate.waivers_writing import Wish, Written, read_until, with_entries
-from runner.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.errors import GateError
+from eval_gate.gate.waivers_file import MAX_ENTRIES, parse_waivers
+from eval_gate.gate.waivers_writing import Wish, Written, read_until, with_entries
+from eval_gate.model.waiver import FileOrigin, Kind, Waiver
 
 TODAY = date(2026, 11, 21)
 PATH = ".eval-gate/accepted.yaml"

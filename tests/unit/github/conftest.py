@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from runner.github.client import Client
+from eval_gate.github.client import Client
 from tests.support.github import FakeGitHub, Fault, Faults, fake_github
 from tests.support.github.loopback import Answer, LoopbackServer, Request
 

@@ -6,12 +6,12 @@ from datetime import date, timedelta
 
 import pytest
 
-from runner.gate.waivers_file import parse_waivers
-from runner.github import acceptance, acceptance_comments, acceptance_rights
-from runner.github.acceptance import Acceptances, Question, read_acceptances
-from runner.github.acceptance_base import compare_with_base, read_base
-from runner.github.client import Client
-from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.gate.waivers_file import parse_waivers
+from eval_gate.github import acceptance, acceptance_comments, acceptance_rights
+from eval_gate.github.acceptance import Acceptances, Question, read_acceptances
+from eval_gate.github.acceptance_base import compare_with_base, read_base
+from eval_gate.github.client import Client
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 

@@ -14,14 +14,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runner.errors import ExitCode, GateError
-from runner.gate import stored
-from runner.gate.baseline import NoBaseline
-from runner.github.artifacts import MAX_LISTED, Wanted, is_workflow
-from runner.github.baseline import MAX_TRIED, ArtifactStore, Beside, Found, merge_base
-from runner.github.failure import GitHubError, Kind
-from runner.model.comparison import Unmeasured
-from runner.model.result import GitFacts, Shard
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate import stored
+from eval_gate.gate.baseline import NoBaseline
+from eval_gate.github.artifacts import MAX_LISTED, Wanted, is_workflow
+from eval_gate.github.baseline import MAX_TRIED, ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.result import GitFacts, Shard
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
 from tests.support.results import make_run
@@ -342,8 +342,8 @@ def test_nearest__record_with_a_key_twice_among_very_many__is_refused_in_reasona
 READ_IT = """
 import re, sys
 from pathlib import Path
-from runner.errors import GateError
-from runner.gate.stored import read_archive
+from eval_gate.errors import GateError
+from eval_gate.gate.stored import read_archive
 try:
     read_archive(Path(sys.argv[1]), "it")
 except GateError as error:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.github.checkout import checked_out
+from eval_gate.github.checkout import checked_out
 
 SHA, OTHER, LONG = "1" * 40, "2" * 40, "abcdef01" * 8
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.github.checks import MAX_TEXT, Annotation, Check, Conclusion, Level, write_check
-from runner.github.client import Client
-from runner.github.failure import GitHubError
+from eval_gate.github.checks import MAX_TEXT, Annotation, Check, Conclusion, Level, write_check
+from eval_gate.github.client import Client
+from eval_gate.github.failure import GitHubError
 from tests.support.github import Fault, fake_github
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from runner.github.client import ATTEMPTS, Client, Facts
-from runner.github.comments import read_conversation
-from runner.github.commits import distance, pull_request, repository
-from runner.github.failure import GitHubError, Kind
+from eval_gate.github.client import ATTEMPTS, Client, Facts
+from eval_gate.github.comments import read_conversation
+from eval_gate.github.commits import distance, pull_request, repository
+from eval_gate.github.failure import GitHubError, Kind
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 

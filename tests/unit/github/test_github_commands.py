@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.github.commands import MAX_MESSAGE, Commands
+from eval_gate.github.commands import MAX_MESSAGE, Commands
 
 KNOWN = {
     *("error", "warning", "notice", "debug", "group", "endgroup", "add-mask", "stop-commands", "echo"),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.github.client import Client
-from runner.github.comments import State, _Node, _sticky, marker, read_conversation, with_state, write_comment
-from runner.github.failure import GitHubError, Kind
+from eval_gate.github.client import Client
+from eval_gate.github.comments import State, _Node, _sticky, marker, read_conversation, with_state, write_comment
+from eval_gate.github.failure import GitHubError, Kind
 from tests.support.github import Fault, fake_github
 
 KEY = "gate.yml.gate"

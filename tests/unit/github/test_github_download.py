@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from runner.github import download
-from runner.github.client import ATTEMPTS
-from runner.github.download import BadArchiveError, fetch_artifact
-from runner.github.failure import GitHubError, Kind
+from eval_gate.github import download
+from eval_gate.github.client import ATTEMPTS
+from eval_gate.github.download import BadArchiveError, fetch_artifact
+from eval_gate.github.failure import GitHubError, Kind
 from tests.support.github import Fault, zipped
 
 ZIP, BLOB = r"/artifacts/\d+/zip$", r"^/artifacts/\d+\?"
@@ -85,7 +85,7 @@ def test_fetch__no_address_to_be_had__says_why_and_asks_no_blob_host(github, fet
 
 
 def test_fetch__answer_without_an_address__is_an_error_of_the_server(says, stored, tmp_path, waits) -> None:
-    from runner.github.client import Client
+    from eval_gate.github.client import Client
     from tests.support.github.loopback import Answer
 
     for answer in (Answer(302), Answer(200, raw=b"PK"), Answer(307, headers={"Location": "http://127.0.0.1:9/"})):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import GateError
-from runner.github.environment import read_environment
+from eval_gate.errors import GateError
+from eval_gate.github.environment import read_environment
 
 NEEDED = {
     "GITHUB_REPOSITORY": "acme/bot",

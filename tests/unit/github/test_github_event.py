@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.github import event as module
-from runner.github.event import Event, MergeGroup, read_event
+from eval_gate.errors import GateError
+from eval_gate.github import event as module
+from eval_gate.github.event import Event, MergeGroup, read_event
 
 SHA = "1" * 40
 REPOSITORY = {"id": 1, "full_name": "acme/bot", "default_branch": "main", "fork": False}

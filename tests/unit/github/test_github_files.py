@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.github.files import MAX_SUMMARY_BYTES, append_summary, hand_back, write_outputs
+from eval_gate.github.files import MAX_SUMMARY_BYTES, append_summary, hand_back, write_outputs
 
 NAME = st.from_regex(r"[a-z][a-z-]{0,20}", fullmatch=True)
 VALUE = st.lists(

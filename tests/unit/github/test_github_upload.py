@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runner.github.client import Client
-from runner.github.failure import GitHubError, Kind
-from runner.github.upload import Service, archive, upload
+from eval_gate.github.client import Client
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.upload import Service, archive, upload
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
 from tests.support.github.results_service import runtime_token
@@ -210,7 +210,7 @@ def test_archive__files__are_found_under_their_names(tmp_path) -> None:
 
 
 def test_upload__then_downloaded__is_the_same(github, send, packed, client, tmp_path) -> None:
-    from runner.github.download import fetch_artifact
+    from eval_gate.github.download import fetch_artifact
 
     artifact = github.state.artifacts[send()]
     fetch_artifact(client, artifact.id, artifact.digest, tmp_path / "again.zip")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import runner
-from runner.model import limits
+import eval_gate
+from eval_gate.model import limits
 from tests.support.write_limits import PAGE, page
 
-SOURCES = sorted(Path(runner.__file__).parent.rglob("*.py"))
+SOURCES = sorted(Path(eval_gate.__file__).parent.rglob("*.py"))
 READING = re.compile(
     r"_?(MAX|MOST|LARGEST)_(\w+_)?(BYTES|VALUES|ENTRIES|DEPTH|DIGITS|OUTPUT|REPLY|EVENTS|MESSAGES|CALLS|FILES|PAGES)"
     r"|(\w+_)?(TIME_LIMIT|TIMEOUT)(_S)?"
@@ -66,7 +66,7 @@ def test_table__names_every_bound_of_its_module() -> None:
 
 
 def test_bounds__of_what_is_read__stand_nowhere_else() -> None:
-    root = Path(runner.__file__).parent
+    root = Path(eval_gate.__file__).parent
     scattered = {
         f"{file.relative_to(root)}: {name}"
         for file in SOURCES

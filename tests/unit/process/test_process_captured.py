@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.process.captured import Capture, Captured
+from eval_gate.process.captured import Capture, Captured
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(0, 60))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runner.process.environment import allowed
+from eval_gate.process.environment import allowed
 
 
 def test_allowed__what_programs_need__passes() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.process.folder import private_folder
-from runner.process.run import ProcessError
+from eval_gate.process.folder import private_folder
+from eval_gate.process.run import ProcessError
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from runner.process import run as run_module
-from runner.process.run import Command, Finished, ProcessError, Refusal, run
+from eval_gate.process import run as run_module
+from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
 
 ROOT = os.geteuid() == 0
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.registry.js_literal import Unknown, literal, object_literal
-from runner.registry.js_module import Value, parse_module
+from eval_gate.registry.js_literal import Unknown, literal, object_literal
+from eval_gate.registry.js_module import Value, parse_module
 
 
 def read(expression: str):

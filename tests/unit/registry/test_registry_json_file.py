@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from runner.errors import GateError
-from runner.registry.base import Registry, ToolDefinition
-from runner.registry.json_file import load_json
+from eval_gate.errors import GateError
+from eval_gate.registry.base import Registry, ToolDefinition
+from eval_gate.registry.json_file import load_json
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = ToolDefinition(name="get_weather", description="Gets it.", parameters=SCHEMA)

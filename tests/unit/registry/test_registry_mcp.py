@@ -16,10 +16,10 @@ from mcp import types
 from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 
-from runner.errors import ExitCode, GateError
-from runner.registry.base import Registry
-from runner.registry.load import load_registry
-from runner.registry.mcp import load_mcp
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.registry.base import Registry
+from eval_gate.registry.load import load_registry
+from eval_gate.registry.mcp import load_mcp
 from tests.support.agents import Exchange, agent
 from tests.support.packed import once_packed, twice_packed
 

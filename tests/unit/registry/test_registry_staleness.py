@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.model.case import SuiteMetadata
-from runner.model.result import StaleKind
-from runner.registry.base import Registry, ToolDefinition
-from runner.registry.staleness import Staleness, check, console_line, description_hash
+from eval_gate.model.case import SuiteMetadata
+from eval_gate.model.result import StaleKind
+from eval_gate.registry.base import Registry, ToolDefinition
+from eval_gate.registry.staleness import Staleness, check, console_line, description_hash
 from tests.support.cases import make_suite
 
 DESCRIPTION = "Gets the weather. It's “now”."

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import GateError
-from runner.registry import js_files
-from runner.registry.base import Registry
-from runner.registry.typescript import MAX_NOTICES, load_barrel, load_folder
+from eval_gate.errors import GateError
+from eval_gate.registry import js_files
+from eval_gate.registry.base import Registry
+from eval_gate.registry.typescript import MAX_NOTICES, load_barrel, load_folder
 
 
 def put(folder: Path, files: dict[str, str]) -> None:

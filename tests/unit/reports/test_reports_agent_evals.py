@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from runner.errors import GateError
-from runner.evaluators.agent_evals_table import SUITE_ASSERTIONS
-from runner.evaluators.base import EvaluationContext
-from runner.evaluators.results import result_of
-from runner.model.conversation import Response
-from runner.model.files import FileEntry
-from runner.model.result import CaseDetails, CaseResult, RunResult
-from runner.model.suite_assertions import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
-from runner.reports.agent_evals import Moments, as_json, as_markdown, failures, report, write
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.tokens import TokenData
+from eval_gate.errors import GateError
+from eval_gate.evaluators.agent_evals_table import SUITE_ASSERTIONS
+from eval_gate.evaluators.base import EvaluationContext
+from eval_gate.evaluators.results import result_of
+from eval_gate.model.conversation import Response
+from eval_gate.model.files import FileEntry
+from eval_gate.model.result import CaseDetails, CaseResult, RunResult
+from eval_gate.model.suite_assertions import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
+from eval_gate.reports.agent_evals import Moments, as_json, as_markdown, failures, report, write
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
 

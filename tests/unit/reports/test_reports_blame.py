@@ -7,13 +7,13 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from runner.model.comparison import CaseClass, Outcome
-from runner.model.result import Blame, Status
-from runner.model.waiver import Kind
-from runner.reports.check import render_check
-from runner.reports.context import ReportContext
-from runner.reports.render import render
-from runner.reports.view import view_of
+from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.result import Blame, Status
+from eval_gate.model.waiver import Kind
+from eval_gate.reports.check import render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.render import render
+from eval_gate.reports.view import view_of
 from tests.support.verdicts import make_judged, make_pardons, make_waiver
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
 from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed

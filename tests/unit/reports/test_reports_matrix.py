@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, PackageLoader
 
-from runner.errors import GateError
-from runner.gate.baseline import NOT_ASKED_FOR
-from runner.gate.limits import Policy
-from runner.model.result import RunResult, TargetIdentity
-from runner.reports.console import ConsoleStyle
-from runner.reports.files import ReportRequest
-from runner.reports.matrix import Leg, Matrix, matrix_of
-from runner.reports.matrix_render import FORMATS, refuse_unknown, render_matrix, write_matrix
+from eval_gate.errors import GateError
+from eval_gate.gate.baseline import NOT_ASKED_FOR
+from eval_gate.gate.limits import Policy
+from eval_gate.model.result import RunResult, TargetIdentity
+from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.files import ReportRequest
+from eval_gate.reports.matrix import Leg, Matrix, matrix_of
+from eval_gate.reports.matrix_render import FORMATS, refuse_unknown, render_matrix, write_matrix
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 from tests.unit.reports import test_reports_properties as properties
@@ -142,7 +142,7 @@ def test_markdown_template__foreign_text__only_goes_through_a_filter(monkeypatch
     monkeypatch.setattr(properties, "SAFE_FILTERS", properties.SAFE_FILTERS | {"cell"})
     monkeypatch.setattr(properties, "OURS", properties.OURS | {"matrix.heading", "target.gate"})
     monkeypatch.setattr(properties, "MACROS", properties.MACROS | {"head", "body", "rest"})
-    source = PackageLoader("runner.reports").get_source(Environment(), "matrix.md.j2")[0]
+    source = PackageLoader("eval_gate.reports").get_source(Environment(), "matrix.md.j2")[0]
     assert properties.unsafe_outputs(source) == []
 
 

@@ -6,17 +6,17 @@ import re
 
 import pytest
 
-from runner.gate.baseline import Baseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.model.policy import Measuring, RunPolicy
-from runner.model.result import RunResult, TargetIdentity, Yardstick
-from runner.reports.check import render_check
-from runner.reports.console import ConsoleStyle
-from runner.reports.fit import LADDER
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.render import render
-from runner.reports.view import ReportContext, view_of
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.result import RunResult, TargetIdentity, Yardstick
+from eval_gate.reports.check import render_check
+from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.fit import LADDER
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.render import render
+from eval_gate.reports.view import ReportContext, view_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 

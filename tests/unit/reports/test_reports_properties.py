@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader, nodes
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
-from runner.gate.limits import Policy
-from runner.model.comparison import CaseChange, CaseClass
-from runner.reports.console import ConsoleStyle, pad, width
-from runner.reports.fit import LADDER, fit
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.render import FORMATS, render
-from runner.reports.view import ReportContext, view_of
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.gate.limits import Policy
+from eval_gate.model.comparison import CaseChange, CaseClass
+from eval_gate.reports.console import ConsoleStyle, pad, width
+from eval_gate.reports.fit import LADDER, fit
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.render import FORMATS, render
+from eval_gate.reports.view import ReportContext, view_of
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -238,7 +238,7 @@ def _path(node) -> str:
 
 @pytest.mark.parametrize("template", ["comment.md.j2", "summary.md.j2", "parts.md.j2", "verdict.md.j2"])
 def test_templates__foreign_text__only_through_a_filter(template) -> None:
-    source = PackageLoader("runner.reports").get_source(Environment(), template)[0]
+    source = PackageLoader("eval_gate.reports").get_source(Environment(), template)[0]
     for name in set(re.findall(r"\| (\w+)", source)) & {"safe", "e", "escape"}:
         pytest.fail(f"{template} uses {name}, which is no escaping of Markdown")
     assert unsafe_outputs(source) == []

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.gate.baseline import NOT_ASKED_FOR, Baseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.model.result import RunResult, TargetIdentity
-from runner.reports.check import render_check
-from runner.reports.context import ReportContext
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.remarks import remarks_of
-from runner.reports.render import render
-from runner.reports.rerun import rerun_command
-from runner.reports.scores import lowest, mean_score, shortfalls
-from runner.reports.view import View, view_of
-from runner.reports.wording import score, score_change
-from runner.results.ledger import ledger_of
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.model.result import RunResult, TargetIdentity
+from eval_gate.reports.check import render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.render import render
+from eval_gate.reports.rerun import rerun_command
+from eval_gate.reports.scores import lowest, mean_score, shortfalls
+from eval_gate.reports.view import View, view_of
+from eval_gate.reports.wording import score, score_change
+from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.results import make_run
 from tests.support.verdicts import judge_against

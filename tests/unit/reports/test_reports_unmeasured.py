@@ -2,10 +2,10 @@
 
 import pytest
 
-from runner.gate.baseline import Baseline, unmeasured
-from runner.gate.limits import Policy
-from runner.reports.context import ReportContext
-from runner.reports.render import render
+from eval_gate.gate.baseline import Baseline, unmeasured
+from eval_gate.gate.limits import Policy
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.render import render
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
 

@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import pytest
 
-from runner.gate.baseline import Baseline
-from runner.gate.fail_on import FailOn
-from runner.gate.limits import Policy
-from runner.model.comparison import CaseClass, Outcome
-from runner.model.result import RunResult
-from runner.model.waiver import Refusal
-from runner.reports.check import render_check
-from runner.reports.console import ConsoleStyle
-from runner.reports.context import ReportContext
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.remarks import remarks_of
-from runner.reports.render import render
-from runner.reports.rerun import rerun_command
-from runner.reports.view import View, view_of
-from runner.results.ledger import ledger_of
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import Refusal
+from eval_gate.reports.check import render_check
+from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.render import render
+from eval_gate.reports.rerun import rerun_command
+from eval_gate.reports.view import View, view_of
+from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded
 from tests.support.results import make_result
 from tests.support.verdicts import (

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runner.gate.fail_on import FailOn
-from runner.gate.waivers_command import Command, commands_in
-from runner.model.comparison import Outcome
-from runner.model.result import RunResult, Status
-from runner.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
-from runner.reports.check import check_title, render_check
-from runner.reports.console import ConsoleStyle
-from runner.reports.context import ReportContext
-from runner.reports.fit import LADDER
-from runner.reports.markdown import render_comment, render_summary
-from runner.reports.render import FORMATS, render
-from runner.reports.view import View, view_of
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.waivers_command import Command, commands_in
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.result import RunResult, Status
+from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
+from eval_gate.reports.check import check_title, render_check
+from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.fit import LADDER
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.render import FORMATS, render
+from eval_gate.reports.view import View, view_of
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,

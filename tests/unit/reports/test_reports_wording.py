@@ -2,10 +2,10 @@
 
 import pytest
 
-from runner.model.comparison import BaselineFacts, Tally
-from runner.model.result import Summary
-from runner.reports.causes import group_causes
-from runner.reports.wording import age, count, percent, points, signed, spending, tally_words
+from eval_gate.model.comparison import BaselineFacts, Tally
+from eval_gate.model.result import Summary
+from eval_gate.reports.causes import group_causes
+from eval_gate.reports.wording import age, count, percent, points, signed, spending, tally_words
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.model.case import CaseKey
-from runner.model.result import Blame, Trial, Yardstick
-from runner.results.beside import ledger_beside, ledger_file
-from runner.results.ledger import (
+from eval_gate.errors import GateError
+from eval_gate.model.case import CaseKey
+from eval_gate.model.result import Blame, Trial, Yardstick
+from eval_gate.results.beside import ledger_beside, ledger_file
+from eval_gate.results.ledger import (
     EMPTY,
     LEDGER_NAME,
     MANY_YARDSTICKS,

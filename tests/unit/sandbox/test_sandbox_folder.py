@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.sandbox.folder import Limits, Listed, Sandbox
-from runner.sandbox.paths import SandboxError, file_names, names_of
+from eval_gate.sandbox.folder import Limits, Listed, Sandbox
+from eval_gate.sandbox.paths import SandboxError, file_names, names_of
 
 SECRET = "the secret of the machine"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from runner.sandbox.folder import Sandbox
-from runner.sandbox.paths import SandboxError
-from runner.sandbox.tools import TOOL_NAMES, run_tool, spec_of
+from eval_gate.sandbox.folder import Sandbox
+from eval_gate.sandbox.paths import SandboxError
+from eval_gate.sandbox.tools import TOOL_NAMES, run_tool, spec_of
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.model.brief import Brief
-from runner.model.conversation import Message
-from runner.targets.agent_prompt import (
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message
+from eval_gate.targets.agent_prompt import (
     ATTACHMENT_FILES,
     INPUT_FILES,
     file_link,
@@ -20,7 +20,7 @@ from runner.targets.agent_prompt import (
     prompt_document,
     refuse_missing_file,
 )
-from runner.targets.base import Request, TargetError
+from eval_gate.targets.base import Request, TargetError
 
 MESSAGES = (Message(role="user", content="Plan the stow."),)
 
@@ -106,7 +106,7 @@ def test_refuse_missing_file__other_answers__are_answers() -> None:
 
 
 def test_preambles__our_own_words__name_no_machine() -> None:
-    from runner.targets.codex import PREAMBLE
+    from eval_gate.targets.codex import PREAMBLE
 
     assert "diff --git" in PREAMBLE
     assert str(Path.home()) not in PREAMBLE

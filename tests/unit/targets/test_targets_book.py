@@ -2,11 +2,11 @@
 
 import pytest
 
-from runner.errors import GateError
-from runner.targets.book import TargetBook
-from runner.targets.build import Surroundings, TargetChoice
-from runner.targets.container import System, connection_hint, default_gateway, reachable_host
-from runner.targets.listing import read_targets
+from eval_gate.errors import GateError
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings, TargetChoice
+from eval_gate.targets.container import System, connection_hint, default_gateway, reachable_host
+from eval_gate.targets.listing import read_targets
 
 YAML = """
 targets:

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from runner.evaluators.trace import trace_summary
-from runner.model.brief import Brief
-from runner.model.conversation import Message, Response
-from runner.process import run as run_module
-from runner.targets.base import BatchTarget, Request, TargetError, TargetFault
-from runner.targets.cli import CliTarget
-from runner.targets.cli_settings import CliSettings
-from runner.text.redact import Redactor
+from eval_gate.evaluators.trace import trace_summary
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message, Response
+from eval_gate.process import run as run_module
+from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
+from eval_gate.targets.cli import CliTarget
+from eval_gate.targets.cli_settings import CliSettings
+from eval_gate.text.redact import Redactor
 
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": "/nowhere"}
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.brief import Brief
-from runner.model.conversation import Message, Response
-from runner.targets import cli
-from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.cli import CliTarget
-from runner.targets.cli_settings import CliSettings
-from runner.text.redact import Redactor
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message, Response
+from eval_gate.targets import cli
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.cli import CliTarget
+from eval_gate.targets.cli_settings import CliSettings
+from eval_gate.text.redact import Redactor
 
 RULE = "agentv.provider-level-batching-flag.enabled-for-batching-capable-provider"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.conversation import Message
-from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.cli import CliTarget
-from runner.targets.cli_settings import CliSettings
-from runner.text.redact import Redactor
+from eval_gate.model.conversation import Message
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.cli import CliTarget
+from eval_gate.targets.cli_settings import CliSettings
+from eval_gate.text.redact import Redactor
 
 RULE = "agentv.cli-template-execution.optional-health-check"
 

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from runner.targets.cli_settings import CliSettings
-from runner.text.shape import field_path, sentence
+from eval_gate.targets.cli_settings import CliSettings
+from eval_gate.text.shape import field_path, sentence
 
 
 def settings(**given) -> CliSettings:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.targets.cli_template import PLACEHOLDERS, Template, quoted
+from eval_gate.targets.cli_template import PLACEHOLDERS, Template, quoted
 
 HOSTILE = [
     "",

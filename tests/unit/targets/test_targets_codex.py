@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.brief import Brief
-from runner.model.conversation import Message
-from runner.targets import codex as codex_module
-from runner.targets.base import BatchTarget, Request, TargetError, TargetFault
-from runner.targets.codex import CodexTarget
-from runner.targets.codex_settings import CodexSettings
-from runner.targets.masked import masked
-from runner.text.redact import Redactor
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message
+from eval_gate.targets import codex as codex_module
+from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
+from eval_gate.targets.codex import CodexTarget
+from eval_gate.targets.codex_settings import CodexSettings
+from eval_gate.targets.masked import masked
+from eval_gate.text.redact import Redactor
 from tests.support.programs.agent_cli import calls, install
 
 SECRET = "sk-very-secret-value"

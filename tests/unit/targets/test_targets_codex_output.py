@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.targets.codex_output import OutputError, failure_of, read_output
+from eval_gate.targets.codex_output import OutputError, failure_of, read_output
 
 STARTED = {"type": "thread.started", "thread_id": "t"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from runner.targets.codex_settings import CodexSettings
+from eval_gate.targets.codex_settings import CodexSettings
 
 
 def settings(**described) -> CodexSettings:

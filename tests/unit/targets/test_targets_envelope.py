@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.model.conversation import ToolCall, Usage
-from runner.model.trace import OutputCall, OutputMessage, TraceEvent
-from runner.targets import envelope
-from runner.targets.base import TargetError, TargetFault
-from runner.targets.envelope import read_answer, read_record
+from eval_gate.model.conversation import ToolCall, Usage
+from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.targets import envelope
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.envelope import read_answer, read_record
 
 
 def read(**document):

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.agent import SuiteAgent
-from runner.model.conversation import Message, Response, ToolCall, ToolSpec, Usage
-from runner.sandbox.folder import Limits
-from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.chat import Turn
-from runner.targets.deadline import counted_against
-from runner.targets.file_agent import MAX_CALLS, FileAgentTarget
-from runner.targets.model import ModelTarget
-from runner.targets.recording import Mode, Recording
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec, Usage
+from eval_gate.sandbox.folder import Limits
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.chat import Turn
+from eval_gate.targets.deadline import counted_against
+from eval_gate.targets.file_agent import MAX_CALLS, FileAgentTarget
+from eval_gate.targets.model import ModelTarget
+from eval_gate.targets.recording import Mode, Recording
 from tests.support.chats import ScriptedChat, limited, make_asker, says
 
 TOOLS = ("readFile", "writeFile", "listFiles", "deleteFile")

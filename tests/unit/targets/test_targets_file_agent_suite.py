@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from runner.evaluators.agent_evals_table import SUITE_ASSERTIONS
-from runner.evaluators.base import Evaluation, EvaluationContext
-from runner.formats import agent_evals
-from runner.formats.base import Reading, Source
-from runner.model.case import EvalCase, EvalSuite
-from runner.model.conversation import Response
-from runner.targets.base import Request
-from runner.targets.build import Surroundings, TargetChoice, make_asker, model_settings
-from runner.targets.file_agent import FileAgentTarget
-from runner.targets.model import ModelTarget
-from runner.text.ecma_regex import PatternMatcher
-from runner.text.json_source import parse_json
-from runner.text.tokens import TokenData
+from eval_gate.evaluators.agent_evals_table import SUITE_ASSERTIONS
+from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.formats import agent_evals
+from eval_gate.formats.base import Reading, Source
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.conversation import Response
+from eval_gate.targets.base import Request
+from eval_gate.targets.build import Surroundings, TargetChoice, make_asker, model_settings
+from eval_gate.targets.file_agent import FileAgentTarget
+from eval_gate.targets.model import ModelTarget
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.json_source import parse_json
+from eval_gate.text.tokens import TokenData
 from tests.support.model_server import ModelServer, model_server, openai_answer
 
 OUT, DATA = "agent-evals/tool-test-output.txt", "agent-evals/tool-test-data.json"

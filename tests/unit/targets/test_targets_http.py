@@ -5,12 +5,12 @@ import gzip
 
 import pytest
 
-from runner.model.conversation import Message, Response
-from runner.model.result import Blame
-from runner.targets.base import Request, TargetError, TargetFault
-from runner.targets.http import HttpTarget
-from runner.targets.http_settings import HttpSettings
-from runner.text.redact import Redactor
+from eval_gate.model.conversation import Message, Response
+from eval_gate.model.result import Blame
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.http import HttpTarget
+from eval_gate.targets.http_settings import HttpSettings
+from eval_gate.text.redact import Redactor
 from tests.support.agents import Agent, Exchange, agent, unused_port
 
 SECRET = "top-secret-token"

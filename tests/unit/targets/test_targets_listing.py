@@ -2,10 +2,10 @@
 
 import pytest
 
-from runner.errors import GateError
-from runner.targets.book import TargetBook
-from runner.targets.build import Surroundings, TargetChoice
-from runner.targets.listing import read_targets
+from eval_gate.errors import GateError
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings, TargetChoice
+from eval_gate.targets.listing import read_targets
 
 MOCK = "targets:\n- {{name: {0}, provider: mock}}\n"
 

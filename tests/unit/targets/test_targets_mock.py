@@ -8,9 +8,9 @@ import time
 import pytest
 from pydantic import ValidationError
 
-from runner.model.conversation import Message
-from runner.targets.base import Request, TargetError
-from runner.targets.mock import MockSettings, MockTarget
+from eval_gate.model.conversation import Message
+from eval_gate.targets.base import Request, TargetError
+from eval_gate.targets.mock import MockSettings, MockTarget
 
 
 def respond(case_id: str = "a", **settings):

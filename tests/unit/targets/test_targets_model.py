@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from runner.model.conversation import Message, Response, ToolSpec
-from runner.targets.base import Request, TargetError
-from runner.targets.model import ModelTarget
+from eval_gate.model.conversation import Message, Response, ToolSpec
+from eval_gate.targets.base import Request, TargetError
+from eval_gate.targets.model import ModelTarget
 from tests.support.chats import ScriptedChat, limited, make_asker, says
 
 TOOLS = (ToolSpec(name="get_weather", parameters={"type": "object", "properties": {"city": {"type": "string"}}}),)

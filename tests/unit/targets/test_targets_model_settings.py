@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from runner.errors import GateError
-from runner.targets.model_settings import (
+from eval_gate.errors import GateError
+from eval_gate.targets.model_settings import (
     API_VERSION,
     LITERAL_KEY,
     ModelProvider,
@@ -13,7 +13,7 @@ from runner.targets.model_settings import (
     literal_keys,
     retry_policy,
 )
-from runner.targets.provider_credentials import credentials
+from eval_gate.targets.provider_credentials import credentials
 
 pytestmark = pytest.mark.contract("retry.configured")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from runner.targets.deadline import counted_against, measured
-from runner.targets.pace import Pace
+from eval_gate.targets.deadline import counted_against, measured
+from eval_gate.targets.pace import Pace
 
 
 async def most_at_once(pace: Pace, count: int) -> int:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from runner.model.conversation import Message, ToolCall, Usage
-from runner.targets.chat import Turn
-from runner.targets.model_settings import ModelSettings
-from runner.targets.providers import build_chat
+from eval_gate.model.conversation import Message, ToolCall, Usage
+from eval_gate.targets.chat import Turn
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.providers import build_chat
 from tests.support.model_server import (
     Answer,
     anthropic_answer,
@@ -288,7 +288,7 @@ def test_dialogue__another_answer_to_the_same_question__is_not_taken_for_the_fir
 
 
 def test_memory__of_thoughts__is_bounded(monkeypatch) -> None:
-    from runner.targets import provider_messages
+    from eval_gate.targets import provider_messages
 
     monkeypatch.setattr(provider_messages, "MAX_REMEMBERED", 2)
 

@@ -11,10 +11,10 @@ from email.utils import format_datetime
 
 import pytest
 
-from runner.model.conversation import Message
-from runner.targets.base import TargetError, TargetFault
-from runner.targets.model_settings import ModelSettings
-from runner.targets.providers import build_chat
+from eval_gate.model.conversation import Message
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.providers import build_chat
 from tests.support.agents import unused_port
 from tests.support.model_server import (
     Answer,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from runner.model.conversation import Usage
-from runner.targets.prices import price
+from eval_gate.model.conversation import Usage
+from eval_gate.targets.prices import price
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from runner.errors import GateError
-from runner.model.conversation import Message, ToolCall, ToolSpec
-from runner.targets.base import TargetError
-from runner.targets.chat import Turn
-from runner.targets.model_settings import ModelSettings
-from runner.targets.providers import build_chat
+from eval_gate.errors import GateError
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.chat import Turn
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.providers import build_chat
 from tests.support.model_server import (
     Answer,
     anthropic_answer,
@@ -573,8 +573,9 @@ def test_history__odd_messages__never_break_us(provider) -> None:
 
 def test_imports__a_run_without_model_targets__loads_no_provider() -> None:
     code = (
-        "import sys, runner.cli.main, runner.targets.build, runner.targets.model_settings, runner.targets.providers;"
-        "import runner.targets.prices;"
+        "import sys, eval_gate.cli.main, eval_gate.targets.build;"
+        "import eval_gate.targets.model_settings, eval_gate.targets.providers;"
+        "import eval_gate.targets.prices;"
         "heavy = {'pydantic_ai', 'openai', 'anthropic', 'google.genai', 'genai_prices', 'httpx2'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

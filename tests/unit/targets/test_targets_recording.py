@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from runner.errors import GateError
-from runner.model.conversation import Message, ToolSpec
-from runner.targets.base import TargetError
-from runner.targets.recording import RECORDING_NAME, Mode, Recording, key_of, read_recording
+from eval_gate.errors import GateError
+from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.recording import RECORDING_NAME, Mode, Recording, key_of, read_recording
 from tests.support.chats import ScriptedChat, make_asker, says
 
 QUESTION = (Message(role="user", content="weather?"),)

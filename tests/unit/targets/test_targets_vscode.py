@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runner.model.brief import Brief
-from runner.model.conversation import Message
-from runner.targets.base import BatchTarget, Request, TargetError, TargetFault
-from runner.targets.vscode import VscodeTarget
-from runner.targets.vscode_settings import VscodeSettings
-from runner.text.redact import Redactor
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message
+from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
+from eval_gate.targets.vscode import VscodeTarget
+from eval_gate.targets.vscode_settings import VscodeSettings
+from eval_gate.text.redact import Redactor
 from tests.support.programs.agent_cli import calls, install
 
 SECRET = "sk-very-secret-value"
@@ -279,7 +279,7 @@ def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> 
 
 
 def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) -> None:
-    from runner.targets.vscode_files import Editor, FileDispatcher, Limits
+    from eval_gate.targets.vscode_files import Editor, FileDispatcher, Limits
 
     program(alive=False)
     (subagents / "subagent-2/.alive").touch()

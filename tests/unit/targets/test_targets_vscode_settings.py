@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from runner.targets.vscode_settings import VscodeSettings
+from eval_gate.targets.vscode_settings import VscodeSettings
 
 
 def settings(**described) -> VscodeSettings:

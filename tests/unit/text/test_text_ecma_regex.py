@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from runner.text.ecma_regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher
+from eval_gate.text.ecma_regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher
 
 # what node 20 answers for new RegExp(pattern, flags).test(text); Python's own engine differs in every row
 DIALECT = [

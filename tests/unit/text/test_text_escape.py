@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.text import escape
+from eval_gate.text import escape
 
 HOSTILE = st.text(alphabet="a1`|~*_[]()<>#@&\\!-+.:\n\r\x1b\u202e\u200b\x00 ", max_size=60) | st.text(max_size=60)
 

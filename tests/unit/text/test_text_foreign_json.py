@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.text.foreign_json import ForeignJsonError, read_foreign, refuse_too_much
+from eval_gate.text.foreign_json import ForeignJsonError, read_foreign, refuse_too_much
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

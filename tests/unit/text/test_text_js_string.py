@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.text.js_string import compact_json, js_number, js_string
+from eval_gate.text.js_string import compact_json, js_number, js_string
 
 NUMBERS = {
     0.0: "0",

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.text.json_source import parse_json
+from eval_gate.errors import GateError
+from eval_gate.text.json_source import parse_json
 
 DOCUMENT = b"""{
   "cases": [

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.model.conversation import Response, ToolCall
-from runner.text.redact import MASK, MIN_LENGTH, Redactor
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.text.redact import MASK, MIN_LENGTH, Redactor
 from tests.support.canaries import leaks
 
 SECRETS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40)

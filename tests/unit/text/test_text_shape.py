@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from runner.text.shape import field_path, kind_of, sentence
+from eval_gate.text.shape import field_path, kind_of, sentence
 
 
 class Shape(BaseModel):

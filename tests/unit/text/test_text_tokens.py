@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.text.tokens import (
+from eval_gate.text.tokens import (
     TokenData,
     find_tokens,
     resolve,

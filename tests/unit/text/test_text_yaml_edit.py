@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.text.yaml_edit import append_entry, replace_values, scalar
+from eval_gate.text.yaml_edit import append_entry, replace_values, scalar
 
 NEW = {"case": "new", "reason": "it's said: #481", "until": "2026-12-05"}
 LAYOUTS = {

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runner.errors import GateError
-from runner.text.yaml_source import MAX_VALUES, RefusedYaml, parse_yaml
+from eval_gate.errors import GateError
+from eval_gate.text.yaml_source import MAX_VALUES, RefusedYaml, parse_yaml
 
 DOCUMENT = b"""\
 a:

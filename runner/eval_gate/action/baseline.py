@@ -1,0 +1,113 @@
+"""Gets the baseline that the plan names, and says what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_gate.action.log import Log
+from eval_gate.action.plan import BaselineChoice, BaselineKind
+from eval_gate.action.step import Step
+from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.errors import GateError
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.stored import find_baseline
+from eval_gate.github.artifacts import Wanted
+from eval_gate.github.baseline import ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.client import Client
+from eval_gate.github.failure import GitHubError
+from eval_gate.reports.wording import count
+from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
+from eval_gate.targets.recording import MAX_BYTES, RECORDING_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A baseline or why there is none, and what is known about where it came from."""
+
+    baseline: Baseline | NoBaseline
+    run_url: str | None = None
+    sha: str | None = None
+    recorded: bool = False
+    """Recorded answers came with it, where there were none."""
+
+
+def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
+    """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
+
+    Raises GateError for a baseline that somebody named and that cannot be used.
+    """
+    choice = step.plan.baseline
+    match choice.kind:
+        case BaselineKind.NONE:
+            return Origin(NOT_ASKED_FOR)
+        case BaselineKind.STORED:
+            found = find_baseline(choice.reference, Path(config.output_dir), config.history)
+            log.did(f"baseline: {choice.reference}")
+            return Origin(found)
+    try:
+        return _from_artifacts(step, choice, config, log)
+    except GitHubError as error:
+        log.commands.warning(f"The baseline could not be had: {error}")
+        log.trail.append(f"the baseline could not be had: {error}")
+        return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
+
+
+def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: Log) -> Origin:
+    environment, settings, now = step.environment, step.settings, datetime.now(UTC)
+    own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
+    own_named = own_named or len(step.artifact_names) == 1
+    own_workflow = choice.workflow or environment.workflow_path
+    wanted = Wanted(
+        names=step.artifact_names,
+        # whoever names workflow or artifact says which gate is meant
+        gate=None if own_named else step.key,
+        branch=choice.branch,
+        workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
+        near=choice.commit or _fork_point(step.client, choice, log),
+        own_run_id=environment.run_id,
+        shard=settings.shard,
+    )
+    recorded = Path(config.output_dir) / RECORDING_NAME
+    beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
+    also = {LEDGER_NAME: MAX_LEDGER_BYTES}
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, also=also)
+    found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
+    for note in store.notes:
+        log.did(note)
+    if isinstance(found, NoBaseline):
+        log.did(f"no baseline: {found.reason}")
+        return Origin(found)
+    log.did(_sentence(found, choice.branch))
+    baseline = replace(found.baseline, ledger=_ledger(found, log))
+    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
+    return Origin(baseline, run_url, found.sha, recorded=beside is not None)
+
+
+def _ledger(found: Found, log: Log) -> Ledger:
+    """What travels with the baseline; one that cannot be read is said, and is worth as much as none."""
+    data, ledger = found.beside.get(LEDGER_NAME), EMPTY
+    try:
+        ledger = read_ledger(data, f"the ledger of {found.baseline.source}") if data is not None else EMPTY
+    except GateError as error:
+        log.commands.warning(f"The record of earlier runs is lost: {error.message}")
+        log.trail.append(f"the record of earlier runs is lost: {error.message}")
+    known = ledger.up_to(found.baseline.result)
+    log.did(f"its record goes back {count(len(known.runs), 'run')}")
+    return ledger
+
+
+def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:
+    if choice.fork_point_of is None:
+        return None
+    found = merge_base(client, choice.branch, choice.fork_point_of)
+    if found is None:
+        log.did(f"GitHub knows no commit that {choice.branch} and this change share: the newest baseline is taken")
+    return found
+
+
+def _sentence(found: Found, branch: str) -> str:
+    where = f" on {branch}" if branch else ""
+    skipped = f" ({found.trail})" if found.trail else ""
+    return f"baseline: {found.baseline.source}, commit {found.sha[:7]}{where}{skipped}"

@@ -1,0 +1,118 @@
+"""The check run on the commit, and where there is none to be had, annotations in the log."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from eval_gate.action.legs import Whose, taken, whose
+from eval_gate.action.log import Log
+from eval_gate.action.step import Step
+from eval_gate.github.checks import Annotation, Check, Conclusion, Level, Written, checks_named, write_check
+from eval_gate.github.commands import MAX_ANNOTATIONS, Commands
+from eval_gate.github.failure import GitHubError
+from eval_gate.model.result import MadeBy
+from eval_gate.reports.remarks import Remark
+
+_EXTERNAL_ID: Final = re.compile(
+    r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?", re.ASCII
+)
+"""Gate, run, attempt, and leg, which older versions did not write."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDraft:
+    """A check to be; texts are Markdown."""
+
+    conclusion: Conclusion
+    title: str
+    summary: str
+    page: str
+    remarks: tuple[Remark, ...] = ()
+
+
+def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
+    """Write the check run; its address, or None. The log says what is lost.
+
+    Raises TakenError where another leg of this run has written it, and nothing else.
+
+    Remarks go where they are seen once: on the check run, else as annotations of this step.
+    """
+    remarks = draft.remarks if step.settings.annotations else ()
+    if step.settings.check_run is None or not step.plan.head_sha:
+        annotate(log.commands, remarks)
+        return None
+    try:
+        wanted = _wanted(step, draft, remarks)
+        written = write_check(step.client, wanted)
+    except GitHubError as error:
+        log.lost("No check run", error)
+        annotate(log.commands, remarks)
+        return None
+    if written.missing is not None:
+        log.lost("Not all annotations", written.missing)
+    log.did(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
+    return written.html_url
+
+
+def _wanted(step: Step, draft: CheckDraft, remarks: tuple[Remark, ...]) -> Check:
+    environment, ours = step.environment, step.made_by
+    return Check(
+        name=_free_name(step, ours),
+        head_sha=step.plan.head_sha,
+        conclusion=draft.conclusion,
+        title=draft.title,
+        summary=draft.summary,
+        text=draft.page,
+        details_url=environment.run_url,
+        external_id=f"{ours.gate}.{ours.run_id}.{ours.attempt}.{ours.leg}",
+        annotations=tuple(_annotation(remark) for remark in remarks),
+    )
+
+
+def _free_name(step: Step, ours: MadeBy) -> str:
+    """The first name that no other gate has on this commit. Raises GitHubError, and TakenError."""
+    chosen = len(step.check_names) == 1
+    for name in step.check_names:
+        written = (_writer(one) for one in checks_named(step.client, name, step.plan.head_sha))
+        writers = [one for one in written if one is not None]
+        beside = [one for one in writers if one.run_id == ours.run_id]
+        if any(_in_the_way(ours, one, chosen=chosen) for one in beside):
+            raise taken(f"the check `{name}`", "check-run" if chosen else "comment-key")
+        if chosen or not writers or writers[0].gate == ours.gate:
+            return name
+    return step.check_names[-1]
+
+
+def _in_the_way(ours: MadeBy, theirs: MadeBy, *, chosen: bool) -> bool:
+    """Whether a check of this run keeps us from writing another one of its name."""
+    found = whose(ours, theirs)
+    return found is Whose.ANOTHER_LEG or (chosen and found is Whose.ANOTHER_GATE)
+
+
+def _writer(check: Written) -> MadeBy | None:
+    """Who wrote a check of ours; None for anything else of that name."""
+    match = _EXTERNAL_ID.fullmatch(check.external_id or "")
+    if match is None:
+        return None
+    gate, run_id, attempt, leg = match.groups()
+    return MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
+
+
+def annotate(commands: Commands, remarks: tuple[Remark, ...]) -> None:
+    """As many as the runner keeps, the worst first; the number of the others is said."""
+    blocking = [remark for remark in remarks if remark.blocking]
+    others = [remark for remark in remarks if not remark.blocking]
+    for remark in blocking[:MAX_ANNOTATIONS]:
+        commands.error(remark.message, title=remark.title, file=remark.file, line=remark.line)
+    for remark in others[:MAX_ANNOTATIONS]:
+        commands.warning(remark.message, title=remark.title, file=remark.file, line=remark.line)
+    left_out = max(len(blocking) - MAX_ANNOTATIONS, 0) + max(len(others) - MAX_ANNOTATIONS, 0)
+    if left_out:
+        commands.say(f"{left_out} more cases are in the job summary")
+
+
+def _annotation(remark: Remark) -> Annotation:
+    level = Level.FAILURE if remark.blocking else Level.WARNING
+    return Annotation(remark.file, remark.line, level, remark.title, remark.message)

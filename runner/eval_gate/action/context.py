@@ -1,0 +1,91 @@
+"""What the reports say beside the run: names and addresses of this workflow, and where the baseline came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from eval_gate.action.baseline import Origin
+from eval_gate.action.inputs import Settings
+from eval_gate.action.step import Step
+from eval_gate.config.load import flag_of
+from eval_gate.gate.baseline import NOT_ASKED_FOR, NoBaseline
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rerun import rerun_command
+
+REPRODUCED = (
+    "target",
+    "targets",
+    "provider",
+    "model",
+    "baseUrl",
+    "systemPromptPath",
+    "judge",
+    "seedManifestPath",
+    "snapshotPath",
+    "toolRegistryPath",
+    "trials",
+)
+"""Settings of the step that change what a case is asked and held against."""
+
+
+def context_of(
+    step: Step, variables: Mapping[str, str], origin: Origin | None = None, judged: RunResult | None = None
+) -> ReportContext:
+    """The context; without a baseline's origin as long as none was sought."""
+    environment, plan = step.environment, step.plan
+    base = f"{environment.server_url}/{environment.repository}"
+    workflow = PurePosixPath(_baseline_workflow(step)).name
+    baseline = origin.baseline if origin else None
+    return ReportContext(
+        name=step.name,
+        comment_key=step.key,
+        server_url=environment.server_url,
+        repository=environment.repository,
+        head_sha=plan.head_sha or None,
+        base_branch=plan.base_branch,
+        baseline_branch=plan.baseline.branch or None,
+        run_url=environment.run_url,
+        baseline_run_url=origin.run_url if origin else None,
+        workflow_url=f"{base}/actions/workflows/{workflow}" if workflow else None,
+        errors_doc_url=_errors_doc(variables, environment.server_url),
+        no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
+        no_baseline_words=_absent_words(baseline) if isinstance(baseline, NoBaseline) else "no baseline yet",
+        rerun_command=rerun_command(_arguments(step.settings), judged) if judged else None,
+        max_baseline_age_days=step.settings.max_baseline_age_days,
+        max_baseline_commits=step.settings.max_baseline_commits,
+        accept_hint=plan.pull_number is not None,
+        accept_label=step.settings.accept_label,
+        accept_by_commit=plan.from_fork,
+    )
+
+
+def _baseline_workflow(step: Step) -> str:
+    """The workflow whose run on the branch makes a fresh baseline."""
+    named = step.settings.baseline_workflows
+    return named[0] if named else step.plan.baseline.workflow or step.environment.workflow_path
+
+
+def _absent_words(baseline: NoBaseline) -> str:
+    """Nobody wanted a baseline, it could not be had, or there is none yet."""
+    if baseline is NOT_ASKED_FOR:
+        return "not compared"
+    return "baseline not available" if baseline.unavailable else "no baseline yet"
+
+
+def _arguments(settings: Settings) -> list[str]:
+    """How to run the same on one's own machine; the agent's address is another one there."""
+    arguments = ["run"]
+    arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
+    arguments += ["--config", settings.config] if settings.config else []
+    for key in REPRODUCED:
+        arguments += [flag_of(key), settings.flags[key]] if key in settings.flags else []
+    arguments += ["--agent-endpoint", "URL"] if "agentEndpoint" in settings.flags else []
+    return arguments
+
+
+def _errors_doc(variables: Mapping[str, str], server_url: str) -> str | None:
+    """The page of errors in the repository the action came from; None for an action of the workspace itself."""
+    repository, ref = variables.get("GITHUB_ACTION_REPOSITORY"), variables.get("GITHUB_ACTION_REF")
+    return f"{server_url}/{repository}/blob/{ref}/docs/errors.md" if repository and ref else None

@@ -1,0 +1,341 @@
+"""The one table of the action's inputs and outputs. `action.yml`, the parser and docs/action.md are held to it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from eval_gate.config.load import keys
+from eval_gate.config.settings import RunConfig, parse_shard
+from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.gate.evidence import DEFAULT_CONFIRM
+from eval_gate.github.acceptance import LABEL
+from eval_gate.github.upload import FORBIDDEN_IN_NAMES
+from eval_gate.model.result import Shard
+
+PREFIX: Final = "INPUT_"
+DEFAULT_ARTIFACT: Final = "eval-gate-results"
+DEFAULT_CHECK: Final = "eval-gate"
+AUTO: Final = "auto"
+NONE: Final = "none"
+_RESERVED: Final = frozenset({"entrypoint", "args"})
+"""Inputs that belong to the runner, which passes them on all the same."""
+_OF_THE_MOMENT: Final = frozenset({"github-token", "agent-endpoint", "base-url", "results", "baseline", "output-dir"})
+"""Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input. With a `key` it is a setting of the run, and empty means what file and defaults say."""
+
+    name: str
+    description: str
+    default: str = ""
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of the step."""
+
+    name: str
+    description: str
+
+
+def _setting(name: str, key: str, *, default: str = "") -> Input:
+    """An input that is a key of the configuration, with the words of the key."""
+    description = RunConfig.model_fields[keys()[key]].description or ""
+    return Input(name, description, default, key)
+
+
+INPUTS: Final = (
+    _setting("evals", "evals"),
+    Input("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
+    _setting("agent-endpoint", "agentEndpoint"),
+    _setting("target", "target"),
+    _setting("targets", "targets"),
+    _setting("provider", "provider"),
+    _setting("model", "model"),
+    _setting("base-url", "baseUrl"),
+    _setting("system-prompt", "systemPromptPath"),
+    _setting("judge", "judge"),
+    _setting("seed-manifest", "seedManifestPath"),
+    _setting("snapshot", "snapshotPath"),
+    _setting("pass-env", "passEnv"),
+    _setting("tool-registry", "toolRegistryPath"),
+    _setting("concurrency", "concurrency"),
+    _setting("timeout-ms", "timeoutMs"),
+    _setting("max-retries", "maxRetries"),
+    _setting("trials", "trials"),
+    Input(
+        "confirm",
+        "How often a case that looks regressed is run again at most, until the evidence decides; 0 never does, and"
+        f" takes every new failure for a regression. Empty: what the configuration file says, else {DEFAULT_CONFIRM}.",
+        key="confirm",
+    ),
+    _setting("rubric", "rubric"),
+    _setting("cache", "cache"),
+    _setting("max-cost-usd", "maxCostUsd"),
+    Input(
+        "fail-on",
+        "What fails the gate: failures, regressions or never; also stale, flaky, removed, changed, new-failures. Empty:"
+        " what the configuration file says, else regressions.",
+        key="failOn",
+    ),
+    _setting("min-pass-rate", "minPassRate"),
+    _setting("max-errors", "maxErrors"),
+    _setting("pass-score", "passScore"),
+    _setting("score-tolerance", "scoreTolerance"),
+    _setting("max-score-drop", "maxScoreDrop"),
+    _setting("error-rate", "errorRate"),
+    _setting("must-pass", "mustPass"),
+    _setting("allowed-regressions", "allowedRegressions"),
+    _setting("min-coverage", "minCoverage"),
+    _setting("max-latency-increase", "maxLatencyIncrease"),
+    _setting("max-cost-increase", "maxCostIncrease"),
+    _setting("max-token-increase", "maxTokenIncrease"),
+    _setting("accepted", "acceptedPath"),
+    Input(
+        "policy-from",
+        "Whose configuration file says what fails a pull request: head, its own; or base, that of the branch it is"
+        " merged into, as always for forks. Inputs win over both.",
+        "head",
+    ),
+    Input(
+        "secrets-for",
+        "Which targets of a pull request are given variables such as keys: base, those that the branch it is merged"
+        " into describes alike; or head, all that it describes itself.",
+        "base",
+    ),
+    Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
+    _setting("strict", "strict"),
+    _setting("store-responses", "storeResponses"),
+    _setting("output-dir", "outputDir"),
+    _setting("export", "exports"),
+    Input("case", "Only cases whose ids match these globs, separated by commas."),
+    Input("tag", "Only cases with one of these tags, separated by commas."),
+    Input("tier", "Only suites of these tiers, separated by commas."),
+    Input("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
+    Input("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
+    Input("results", "A finished result (file or folder) to compare and publish instead of running anything."),
+    Input(
+        "baseline",
+        "auto: the nearest trusted artifact of the baseline branch; or a path, a workflow run's number, a run id; or"
+        " none.",
+        AUTO,
+    ),
+    Input("baseline-branch", "Branch whose runs make baselines; the default branch."),
+    Input("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
+    Input("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
+    Input("upload", "Whether to store the result as an artifact of this run: the next baseline.", "true"),
+    Input(
+        "comment",
+        "When to write the comment: always, changes, failures or never. One that is there is updated.",
+        "always",
+    ),
+    Input(
+        "comment-key",
+        "What tells several gates apart: comment, artifact, check run; else workflow, job, config and artifact name.",
+    ),
+    Input("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
+    Input("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
+    Input("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
+    Input("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
+)
+OUTPUTS: Final = (
+    Output("verdict", "pass, fail, or error where nothing could be decided."),
+    Output("exit-code", "0 passed, 1 failed, 2 usage, 3 could not be completed, 130 and 143 interrupted."),
+    Output("total", "Cases of the run."),
+    Output("passed", "Cases that passed."),
+    Output("failed", "Cases that were answered, and wrong."),
+    Output("errored", "Cases that could not be judged; crashes are among them, also those that are regressions."),
+    Output(
+        "regressions", "Cases that usually pass and fail or crash here, accepted ones apart; empty without baseline."
+    ),
+    Output("new-passes", "Cases that failed before and pass here; empty without a baseline."),
+    Output("stale", "Suites whose evals are older than what they speak about."),
+    Output("flaky", "Cases with passes and failures for the same code."),
+    Output("pass-rate", "passed / (passed + failed) without quarantine, 0 to 1; empty when nothing was judged."),
+    Output("cost-usd", "Cost as far as known; empty when unknown."),
+    Output("result-path", "The run record, relative to the workspace."),
+    Output("report-path", "The HTML report, relative to the workspace."),
+    Output("run-id", "Id of the run."),
+    Output("baseline-run-id", "Id of the run it was compared with; empty without one."),
+    Output("baseline-sha", "Commit of the baseline; empty when unknown."),
+    Output("comment-url", "The comment; empty when none was written."),
+    Output("check-run-url", "The check run; empty when none was written."),
+    Output("artifact-id", "The stored artifact; empty when none was stored."),
+)
+
+
+class Side(StrEnum):
+    """Of a pull request: its own branch, or the one it is merged into."""
+
+    HEAD = "head"
+    BASE = "base"
+
+
+class CommentMode(StrEnum):
+    """When a comment is made. One that is there is updated in every mode."""
+
+    ALWAYS = "always"
+    CHANGES = "changes"
+    FAILURES = "failures"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The inputs of one step, read. `flags` are texts of those that are keys of the configuration."""
+
+    flags: Mapping[str, str]
+    config: str | None
+    cases: tuple[str, ...]
+    tags: tuple[str, ...]
+    tiers: tuple[str, ...]
+    shard: Shard | None
+    token: str
+    results: str | None
+    baseline: str
+    baseline_branch: str | None
+    baseline_workflows: tuple[str, ...]
+    artifact_name: str
+    upload: bool
+    comment: CommentMode
+    comment_key: str | None
+    check_run: str | None
+    annotations: bool
+    max_baseline_age_days: float
+    max_baseline_commits: int
+    accept_label: str = LABEL
+    leg: str = ""
+    """All inputs that are the same in every attempt of one leg, in one text."""
+    policy_from: Side = Side.HEAD
+    secrets_for: Side = Side.BASE
+
+
+def read_inputs(variables: Mapping[str, str]) -> Settings:
+    """The settings of this step. Raises GateError `invalid-input` with every problem of all inputs at once."""
+    reader = _Reader(variables)
+    settings = Settings(
+        flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
+        config=reader.text("config") or None,
+        cases=reader.list("case"),
+        tags=reader.list("tag"),
+        tiers=reader.list("tier"),
+        shard=reader.shard(),
+        token=reader.text("github-token") or variables.get("GITHUB_TOKEN", ""),
+        results=reader.text("results") or None,
+        baseline=reader.text("baseline") or AUTO,
+        baseline_branch=reader.text("baseline-branch") or None,
+        baseline_workflows=reader.list("baseline-workflow"),
+        artifact_name=reader.artifact_name(),
+        upload=reader.flag("upload"),
+        comment=reader.comment_mode(),
+        comment_key=reader.text("comment-key") or None,
+        check_run=reader.text("check-run", keep_empty=True) or None,
+        annotations=reader.flag("annotations"),
+        policy_from=reader.side("policy-from"),
+        secrets_for=reader.side("secrets-for"),
+        accept_label=reader.text("accept-label") or LABEL,
+        max_baseline_age_days=reader.number("max-baseline-age-days"),
+        max_baseline_commits=int(reader.number("max-baseline-commits")),
+        leg=reader.leg(),
+    )
+    if reader.problems:
+        raise GateError(
+            "invalid-input",
+            "the inputs of this step are not valid",
+            "action.yml lists every input with its default",
+            problems=reader.problems,
+        )
+    return settings
+
+
+class _Reader:
+    """Reads one input after the other and keeps what is wrong with them."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._defaults = {one.name: one.default for one in INPUTS}
+        self._given = {
+            name.removeprefix(PREFIX).lower(): value for name, value in variables.items() if name.startswith(PREFIX)
+        }
+        self.problems = [
+            Problem(f"there is no such input{did_you_mean(name, self._defaults)}", field=name)
+            for name in self._given
+            if name not in self._defaults and name not in _RESERVED
+        ]
+
+    def leg(self) -> str:
+        """The inputs that tell legs of one job apart, as text."""
+        return json.dumps({name: self.text(name) for name in sorted(self._defaults.keys() - _OF_THE_MOMENT)})
+
+    def text(self, name: str, *, keep_empty: bool = False) -> str:
+        """The value; the default where it is empty, or only where it is missing."""
+        given = self._given.get(name)
+        default = self._defaults[name]
+        if default.startswith("${{"):  # an expression: the runner puts its value in
+            default = ""
+        if given is None or (not given.strip() and not keep_empty):
+            return default
+        return given.strip()
+
+    def list(self, name: str) -> tuple[str, ...]:
+        """Parts between commas and line breaks."""
+        return tuple(part.strip() for part in self.text(name).replace("\n", ",").split(",") if part.strip())
+
+    def flag(self, name: str) -> bool:
+        """`true` or `false`, in the spellings of YAML."""
+        text = self.text(name)
+        if text not in {"true", "True", "TRUE", "false", "False", "FALSE"}:
+            self.problems.append(Problem(f'"{text[:80]}" is neither true nor false', field=name))
+        return text.lower() == "true"
+
+    def number(self, name: str) -> float:
+        """A number of at least 0."""
+        try:
+            number = float(self.text(name))
+        except ValueError:
+            number = -1
+        if not 0 <= number < float("inf"):
+            self.problems.append(Problem(f'"{self.text(name)[:80]}" is not a number of at least 0', field=name))
+            return 0
+        return number
+
+    def comment_mode(self) -> CommentMode:
+        """One of the four modes."""
+        text = self.text("comment")
+        modes = [mode.value for mode in CommentMode]
+        if text not in modes:
+            message = f'"{text[:80]}" is not known{did_you_mean(text, modes)}; allowed: {", ".join(modes)}'
+            self.problems.append(Problem(message, field="comment"))
+            return CommentMode.ALWAYS
+        return CommentMode(text)
+
+    def side(self, name: str) -> Side:
+        """`head` or `base`."""
+        text = self.text(name)
+        sides = [side.value for side in Side]
+        if text not in sides:
+            message = f'"{text[:80]}" is not known{did_you_mean(text, sides)}; allowed: {", ".join(sides)}'
+            self.problems.append(Problem(message, field=name))
+            return Side.BASE
+        return Side(text)
+
+    def shard(self) -> Shard | None:
+        """`2/4`."""
+        try:
+            return parse_shard(self.text("shard") or None)
+        except GateError as error:
+            self.problems.append(Problem(error.message, field="shard"))
+            return None
+
+    def artifact_name(self) -> str:
+        """A name that the artifact service takes."""
+        name = self.text("artifact-name")
+        if FORBIDDEN_IN_NAMES & set(name):
+            self.problems.append(Problem('must not hold any of " : < > | * ? \\ /', field="artifact-name"))
+        return name

@@ -1,0 +1,118 @@
+"""The second stage for pull requests whose own run has no token to publish (docs/forks.md).
+
+It runs on the default branch with a token that may write, and never runs a line of the pull request. What it is given
+is data made by code nobody reviewed: provenance is asked of GitHub, counts are made anew, the verdict is our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from eval_gate.action.inputs import DEFAULT_ARTIFACT
+from eval_gate.action.log import Log
+from eval_gate.action.step import Step
+from eval_gate.engine.totals import summarise
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.github.artifacts import artifacts_of_run, names_of_run
+from eval_gate.github.baseline import fetch_result
+from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
+from eval_gate.github.download import BadArchiveError
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.result import GitFacts, RunResult, Status, SuiteResult
+
+
+def find_pull_request(step: Step, log: Log) -> Step | None:
+    """The step with the open pull request whose head the run evaluated; None when there is none any more.
+
+    Raises GateError when GitHub cannot be asked, or does not confirm what the event says.
+    """
+    try:
+        run = _confirmed(step)
+        owner = run.head_repository.full_name.partition("/")[0] if run.head_repository else ""
+        pull = pull_request_of(step.client, owner, run.head_branch or "", run.head_sha) if owner else None
+    except GitHubError as error:
+        raise _unavailable(error) from error
+    if pull is None:
+        log.did(f"no open pull request has the head {run.head_sha[:7]} any more: nothing is published")
+        return None
+    log.did(f"the run evaluated pull request #{pull.number}, head {run.head_sha[:7]}, into {pull.base.ref}")
+    return replace(step, plan=replace(step.plan, pull_number=pull.number, base_branch=pull.base.ref))
+
+
+def relayed_result(step: Step, log: Log) -> RunResult:
+    """The result that the run left, with nothing of its own judgement in it. Raises GateError."""
+    name, run_id = step.settings.artifact_name, _run_id(step)
+    try:
+        several = any(one.startswith(f"{name}.") for one in names_of_run(step.client, run_id))
+        if several and name == DEFAULT_ARTIFACT:
+            raise _several(run_id)
+        usable = [one for one in artifacts_of_run(step.client, run_id, name) if not one.expired]
+        result = fetch_result(step.client, usable[0], step.environment.temporary) if usable else None
+    except GitHubError as error:
+        raise _unavailable(error) from error
+    except BadArchiveError as error:
+        raise _no_result(f"the artifact {name} of run {run_id} cannot be used: {error}") from error
+    except GateError as error:
+        raise error if error.code == "no-result" else _no_result(error.message, error.problems) from error
+    if result is None:
+        raise _no_result(f"run {run_id} left no artifact {name}")
+    log.did(f"read artifact {usable[0].id} of run {run_id}")
+    return unjudged(result, GitFacts(sha=step.plan.head_sha, repository=step.client.repository))
+
+
+def unjudged(result: RunResult, git: GitFacts) -> RunResult:
+    """The cases as they are claimed, and everything that follows from them made anew."""
+    suites = tuple(_counted(suite) for suite in result.suites)
+    cases = [case for suite in suites for case in suite.cases]
+    return result.model_copy(
+        update={
+            "suites": suites,
+            "summary": summarise(cases, result.summary.wall_ms),
+            "complete": result.complete and all(case.status is not Status.NOT_RUN for case in cases),
+            "git": git,
+            "baseline_run_id": None,
+            "comparison": None,
+            "verdict": None,
+        }
+    )
+
+
+def _counted(suite: SuiteResult) -> SuiteResult:
+    cases = tuple(case.model_copy(update={"passed": case.status is Status.PASSED}) for case in suite.cases)
+    fresh = {"cases": cases, "summary": summarise(cases), "baseline_run_id": None, "regressions": (), "new_passes": ()}
+    return suite.model_copy(update=fresh)
+
+
+def _confirmed(step: Step) -> RunFacts:
+    """The run as GitHub has it: of a pull request, and of the commit that the event names."""
+    run = workflow_run(step.client, _run_id(step))
+    if run.event != "pull_request" or run.head_sha != step.plan.head_sha:
+        raise GateError(
+            "baseline-untrusted",
+            f"run {run.id} is a run of {run.event} for {run.head_sha[:7]}, not what the event says",
+            "start this workflow by workflow_run only",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+    return run
+
+
+def _run_id(step: Step) -> int:
+    assert step.plan.relayed_run is not None
+    return step.plan.relayed_run
+
+
+def _no_result(message: str, problems: Sequence[Problem] = ()) -> GateError:
+    hint = "the log of that run says how it ended"
+    return GateError("no-result", message, hint, problems=problems, exit_code=ExitCode.INCOMPLETE)
+
+
+def _several(run_id: int) -> GateError:
+    """Which of them took the plain name is chance: it must not decide what is published."""
+    hint = "give each gate of that workflow its own `artifact-name`, and name it here too"
+    return GateError("no-result", f"several gates of run {run_id} left a result", hint, exit_code=ExitCode.INCOMPLETE)
+
+
+def _unavailable(error: GitHubError) -> GateError:
+    hint = "re-run the failed job" if error.kind is not Kind.FORBIDDEN else None
+    return GateError("github-unavailable", str(error), hint, exit_code=ExitCode.INCOMPLETE)

@@ -1,0 +1,82 @@
+"""This step of this job: everything that does not change any more once it is planned."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
+from eval_gate.action.plan import Plan
+from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.github.client import Client
+from eval_gate.github.environment import WorkflowEnvironment
+from eval_gate.github.upload import job_of
+from eval_gate.model.result import MadeBy
+from eval_gate.text.escape import comment_key
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Environment, settings, plan, and the connection to GitHub."""
+
+    environment: WorkflowEnvironment
+    settings: Settings
+    plan: Plan
+    client: Client
+
+    @property
+    def name(self) -> str | None:
+        """What people call this gate where a repository has several; None for the only one."""
+        settings = self.settings
+        if settings.comment_key:
+            return settings.comment_key
+        if settings.config:
+            return _name_of(settings.config)
+        return settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else None
+
+    @property
+    def key(self) -> str:
+        """What tells this gate's comment from others: workflow file, job, configuration, artifact."""
+        settings = self.settings
+        if settings.comment_key:
+            return comment_key(settings.comment_key)
+        parts = [
+            PurePosixPath(self.environment.workflow_path).name,
+            self.environment.job,
+            (_name_of(settings.config) or "") if settings.config else "",
+            settings.artifact_name if settings.artifact_name != DEFAULT_ARTIFACT else "",
+        ]
+        return comment_key(".".join(part for part in parts if part))
+
+    @property
+    def made_by(self) -> MadeBy:
+        """Who this is, for those who come after: gate, run, attempt, and leg."""
+        environment = self.environment
+        job = f"{job_of(environment.runtime_token)} {environment.runner}"
+        leg = "-".join(_digest(text) for text in (job, environment.step, self.settings.leg))
+        return MadeBy(gate=self.key, run_id=environment.run_id, attempt=environment.run_attempt, leg=leg)
+
+    @property
+    def artifact_names(self) -> tuple[str, ...]:
+        """What the artifact may be called: the name, and where nobody chose one, this gate's own beside another's."""
+        name = self.settings.artifact_name
+        return (name, f"{name}.{self.key}") if name == DEFAULT_ARTIFACT else (name,)
+
+    @property
+    def check_names(self) -> tuple[str, ...]:
+        """The same for the check run; none where there is to be none."""
+        name = self.settings.check_run
+        if name is None:
+            return ()
+        return (name, f"{name} ({self.key})") if name == DEFAULT_CHECK else (name,)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+
+
+def _name_of(config: str) -> str | None:
+    """`support` of `evals/support.yaml` and of `support/eval-gate.yaml`."""
+    path = PurePosixPath(config)
+    return path.stem if path.name not in CONFIG_NAMES else path.parent.name or None

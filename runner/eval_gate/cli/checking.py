@@ -1,0 +1,156 @@
+"""What `eval-gate validate` looks at, beyond what loading the files already refuses."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_gate.cli.console import Verbosity, out, print_problems, say
+from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.engine.assign import assign
+from eval_gate.engine.prepare import Inputs, read_inputs, target_choice
+from eval_gate.errors import GateError, Problem
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.evaluator import (
+    ResponseContains,
+    ResponseContainsAny,
+    ResponseMatches,
+    ResponseNotContains,
+    ToolParams,
+)
+from eval_gate.registry.staleness import check
+from eval_gate.reports.wording import count
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.escape import console_line
+from eval_gate.text.tokens import TokenData, find_tokens, resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Everything that was found. Problems stop a run or make a check worthless; warnings do neither."""
+
+    suites: tuple[EvalSuite, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:
+    """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
+    try:
+        inputs = await read_inputs(config, Selection(), root, offline=True)
+    except GateError as error:
+        problems = [*_chosen_target_problems(config, root, environment), *(error.problems or (Problem(error.message),))]
+        return Findings(problems=tuple(problems))
+    problems = _target_problems(config, inputs, root, environment)
+    problems += [problem async for problem in _pattern_problems(inputs)]
+    warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs)]
+    return Findings(inputs.suites, tuple(problems), tuple(warnings))
+
+
+def print_findings(findings: Findings, verbosity: Verbosity) -> None:
+    """Problems and warnings on standard error, what was checked on standard output."""
+    print_problems(findings.problems)
+    if verbosity is not Verbosity.QUIET:
+        for warning in findings.warnings:
+            say(f"warning: {console_line(warning)}")
+    cases = sum(len(suite.cases) for suite in findings.suites)
+    for suite in findings.suites:
+        kind = suite.tier.value if suite.tier else suite.format
+        out(f"{console_line(suite.file)}: {console_line(suite.tool_name)}, {kind}, {count(len(suite.cases), 'case')}")
+        if verbosity is Verbosity.VERBOSE:
+            for case in suite.cases:
+                out(f"  {console_line(case.id)}  {console_line(case.description)}")
+    found = f"{count(len(findings.problems), 'problem')}, {count(len(findings.warnings), 'warning')}"
+    out(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
+
+
+def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
+    if not _is_chosen(config):
+        return []
+    try:
+        TargetBook(target_choice(config), Surroundings(environment, root)).target()
+    except GateError as error:
+        return list(error.problems) or [Problem(error.message)]
+    return []
+
+
+def _is_chosen(config: RunConfig) -> bool:
+    return any((config.agent_endpoint, config.target, config.targets, config.provider, config.model))
+
+
+def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+    """What is wrong with the targets and judges that these evals need.
+
+    That none is chosen yet is no mistake here, nor that the key of a model that only the evals name is elsewhere.
+    """
+    book = TargetBook(target_choice(config), Surroundings(environment, root))
+    try:
+        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+    except GateError as error:
+        later = {"no-target"} if _is_chosen(config) else {"no-target", "no-api-key"}
+        return [] if error.code in later else list(error.problems) or [Problem(error.message)]
+    return []
+
+
+async def _pattern_problems(inputs: Inputs) -> AsyncIterator[Problem]:
+    """Patterns that are none. Those made of tokens can only be known when the run resolves them."""
+    matcher = PatternMatcher()
+    try:
+        for case, pattern, field in _patterns(inputs.suites):
+            error = await matcher.compile_error(pattern)
+            if error is not None:
+                message = f"{case.id}: {error}"
+                yield Problem(message, file=case.location.file, line=case.location.line, field=field)
+    finally:
+        await matcher.aclose()
+
+
+def _patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, str]]:
+    for suite in suites:
+        for case in suite.cases:
+            for spec in case.evaluators:
+                if isinstance(spec, ResponseMatches):
+                    yield from ((case, pattern, "expect.responseMatches") for pattern in spec.patterns)
+                if isinstance(spec, ToolParams):
+                    for one in spec.checks:
+                        if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
+                            yield case, one.value, "expect.toolParams"
+
+
+def _suite_warnings(inputs: Inputs) -> Iterator[str]:
+    for suite in inputs.suites:
+        yield from (f"{suite.file}: {warning}" for warning in suite.warnings)
+        yield from (f"{suite.file}: {warning}" for warning in check(suite, inputs.registry).warnings)
+
+
+def _unresolved_seeds(inputs: Inputs) -> Iterator[str]:
+    """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
+    data = TokenData(seed=inputs.seed)
+    for suite in inputs.suites:
+        for case in suite.cases:
+            for text in _expected_texts(case):
+                for token in resolve(text, data).unresolved:
+                    if token.startswith("{{seed:"):
+                        place = f"{suite.file}:{case.location.line}"
+                        yield f"{place}: {case.id}: {token} leads nowhere in the seed manifest"
+
+
+def _expected_texts(case: EvalCase) -> Iterator[str]:
+    for spec in case.evaluators:
+        match spec:
+            case ResponseContains() | ResponseNotContains():
+                yield from spec.values
+            case ResponseContainsAny():
+                yield from (member for group in spec.groups for member in group)
+            case ToolParams():
+                yield from (text for one in spec.checks for text in _texts(one.value))
+
+
+def _texts(value: JsonValue) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value]
+    return tuple(member for member in values if isinstance(member, str))

@@ -1,0 +1,130 @@
+"""Standard output and standard error: encoding, colour, and how errors are worded."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from enum import IntEnum, StrEnum
+from typing import Final, TextIO
+
+from eval_gate import __version__
+from eval_gate.errors import GateError, Problem
+from eval_gate.text import inert
+
+
+class Verbosity(IntEnum):
+    """How much is said beside the result."""
+
+    QUIET = 0
+    NORMAL = 1
+    VERBOSE = 2
+
+
+def ascii_only(stream: TextIO) -> bool:
+    """Whether the stream cannot hold `✓` (an encoding that somebody chose; Python makes plain C locales UTF-8)."""
+    return not (stream.encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether to write colour: on a terminal, unless NO_COLOR says otherwise (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def in_ci() -> bool:
+    """Whether nobody sits in front of this (the variable every CI system sets)."""
+    return bool(os.environ.get("CI"))
+
+
+class Form(StrEnum):
+    """What goes to standard output, as far as that decides how it is made inert."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKUP = "markup"
+
+
+FORMS: Final = {"json": Form.JSON, "agentv": Form.JSON, "html": Form.MARKUP, "junit": Form.MARKUP}
+"""Of the reports that are not for people to read as they are."""
+
+
+def out(text: str, form: Form = Form.TEXT, *, end: str = "\n") -> None:
+    """To standard output: the only way there, so that nothing on it drives a CI runner that reads its log.
+
+    What programs read is written so that it means the same. What people read gets a blank, and only where it goes to a
+    CI's log, or through a pipe to it, and not to a file.
+    """
+    match form:
+        case Form.JSON:
+            text = inert.json_text(text)
+        case Form.MARKUP:
+            text = inert.markup(text)
+        case _ if in_ci() and not _is_file(sys.stdout):
+            text = inert.plain(text)
+    print(text, end=end, flush=True)
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # no file at all, as in a test
+        return False
+
+
+def say(text: str) -> None:
+    """One line for people, beside the result."""
+    print(inert.plain(text) if in_ci() else text, file=sys.stderr, flush=True)
+
+
+def print_error(error: GateError) -> None:
+    """The error's sentence, every place it holds for, and what to do."""
+    from eval_gate.reports.problems import error_lines
+
+    for line in error_lines(error):
+        say(line)
+
+
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Every problem on its own line, up to a bound."""
+    from eval_gate.reports.problems import problem_lines
+
+    for line in problem_lines(problems):
+        say(line)
+
+
+class _Lines(logging.Handler):
+    """What a logger hears, line by line beside the result."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for line in self.format(record).splitlines():
+            say(_line(line))
+
+
+def listen_to(logger: logging.Logger) -> None:
+    """Say what this logger is told. Nobody hears it otherwise."""
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        logger.addHandler(_Lines())
+
+
+def print_crash(error: Exception) -> None:
+    """A defect of ours: the traceback, folded where the log can fold it, and the one sentence last."""
+    import traceback
+
+    folds = bool(os.environ.get("GITHUB_ACTIONS"))
+    if folds:
+        print("::group::Traceback", file=sys.stderr, flush=True)
+    say("".join(_line(line) + "\n" for line in "".join(traceback.format_exception(error)).splitlines()).rstrip())
+    if folds:
+        print("::endgroup::", file=sys.stderr, flush=True)
+    say(f"error[internal]: eval-gate {__version__} broke: {type(error).__name__}. This says nothing about your change.")
+    say("  hint: please report it with the traceback above")
+
+
+def _line(text: str) -> str:
+    """Foreign text on one line of a log: no control characters, nothing a CI runner takes for a command."""
+    from eval_gate.text.escape import console_line
+
+    return console_line(text)

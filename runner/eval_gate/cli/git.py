@@ -1,0 +1,38 @@
+"""Which commit is evaluated: told by the workflow, else asked of git."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from eval_gate.model.result import GitFacts
+from eval_gate.text.well_formed import well_formed
+
+TIME_LIMIT_S = 5
+
+
+def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
+    """Commit, ref and repository; None outside a checkout or workflow."""
+    told = {name: well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
+    if told["SHA"]:
+        return GitFacts(sha=told["SHA"], ref=told["REF"] or None, repository=told["REPOSITORY"] or None)
+    sha = _git(folder, "rev-parse", "HEAD")
+    return GitFacts(sha=sha, ref=_git(folder, "symbolic-ref", "-q", "HEAD")) if sha else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says, in one line; None when there is no git, no checkout, or nothing to say."""
+    try:
+        done = subprocess.run(  # noqa: S603 (fixed arguments)
+            ["git", *arguments],  # noqa: S607 (the user's git)
+            cwd=folder,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",  # a branch may be called anything
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None

@@ -1,0 +1,93 @@
+"""`eval-gate init`: a starter workflow, configuration and example eval, written into a repository."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eval_gate.cli import options
+from eval_gate.cli.console import Verbosity, out
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eval_gate.cli.starter.plan import Plan
+
+
+class Example(StrEnum):
+    """The formats of the example eval."""
+
+    TOOL_FORGE = "tool-forge"
+    AGENTV = "agentv"
+    AGENT_EVALS = "agent-evals"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("init")(init)
+
+
+def init(
+    context: typer.Context,
+    folder: Annotated[
+        str,
+        typer.Argument(metavar="FOLDER", help="The repository.  [default: the working directory]", show_default=False),
+    ] = ".",
+    agent_endpoint: options.AgentEndpoint = None,
+    provider: options.Provider = None,
+    model: options.Model = None,
+    example: Annotated[Example, typer.Option("--format", help="The format of the example eval.")] = Example.TOOL_FORGE,
+    no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a starter workflow, configuration and example eval into a repository. Never overwrites anything.
+
+    Evals that are there already are taken into the configuration instead of an example. Asks nobody, and uses no
+    network. The agent is expected at http://localhost:8080/chat unless it is said where it is.
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.starter.plan import Wishes, make_plan
+    from eval_gate.cli.starter.writing import check_places, write_new
+
+    given = Path(folder)
+    said = {"agentEndpoint": agent_endpoint, "provider": provider, "model": model}
+    wishes = Wishes({key: value for key, value in said.items() if value}, example.value, not no_workflow)
+    plan = make_plan(_real(given), wishes)
+    check_places(plan.folder, plan.write)
+    if not dry_run:
+        write_new(plan.folder, plan.write)
+    _show(plan, given, context.obj, dry=dry_run)
+
+
+def _real(given: Path) -> Path:
+    """The folder itself. Raises GateError `no-such-folder`."""
+    from eval_gate.errors import GateError
+
+    try:
+        there = given.is_dir()
+    except OSError:  # in a folder that may not be looked into
+        there = False
+    if not there:
+        what = "is not a folder" if os.path.lexists(given) else "does not exist"
+        raise GateError("no-such-folder", f"{given} {what}", "make the folder first, or name another one")
+    return given.resolve()
+
+
+def _show(plan: Plan, given: Path, verbosity: Verbosity, *, dry: bool) -> None:
+    """What became of every file on standard output, and what to do next."""
+    from eval_gate.cli.starter.words import ALL_THERE, file_lines, next_lines, text_lines
+
+    for line in file_lines(plan, dry=dry):
+        out(line)
+    if verbosity is Verbosity.QUIET:
+        return
+    if not plan.write:
+        out(ALL_THERE)
+    for line in text_lines(plan) if dry else next_lines(plan, given):
+        out(line)

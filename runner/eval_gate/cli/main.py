@@ -1,0 +1,77 @@
+"""The way into the program `eval-gate`: its streams, what may end it before it has begun, and its exit.
+
+Loading it takes a moment in which it may be interrupted, or find the machine exhausted. Nothing can be caught well in
+the middle of an import, so an interrupt there ends the process at once, by the code that says so. That is why this
+module loads next to nothing before it listens: `signal` alone would load `enum` and `re`.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
+
+    from eval_gate.errors import ExitCode
+
+_INTERRUPTED = 130
+"""`ExitCode.INTERRUPTED`, which is not loaded yet."""
+
+
+def main() -> NoReturn:
+    """Load the program, run it, and exit."""
+    # else somebody wants it ignored: a shell does so for what it starts in the background
+    listening = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+    if listening:
+        _signal.signal(_signal.SIGINT, _end_now)
+    code = _run(listening=listening)
+    if listening:
+        _signal.signal(_signal.SIGINT, _end_now)
+    sys.exit(_flushed(code))
+
+
+def _run(*, listening: bool) -> int:
+    try:
+        from eval_gate.cli.streams import open_streams
+
+        open_streams()
+        from eval_gate.process.hidden import hide
+
+        hide()
+        from eval_gate.cli.program import run_program
+    except (OSError, ImportError, MemoryError) as error:
+        refused = _refuse(error)
+        if refused is None:
+            raise
+        return refused
+    return run_program(_signal.default_int_handler if listening else None)
+
+
+def _end_now(_number: int, _frame: FrameType | None) -> NoReturn:
+    os._exit(_INTERRUPTED)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, once all that was said is where it goes: standard output may be a file on a disk that is full."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        from eval_gate.errors import ExitCode
+
+        return _refuse(error) or ExitCode.INCOMPLETE
+    return code
+
+
+def _refuse(error: Exception) -> ExitCode | None:
+    """Say what the machine has no more of; None where it is something else."""
+    from eval_gate.errors import exhausted
+
+    refusal = exhausted(error)
+    if refusal is None:
+        return None
+    sys.stderr.write(f"error[{refusal.code}]: {refusal.message}\n  hint: {refusal.hint}\n")
+    return refusal.exit_code

@@ -1,0 +1,32 @@
+"""What a judging command leaves behind: the summary on standard output, and where the reports are."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.render import render
+
+
+def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:
+    """The result on standard output: the summary for people, or the record for programs."""
+    if as_json:
+        out(result.model_dump_json(by_alias=True, indent=2), Form.JSON)
+        return
+    from eval_gate.reports.console import ConsoleStyle
+
+    style = ConsoleStyle(
+        colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
+    )
+    out(render("console", result, context, style=style), end="")
+
+
+def say_written(files: Iterable[Path], verbosity: Verbosity) -> None:
+    """Where the reports are, beside the result."""
+    if verbosity is not Verbosity.QUIET:
+        for file in files:
+            say(f"written {file}")

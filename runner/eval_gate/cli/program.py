@@ -1,0 +1,138 @@
+"""The commands of `eval-gate`, and how an error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable
+from types import FrameType
+from typing import Annotated, Final
+
+import typer
+
+from eval_gate import __version__
+from eval_gate.cli import (
+    accept,
+    action,
+    agent_evals,
+    compare,
+    demo,
+    init,
+    merge,
+    options,
+    report,
+    run,
+    schema,
+    validate,
+)
+from eval_gate.cli.console import Verbosity, print_crash, print_error, say
+from eval_gate.errors import ExitCode, GateError, exhausted
+
+_MOST_CAUSES: Final = 20
+
+app = typer.Typer(
+    name="eval-gate",
+    help="Did this change break anything your agent could do yesterday, and can you believe the answer?",
+    epilog="Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error, 3 could not be completed.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 (typer's callback shape)
+    if value:
+        typer.echo(f"eval-gate {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _everywhere(
+    context: typer.Context,
+    _version_asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    context.obj = context.obj or Verbosity.NORMAL
+
+
+run.add_to(app)
+compare.add_to(app)
+accept.add_to(app)
+report.add_to(app)
+merge.add_to(app)
+validate.add_to(app)
+schema.add_to(app)
+init.add_to(app)
+demo.add_to(app)
+agent_evals.add_to(app)
+action.add_to(app)
+
+
+def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None = None) -> int:
+    """Run the program; its exit code. Every exception ends here, but for those that are about one case of a run.
+
+    `on_interrupt` takes SIGINT from here on; None leaves it as it is.
+    """
+    # looking for plugins of other packages costs 15 ms, and none of them has a say in our validation
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    try:
+        if on_interrupt is not None:
+            signal.signal(signal.SIGINT, on_interrupt)
+        # standalone mode is how usage errors become exit 2 with the command's own usage line
+        app(prog_name="eval-gate", standalone_mode=True)
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # of which the library makes code 1: "the gate failed"
+            return _broke(ended.__context__)
+        return _interrupted() if _by_interrupt(ended) else _code_of(ended)
+    except KeyboardInterrupt:
+        return _interrupted()
+    except GateError as error:
+        return _refused(error)
+    except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
+        return _interrupted() if _by_interrupt(error) else _broke(error)
+    return ExitCode.PASSED
+
+
+def _code_of(ended: SystemExit) -> int:
+    return ended.code if isinstance(ended.code, int) else ExitCode.PASSED
+
+
+def _refused(error: GateError) -> int:
+    print_error(error)
+    return error.exit_code
+
+
+def _broke(error: Exception) -> int:
+    """Something broke: the machine has no more of something, which is said as such, or it is a defect of ours."""
+    if refusal := exhausted(error):
+        # what is left half made by it would complain when it is taken away, after the one sentence that matters
+        sys.unraisablehook = _unheard
+        warnings.simplefilter("ignore")
+        return _refused(refusal)
+    print_crash(error)
+    return ExitCode.INCOMPLETE
+
+
+def _unheard(_: object) -> None:
+    """Take an exception that nobody can catch."""
+
+
+def _interrupted() -> int:
+    say("interrupted")
+    return ExitCode.INTERRUPTED
+
+
+def _by_interrupt(error: BaseException) -> bool:
+    """Whether it is what some library made of a SIGINT in its middle."""
+    found: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if found is None or isinstance(found, KeyboardInterrupt):
+            break
+        found = found.__cause__ or found.__context__
+    return isinstance(found, KeyboardInterrupt)

@@ -1,0 +1,120 @@
+"""Who is evaluated: what was said on the command line or in a configuration, else what the folder suggests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from eval_gate.cli.starter.found import Evals
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.prepare import target_choice
+from eval_gate.errors import GateError
+from eval_gate.targets.build import described_by_flags
+from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
+from eval_gate.targets.listing import find_targets
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.text.urls import public_url
+
+DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
+AGENT_EVALS: Final = "agent-evals"
+_PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
+"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
+_KEYS: Final = {
+    "azure": ("AZURE_OPENAI_API_KEY",),
+    "gemini": ("GEMINI_API_KEY",),
+    "openai-compatible": (),
+}
+"""Variables of keys that are not simply the provider's name with _API_KEY."""
+_VARIABLES: Final = {"azure": ("AZURE_OPENAI_ENDPOINT",)}
+"""What a provider has to be told beside its key, and is no secret."""
+
+
+class Kind(StrEnum):
+    """Where who is evaluated runs, as far as a workflow has to know."""
+
+    AGENT_HERE = "agent-here"
+    """An agent on the same machine: the workflow has to start it."""
+    AGENT_ELSEWHERE = "agent-elsewhere"
+    MODEL = "model"
+    SUITES = "suites"
+    """The agents that Agent Evals suites bring with them."""
+    DESCRIBED = "described"
+    """Targets of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is evaluated. `secrets` and `variables` are names in the environment; `targets` is the list's path."""
+
+    kind: Kind
+    endpoint: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    secrets: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    targets: str | None = None
+
+    @property
+    def address(self) -> SplitResult:
+        """The endpoint in parts."""
+        return urlsplit(self.endpoint or "")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How the command line says it."""
+        said = {"--agent-endpoint": self.endpoint, "--provider": self.provider, "--model": self.model}
+        return tuple(word for flag, value in said.items() if value for word in (flag, value))
+
+
+def who_is_asked(config: RunConfig, evals: Evals, example: str, folder: Path, repository: Path | None) -> Asked:
+    """Who is evaluated by this configuration and these evals; `example` is the format of an eval still to be written.
+
+    Raises GateError for what contradicts itself, for an address that is none, and for what describes no model.
+    """
+    chosen = described_by_flags(target_choice(config))
+    if chosen is not None and isinstance(chosen.settings, ModelSettings):
+        secrets, variables = _environment(chosen.settings.route[0])
+        return Asked(Kind.MODEL, None, config.provider, config.model, secrets, variables)
+    if config.agent_endpoint is not None:
+        return _agent(config.agent_endpoint)
+    if config.target is not None or config.targets is not None:
+        return Asked(Kind.DESCRIBED, targets=config.targets if isinstance(config.targets, str) else None)
+    if (evals.formats or {example}) == {AGENT_EVALS}:
+        return Asked(Kind.SUITES, secrets=_environment("openai")[0])
+    listed = _list_beside(evals.files, folder, repository or folder)
+    return Asked(Kind.DESCRIBED, targets=listed) if listed else _agent(DEFAULT_ENDPOINT)
+
+
+def _agent(endpoint: str) -> Asked:
+    try:
+        plain = public_url(endpoint) == endpoint and _PLAIN_URL.fullmatch(endpoint) is not None
+    except GateError as error:
+        raise GateError(error.code, error.message, f"such as {DEFAULT_ENDPOINT}") from error
+    if not plain:
+        raise GateError(
+            "invalid-url",
+            "the agent's URL has credentials, a query, a fragment or unusual characters: it is written into files",
+            "describe the agent in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
+        )
+    here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
+    return Asked(Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE, endpoint)
+
+
+def _environment(provider: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The variables of the provider's key, and others that it needs."""
+    usual = re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
+    return _KEYS.get(provider, (usual,)), _VARIABLES.get(provider, ())
+
+
+def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:
+    """The list of targets that counts for these evals, or for the folder where there are none yet."""
+    for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
+        found = find_targets(place, repository, folder)
+        if found is not None:
+            return found.relative_to(folder).as_posix() if found.is_relative_to(folder) else found.as_posix()
+    return None

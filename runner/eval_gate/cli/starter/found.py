@@ -1,0 +1,190 @@
+"""What is in a folder before anything is written there: its repository, configuration and evals."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.errors import GateError
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import (
+    FORMATS,
+    NOT_EVALS,
+    RESULT_MARKS,
+    SKIPPED_FOLDERS,
+    EvalFile,
+    discover,
+    load_suites,
+)
+
+EVALS: Final = "evals"
+"""Where evals are unless somebody says otherwise."""
+MAX_FILES: Final = 2_000
+MAX_FOLDERS: Final = 20_000
+MAX_FILE_BYTES: Final = 1_000_000
+MAX_BYTES: Final = 20_000_000
+"""What is looked at when evals are searched for in a whole repository. Files in `evals` may be larger, one by one."""
+GIT_LIMIT_S: Final = 5
+_VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
+
+
+@dataclass(frozen=True, slots=True)
+class Evals:
+    """Where evals are, as a configuration says it, and in which formats; `files` are relative to the folder.
+
+    `complete` is whether everything was looked at.
+    """
+
+    places: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    formats: frozenset[str] = frozenset()
+    complete: bool = True
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The root of the git repository that the folder lies in; None outside one."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
+def default_branch(folder: Path) -> str:
+    """The branch whose runs make baselines.
+
+    What the remote says, else the usual names as far as there are such branches, else the branch that is checked out.
+    """
+    told = _git(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+    if told:
+        return told.removeprefix("origin/")
+    configured = _git(folder, "config", "--get", "init.defaultBranch")
+    for name in (configured, "main", "master"):
+        if name and _git(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}"):
+            return name
+    return _git(folder, "symbolic-ref", "--short", "HEAD") or configured or "main"
+
+
+def is_ignored(folder: Path, name: str) -> bool:
+    """Whether git would leave this path out: by its own rules, or by a plain line where there is no git."""
+    if _git(folder, "check-ignore", "--", name):
+        return True
+    try:
+        lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return False
+    return name.strip("/") in {line.strip().strip("/") for line in lines}
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says, in one line; None when there is no git, no repository, or nothing to say."""
+    try:
+        done = subprocess.run(  # noqa: S603 (names of branches and paths, never options)
+            ["git", *arguments],  # noqa: S607 (the user's git)
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=GIT_LIMIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def config_in(folder: Path) -> Path | None:
+    """The configuration file of this very folder, also where it is a link that leads nowhere."""
+    return next((folder / name for name in CONFIG_NAMES if os.path.lexists(folder / name)), None)
+
+
+def evals_at(places: Iterable[str], folder: Path) -> Evals:
+    """The evals at the places that a configuration names. A place that leads nowhere is none of them."""
+    found: list[Path] = []
+    for place in places:
+        try:
+            found += [file.path for file in discover([place], folder)]
+        except (GateError, OSError):
+            continue
+    good, broken, formats = _sorted_out(found[:MAX_FILES], folder)
+    return Evals(tuple(places), (*good, *broken), formats, len(found) <= MAX_FILES) if good or broken else Evals()
+
+
+def evals_anywhere(folder: Path) -> Evals:
+    """The evals of a repository, wherever they are.
+
+    In `evals` a file that is broken counts too. Elsewhere it may be anything.
+    """
+    paths, complete = _candidates(folder)
+    good, broken, formats = _sorted_out(paths, folder)
+    own = [file for file in (*good, *broken) if PurePosixPath(file).parts[0] == EVALS]
+    rest = [file for file in good if PurePosixPath(file).parts[0] != EVALS]
+    places = ((EVALS,) if own else ()) + _places(rest, broken)
+    return Evals(places, (*own, *rest), formats, complete)
+
+
+def _candidates(folder: Path) -> tuple[list[Path], bool]:
+    """Files that may hold evals, those in `evals` first, and whether these are all."""
+    found: list[Path] = []
+    total = 0
+    for path in chain(_walk(folder / EVALS, without=None), _walk(folder, without=EVALS)):
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES and not path.is_relative_to(folder / EVALS):
+            continue
+        total += size
+        if len(found) == MAX_FILES or total > MAX_BYTES:
+            return found, False
+        found.append(path)
+    return found, True
+
+
+def _walk(top: Path, without: str | None) -> Iterator[Path]:
+    """The files that discovery would find; but bounded, and unmoved by folders that cannot be looked into."""
+    for where, folders, names in islice(os.walk(top), MAX_FOLDERS):
+        if any(mark in names for mark in (*RESULT_MARKS, _VIRTUAL_ENVIRONMENT)):
+            folders.clear()
+            continue
+        skipped = SKIPPED_FOLDERS | ({without} if Path(where) == top else set())
+        folders[:] = sorted(name for name in folders if _is_shown(name) and name not in skipped)
+        for name in sorted(names):
+            path = Path(where, name)
+            if _is_shown(name) and path.suffix in FORMATS and name not in NOT_EVALS and _is_plain(path):
+                yield path
+
+
+def _is_shown(name: str) -> bool:
+    """Whether a name is neither hidden nor one that no configuration could hold."""
+    return not name.startswith(".") and name.isprintable()
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _sorted_out(paths: Iterable[Path], folder: Path) -> tuple[list[str], list[str], frozenset[str]]:
+    """The files that hold evals, those that are broken, and the formats of the first."""
+    good, broken, formats = [], [], set()
+    for path in paths:
+        shown = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+        try:
+            # somebody will be asked, whatever the files say of models
+            [suite] = load_suites([EvalFile(path, named=False)], folder, Reading(answers_instead="somebody"))
+        except GateError as error:
+            if error.code == "invalid-eval-files":
+                broken.append(shown)
+        else:
+            good.append(shown)
+            formats.add(suite.format)
+    return good, broken, frozenset(formats)
+
+
+def _places(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:
+    """The folders of these files. A file is named itself at the root, and beside something that is broken."""
+    unclean = {above for file in broken for above in PurePosixPath(file).parents} | {PurePosixPath()}
+    found: dict[str, None] = {}
+    for file in files:
+        above = PurePosixPath(file).parent
+        found[file if above in unclean else above.as_posix()] = None
+    return tuple(place for place in found if not any(str(above) in found for above in PurePosixPath(place).parents))

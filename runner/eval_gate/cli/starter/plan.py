@@ -1,0 +1,158 @@
+"""What is to be written into a folder, what is left alone, and why."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import JsonValue
+
+from eval_gate.cli.starter import texts
+from eval_gate.cli.starter.asked import Asked, who_is_asked
+from eval_gate.cli.starter.found import (
+    EVALS,
+    Evals,
+    config_in,
+    default_branch,
+    evals_anywhere,
+    evals_at,
+    is_ignored,
+    repository_of,
+)
+from eval_gate.config.load import load_config
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
+from eval_gate.errors import GateError
+
+WORKFLOW: Final = ".github/workflows/eval-gate.yml"
+CONFIG: Final = "eval-gate.yaml"
+IGNORE: Final = ".gitignore"
+SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
+WAS_THERE: Final = "was there"
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What was asked for. `flags` are configuration keys that say who is evaluated; `example` is a format."""
+
+    flags: Mapping[str, JsonValue]
+    example: str
+    workflow: bool
+
+
+@dataclass(slots=True)
+class Plan:
+    """The texts of the files to write, and what is left alone with the reason. Both are names in `folder`."""
+
+    folder: Path
+    repository: Path | None
+    branch: str
+    asked: Asked
+    run_flags: tuple[str, ...]
+    """What `eval-gate run` has to be told here beside the configuration."""
+    write: dict[str, str] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    to_ignore: str | None = None
+    """The line that an existing .gitignore lacks."""
+
+    def add(self, name: str, text: str) -> None:
+        """Write this file unless there is something of its name already."""
+        if os.path.lexists(self.folder / name):
+            self.left[name] = WAS_THERE
+        else:
+            self.write[name] = text
+
+
+def make_plan(folder: Path, wishes: Wishes) -> Plan:
+    """Look at the folder (its real path), and decide. Writes nothing.
+
+    Raises GateError for a configuration that is there and not valid, and for wishes that contradict it.
+    """
+    repository = repository_of(folder)
+    kept = config_in(folder)
+    before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
+    config = load_config(wishes.flags, {}, kept, shown_as=kept.name if kept else None)
+    evals = evals_at(before.evals, folder) if before else evals_anywhere(folder)
+    try:
+        asked = who_is_asked(config, evals, wishes.example, folder, repository)
+    except GateError as error:
+        if error.code != "two-targets" or kept is None:
+            raise
+        raise GateError(error.code, f"{error.message}; what {kept.name} says counts too", error.hint) from error
+    says = before is None or _says(before, asked)
+    plan = Plan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
+    if wishes.workflow:
+        _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
+    _add_config(plan, kept, evals)
+    _add_evals(plan, evals, before, wishes.example)
+    _add_ignored(plan, config.output_dir)
+    if not evals.complete:
+        plan.notes.append("not the whole folder was searched for evals: it is too large")
+    return plan
+
+
+def _says(config: RunConfig, asked: Asked) -> bool:
+    """Whether this configuration alone leads to the same target."""
+    return (config.agent_endpoint, config.provider, config.model) == (asked.endpoint, asked.provider, asked.model)
+
+
+def _add_workflow(plan: Plan, config_name: str, *, config_says: bool) -> None:
+    if plan.repository not in {None, plan.folder}:
+        command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
+        plan.left[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
+        return
+    plan.add(WORKFLOW, texts.workflow(plan.asked, plan.branch, config_name, config_says=config_says))
+
+
+def _add_config(plan: Plan, kept: Path | None, evals: Evals) -> None:
+    if kept is not None:
+        plan.left[kept.name] = WAS_THERE
+    else:
+        plan.add(CONFIG, texts.config(plan.asked, evals.places or (EVALS,), _seed(plan.folder, evals.places)))
+
+
+def _seed(folder: Path, places: tuple[str, ...]) -> str | None:
+    """The one seed manifest beside these evals, where it is not the one that is taken anyway."""
+    found = {f"{place}/{SEED_NAME}" for place in places if (folder / place / SEED_NAME).is_file()}
+    return found.pop() if len(found) == 1 and DEFAULT_SEED_MANIFEST not in found else None
+
+
+def _add_evals(plan: Plan, evals: Evals, before: RunConfig | None, example: str) -> None:
+    """An example, where there are no evals yet and the configuration would find it."""
+    if evals.places:
+        plan.left |= dict.fromkeys(evals.places, "evals are there")
+        return
+    home = next(_homes(before.evals if before else (EVALS,)), None)
+    if home is None:
+        plan.notes.append("no example eval: the configuration says that evals are elsewhere, and there are none yet")
+        return
+    for name, text in texts.example(example).items():
+        plan.add(f"{home}/{name}", text)
+
+
+def _homes(places: tuple[str, ...]) -> Iterator[str]:
+    """Those of these places that can only be folders inside the one we write to."""
+    for place in places:
+        path = PurePosixPath(place)
+        parts = path.parts
+        if parts and not path.is_absolute() and ".." not in parts and not path.suffix and not set(place) & set("*?["):
+            yield path.as_posix()
+
+
+def _add_ignored(plan: Plan, output_dir: str) -> None:
+    """Results are no source. A .gitignore that is there is not changed: it is only said what it lacks."""
+    path = PurePosixPath(output_dir)
+    if path.is_absolute() or ".." in path.parts:
+        return
+    line = f"{path.as_posix()}/"
+    if not os.path.lexists(plan.folder / IGNORE):
+        if not is_ignored(plan.folder, line):
+            plan.write[IGNORE] = texts.ignored(line)
+        return
+    plan.left[IGNORE] = WAS_THERE
+    if not is_ignored(plan.folder, line):
+        plan.to_ignore = line

@@ -1,0 +1,125 @@
+"""The files as they are written: those of `files/`, which are complete as they stand, with what is known put in."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.cli.starter.asked import AGENT_EVALS, Asked, Kind
+from eval_gate.targets.container import HOST_NAME
+
+_FILES: Final = Path(__file__).with_name("files")
+_EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tool-forge": ("hello.golden.json",),
+    "agentv": ("hello.eval.yaml", "checks/answers.py"),
+    AGENT_EVALS: ("hello.json",),
+}
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def example(kind: str) -> dict[str, str]:
+    """The example eval of a format: its files with their texts."""
+    return {name: _read(name) for name in _EXAMPLES[kind]}
+
+
+def ignored(results: str) -> str:
+    """A .gitignore that leaves out the results."""
+    return f"# what `eval-gate run` leaves behind\n{results}\n"
+
+
+def config(asked: Asked, evals: Sequence[str], seed: str | None = None) -> str:
+    """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments."""
+    head, where, _, *rest = _read("eval-gate.yaml").rstrip("\n").split("\n\n")
+    places = "".join(f"\n  - {_scalar(place)}" for place in evals)
+    where = where.removesuffix("\n  - evals") + places
+    if seed is not None:
+        where += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_scalar(seed)}"
+    return "\n\n".join([head, where, _target(asked), *rest]) + "\n"
+
+
+def _target(asked: Asked) -> str:
+    """The paragraph of the configuration that says who is evaluated."""
+    match asked.kind:
+        case Kind.AGENT_HERE | Kind.AGENT_ELSEWHERE:
+            usual = _read("eval-gate.yaml").split("\n\n")[2]
+            return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
+        case Kind.MODEL:
+            said = {"provider": asked.provider, "model": asked.model}
+            lines = [f"{key}: {_scalar(value)}" for key, value in said.items() if value]
+            return "\n".join([_MODEL_HEAD, *lines, _MODEL_REST])
+        case Kind.SUITES:
+            return _SUITES
+        case Kind.DESCRIBED:
+            where = asked.targets or "the list of targets"
+            return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
+
+
+_MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
+_MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
+_SUITES: Final = """\
+# The suites bring their own agents, and OpenAI's gpt-5-mini plays them. Another model, or an agent of yours, can take
+# their place:
+# model: anthropic:claude-sonnet-4-5
+# agentEndpoint: http://localhost:8080/chat"""
+
+
+def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) -> str:
+    """The workflow. `config_says` is whether the configuration names the model, so that no second place has to."""
+    shared = {"[main]": f"[{_scalar(_literal(branch), flow=True)}]", "eval-gate.yaml": config_name}
+    match asked.kind:
+        case Kind.AGENT_HERE:
+            return _filled("workflow-agent.yml", shared | _addresses(asked))
+        case Kind.MODEL | Kind.SUITES if asked.secrets:
+            text = _filled("workflow-model.yml", shared)
+            lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in asked.secrets]
+            lines += [f"          {name}: ${{{{ vars.{name} }}}}\n" for name in asked.variables]
+            text = text.replace("          OPENAI_API_KEY: ${{ secrets.OPENAI_API_KEY }}\n", "".join(lines))
+        case _:
+            text = _filled("workflow-elsewhere.yml", shared)
+    said = {"agent-endpoint": asked.endpoint}
+    said |= {} if config_says else {"provider": asked.provider, "model": asked.model}
+    inputs = "".join(f"          {name}: {_scalar(value)}\n" for name, value in said.items() if value)
+    return text + (f"        with:\n{inputs}" if inputs else "")
+
+
+def _addresses(asked: Asked) -> dict[str, str]:
+    """The agent as its step and the action know it: on the machine, and from a container."""
+    parts = asked.address
+    port = f":{parts.port}" if parts.port else ""
+    return {
+        f"http://{HOST_NAME}:8080/chat": parts._replace(netloc=HOST_NAME + port).geturl(),
+        "http://localhost:8080/": f"{parts.scheme}://localhost{port}/",
+        "--port 8080": f"--port {parts.port or _PORTS[parts.scheme]}",
+    }
+
+
+def _filled(name: str, changes: Mapping[str, str]) -> str:
+    """A template with each of these texts replaced. All at once: what was put in is not replaced again."""
+    pattern = "|".join(re.escape(old) for old in changes)
+    return re.sub(pattern, lambda match: changes[match[0]], _read(name))
+
+
+def _read(name: str) -> str:
+    return (_FILES / name).read_text(encoding="utf-8")
+
+
+def _literal(branch: str) -> str:
+    """A branch's name as a pattern of a workflow that means just this name."""
+    return re.sub(r"([\\*?+!\[\]])", r"\\\1", branch)
+
+
+def _scalar(text: str, *, flow: bool = False) -> str:
+    """A text as YAML reads it back: plain where that is the same, else in quotes."""
+    import yaml
+
+    try:
+        same: object = yaml.safe_load(f"[{text}]" if flow else f"- {text}")
+    except yaml.YAMLError:
+        same = None
+    if same == [text]:
+        return text
+    quoted: str = yaml.dump(text, default_style='"', allow_unicode=True, width=sys.maxsize)
+    return quoted.rstrip("\n")

@@ -1,0 +1,93 @@
+"""What `eval-gate init` says: what became of every file, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+from eval_gate.cli.starter.asked import Kind
+from eval_gate.cli.starter.plan import IGNORE, WORKFLOW, Plan
+from eval_gate.text.escape import console_line
+
+PROTOCOL = 'It answers {"message": "..."} with {"response": "..."}.'
+ALL_THERE = "Everything is there already: nothing was written."
+
+
+def file_lines(plan: Plan, *, dry: bool) -> Iterator[str]:
+    """One line for each file, those that are written first."""
+    verb = "would write" if dry else "written   "
+    for name in plan.write:
+        yield f"{verb}  {console_line(name)}"
+    for name, why in plan.left.items():
+        yield f"{'left alone':{len(verb)}}  {console_line(name)}: {console_line(why)}"
+    yield from plan.notes
+
+
+def text_lines(plan: Plan) -> Iterator[str]:
+    """The texts of the files that would be written."""
+    for name, text in plan.write.items():
+        yield f"\n=== {console_line(name)}"
+        yield from text.splitlines()
+
+
+def next_lines(plan: Plan, given: Path) -> Iterator[str]:
+    """What to do next, with commands that work as they stand. `given` is the folder as the person called it."""
+    steps = [*_start(plan), _try_it(plan, given), *_ignore(plan), *_workflow(plan), *_commit(plan)]
+    yield "\nNext:"
+    for number, (sentence, *commands) in enumerate(steps, 1):
+        yield f"{number}. {sentence}"
+        yield from (f"     {command}" for command in commands)
+
+
+Step = tuple[str, ...]
+"""A sentence, and the commands that belong to it."""
+
+
+def _start(plan: Plan) -> Iterator[Step]:
+    asked = plan.asked
+    match asked.kind:
+        case Kind.AGENT_HERE:
+            yield (f"Start your agent at {asked.endpoint}. {PROTOCOL}",)
+        case Kind.AGENT_ELSEWHERE:
+            yield (f"See that your agent is at {asked.endpoint}. {PROTOCOL}",)
+        case Kind.MODEL | Kind.SUITES if asked.secrets:
+            names = (*asked.secrets, *asked.variables)
+            yield "Set the key of the model:", *(f"export {name}=..." for name in names)
+        case _:
+            return
+
+
+def _try_it(plan: Plan, given: Path) -> Step:
+    folder = [shlex.join(["cd", str(given)])] if given.resolve() != Path.cwd().resolve() else []
+    return "Try it:", *folder, "eval-gate validate", shlex.join(["eval-gate", "run", *plan.run_flags])
+
+
+def _ignore(plan: Plan) -> Iterator[Step]:
+    if plan.to_ignore is not None:
+        yield "Keep the results out of git:", f"echo {shlex.quote(plan.to_ignore)} >> {IGNORE}"
+
+
+def _workflow(plan: Plan) -> Iterator[Step]:
+    if WORKFLOW not in plan.write:
+        return
+    match plan.asked.kind:
+        case Kind.AGENT_HERE:
+            yield (f'In {WORKFLOW} change the step "Start the agent": it has to start yours.',)
+        case Kind.MODEL | Kind.SUITES if plan.asked.secrets:
+            kinds = {"secrets": plan.asked.secrets, "variables": plan.asked.variables}
+            added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
+            yield (f"On GitHub add {added} of the repository.",)
+        case _:
+            yield (f"Look at {WORKFLOW}: what has to run beside the evals is started there.",)
+
+
+def _commit(plan: Plan) -> Iterator[Step]:
+    if plan.write:
+        begin = [] if plan.repository else [shlex.join(["git", "init", f"--initial-branch={plan.branch}"])]
+        yield (
+            "Commit:",
+            *begin,
+            shlex.join(["git", "add", *plan.write]),
+            'git commit --message "Evals on pull requests"',
+        )

@@ -1,0 +1,93 @@
+"""Writing several new files into a folder: all of them or none, and nothing in the place of what is there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+
+from eval_gate.errors import GateError, Problem
+
+
+def check_places(folder: Path, names: Mapping[str, str]) -> None:
+    """Whether these files can be made below the folder (its real path). Raises GateError with every obstacle."""
+    problems = [Problem(why, file=name) for name in names for why in _obstacles(folder, name)]
+    if problems:
+        raise _cannot_write(problems)
+
+
+def _obstacles(folder: Path, name: str) -> Iterator[str]:
+    """What stands in the way of one file: at most one thing."""
+    place = folder
+    try:
+        for part in PurePosixPath(name).parts[:-1]:
+            below = place / part
+            shown = below.relative_to(folder).as_posix()
+            if below.is_symlink() and not Path(os.path.realpath(below)).is_relative_to(folder):
+                yield f"{shown} is a link that leads out of the folder"
+                return
+            if not os.path.lexists(below):
+                break
+            if not below.is_dir():
+                yield f"{shown} is not a folder"
+                return
+            place = below
+        if not os.access(place, os.W_OK | os.X_OK):
+            yield f"{place if place == folder else place.relative_to(folder).as_posix()} cannot be written"
+    except OSError as error:
+        yield f"{error.strerror}"
+
+
+def write_new(folder: Path, texts: Mapping[str, str]) -> None:
+    """Write every file, in folders made where they are missing.
+
+    Raises GateError when one cannot be written, or is there by now. Then nothing of this call is left.
+    """
+    with ExitStack() as undo:
+        for name, text in texts.items():
+            try:
+                _make_folders(folder, PurePosixPath(name).parent, undo)
+                _write(folder / name, text, undo)
+            except OSError as error:
+                raise _cannot_write([Problem(f"cannot be written: {error.strerror}", file=name)]) from error
+        undo.pop_all()
+
+
+def _make_folders(folder: Path, below: PurePosixPath, undo: ExitStack) -> None:
+    place = folder
+    for part in below.parts:
+        place = place / part
+        if not place.is_dir():
+            place.mkdir()
+            undo.callback(_quietly_remove_folder, place)
+
+
+def _write(file: Path, text: str, undo: ExitStack) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(file, flags, 0o666)
+    undo.callback(_quietly_remove, file)
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(text.encode())
+
+
+def _quietly_remove(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        file.unlink()
+
+
+def _quietly_remove_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _cannot_write(problems: list[Problem]) -> GateError:
+    about_workflow = any((problem.file or "").startswith(".github/") for problem in problems)
+    return GateError(
+        "cannot-write",
+        "nothing was written, because not everything can be",
+        "clear these places, or choose another folder"
+        + ("; --no-workflow writes no workflow" if about_workflow else ""),
+        problems=problems,
+    )

@@ -1,0 +1,72 @@
+"""All cases of a file in one call, for targets that take batches (agentv spec, "Provider-level batching flag")."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eval_gate.engine.plan import Limits
+from eval_gate.engine.trials import request_of
+from eval_gate.model.case import EvalCase
+from eval_gate.model.conversation import Response
+from eval_gate.targets.base import BatchTarget, TargetError, TargetFault
+
+Job = tuple[str, EvalCase, int]
+"""One trial to be made: eval file, case, number of the trial."""
+Key = tuple[str, str, int]
+"""Eval file, case id, number of the trial."""
+
+
+@dataclass(slots=True)
+class Batched:
+    """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
+
+    answers: dict[Key, Response] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+
+async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: Limits, stop: asyncio.Event) -> Batched:
+    """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
+    groups: dict[tuple[str, int], list[Job]] = defaultdict(list)
+    for job in jobs:
+        groups[job[0], job[2]].append(job)
+    found = Batched()
+    for (eval_file, trial), group in groups.items():
+        if stop.is_set():
+            break
+        try:
+            answers = await _until_stopped(target, group, limits, stop)
+        except TargetError as error:
+            found.notices.append(
+                f"the batch of {len(group)} cases of {eval_file} broke, and each was asked by itself: {error.message}"
+            )
+            continue
+        found.answers |= {(eval_file, case_id, trial): answer for case_id, answer in answers.items()}
+    return found
+
+
+async def _until_stopped(
+    target: BatchTarget, group: Sequence[Job], limits: Limits, stop: asyncio.Event
+) -> Mapping[str, Response]:
+    """The answers; none when the run is stopped before they are there. Raises TargetError."""
+    asking = asyncio.ensure_future(_ask(target, group, limits))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return asking.result() if asking.done() else {}
+    finally:
+        for task in (asking, stopping):
+            task.cancel()
+        await asyncio.gather(asking, stopping, return_exceptions=True)
+
+
+async def _ask(target: BatchTarget, group: Sequence[Job], limits: Limits) -> Mapping[str, Response]:
+    limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
+    requests = [request_of(eval_file, case, trial) for eval_file, case, trial in group]
+    try:
+        async with asyncio.timeout(limit_s):
+            return await target.respond_batch(requests)
+    except TimeoutError as error:
+        raise TargetError(f"no answer within {limit_s:g} s", fault=TargetFault.LATE) from error

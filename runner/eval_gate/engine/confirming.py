@@ -1,0 +1,28 @@
+"""Re-runs of cases whose first result is in doubt. Which these are is not the engine's to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from eval_gate.model.case import CaseKey
+from eval_gate.model.result import RerunEnd, RunResult, Trial
+
+
+class Confirming(Protocol):
+    """Says which cases are run again. What an execution amounts to is for it to say as well: the engine counts none."""
+
+    def doubtful(self, result: RunResult) -> Collection[CaseKey]:
+        """Every case whose first execution (or trials) leaves something to decide.
+
+        Asked once, in a thread of its own: it may have to fetch what it compares with. Raises GateError.
+        """
+        ...
+
+    def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
+        ...
+
+    def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
+        """Why a case in doubt is not run again any more, after all of its re-runs."""
+        ...

@@ -1,0 +1,130 @@
+"""Targets as the judges that evaluators ask: they know of no provider, and this knows of no evaluator but its needs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+from eval_gate.evaluators.base import EvaluatorError, JudgeReply
+from eval_gate.model.conversation import Message
+from eval_gate.model.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
+from eval_gate.targets.asking import Asker
+from eval_gate.targets.base import Request, Target, TargetError
+
+
+class ModelJudge:
+    """Grades by asking a model, with its retries, its pace and its recording."""
+
+    def __init__(self, name: str, asker: Asker) -> None:
+        self._name = name
+        self._asker = asker
+
+    @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        chat = self._asker.chat
+        return _who(self._name, f"{chat.provider}:{chat.model}", chat.address)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """How the judge's rate limit was met, if it was."""
+        return (f"judge {self._name}: {self._asker.notice}",) if self._asker.notice else ()
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        """One question. Raises EvaluatorError: a judge that cannot be reached is no bad grade."""
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            asked = await self._asker.ask(messages)
+        except TargetError as error:
+            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+        return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self._asker.aclose()
+
+
+class TargetJudge:
+    """Grades by asking any other target: an HTTP agent, a command, a mock."""
+
+    def __init__(self, name: str, target: Target, timeout_s: float) -> None:
+        self._name = name
+        self._target = target
+        self._timeout_s = None if target.timeout_ms is not None else timeout_s
+
+    @property
+    def identity(self) -> str:
+        """Who grades, in plain text and without credentials."""
+        found = self._target.identity
+        return _who(self._name, found.provider, found.identity)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the target has to say about being asked."""
+        return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        """One question. Raises EvaluatorError when there is no answer in time."""
+        messages = (Message(role="system", content=system), Message(role="user", content=user))
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                response = await self._target.respond(Request("judge", messages))
+        except TargetError as error:
+            raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
+        except TimeoutError as error:
+            raise EvaluatorError(f"the judge {self._name} did not answer within {self._timeout_s:g} s") from error
+        if response.dry_run:
+            raise EvaluatorError(f"the judge {self._name} is a dry run: it was not asked")
+        return JudgeReply(response.text, response.usage, response.cost_usd)
+
+    async def aclose(self) -> None:
+        """Give back what the target holds."""
+        await self._target.aclose()
+
+
+def _who(name: str, what: str, address: str) -> str:
+    """`grader (openai:gpt-5, https://api.openai.com/v1)`, without saying anything twice."""
+    facts = [fact for fact in dict.fromkeys((what, address)) if fact and fact != name]
+    return f"{name} ({', '.join(facts)})" if facts else name
+
+
+Grading: TypeAlias = ModelJudge | TargetJudge
+_NONE: Mapping[str, Grading] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Judges:
+    """Who grades what. `defaults` by eval file and the target its case wants, `named` by eval file and name."""
+
+    defaults: Mapping[tuple[str, str | None], Grading] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, Grading]] = field(default_factory=dict)
+
+    def default(self, eval_file: str, wanted: str | None) -> Grading | None:
+        """Who grades where an evaluator names nobody."""
+        return self.defaults.get((eval_file, wanted))
+
+    def by_name(self, eval_file: str) -> Mapping[str, Grading]:
+        """Those whom evaluators of this file name."""
+        return self.named.get(eval_file, _NONE)
+
+    def __iter__(self) -> Iterator[Grading]:
+        """Every judge once."""
+        every = [*self.defaults.values(), *(judge for names in self.named.values() for judge in names.values())]
+        return iter({id(judge): judge for judge in every}.values())
+
+
+def wanted_judges(spec: EvaluatorSpec) -> set[str | None]:
+    """The names of the judges an evaluator asks; None is whoever grades by default."""
+    match spec:
+        case Rubric():
+            return {None}
+        case LlmJudge() | RubricJudge():
+            return {spec.judge_target}
+        case Composite():
+            wanted = {name for member in spec.members for name in wanted_judges(member)}
+            return wanted | ({spec.aggregator.judge_target} if isinstance(spec.aggregator, JudgeAggregator) else set())
+        case _:
+            return set()

@@ -1,0 +1,125 @@
+"""What a run amounts to: the record of its beginning, and the result of all of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from eval_gate import __version__
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.rubrics import OTHERS_FAILED
+from eval_gate.engine.silence import Listing, heard, listing
+from eval_gate.engine.totals import summarise
+from eval_gate.engine.trials import settle
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import (
+    CaseResult,
+    RerunEnd,
+    RunResult,
+    Status,
+    SuiteResult,
+    Summary,
+    ToolFacts,
+    ToolIdentity,
+)
+
+Trials: TypeAlias = dict[tuple[str, str], list[TrialRecord]]
+"""Finished trials by (eval file, case id)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
+
+    trials: Mapping[tuple[str, str], list[TrialRecord]]
+    stopped: str | None
+    notices: tuple[str, ...]
+    held_back: bool
+    ends: Mapping[CaseKey, RerunEnd]
+    """Why cases in doubt were not run again any more."""
+
+
+def begun(plan: RunPlan) -> RunResult:
+    """The record of a run that has only begun: what it is about, and no case yet."""
+    total = sum(len(suite.cases) for suite in plan.suites)
+    targets = plan.every_target()
+    return RunResult(
+        run_id=plan.run_id,
+        timestamp=plan.timestamp,
+        complete=False,
+        tool=ToolIdentity(version=__version__),
+        target=plan.target.identity,
+        targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
+        git=plan.git,
+        shard=plan.shard,
+        partial=plan.partial,
+        planned=plan.planned,
+        confirm=plan.limits.confirm,
+        measuring=plan.measuring,
+        summary=Summary(total_cases=total, not_run=total),
+        warnings=plan.warnings,
+    )
+
+
+def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
+    """The result of all trials so far, in file order. A case without any was not run, and the run is not complete."""
+    lists = listing(plan, progress.trials)
+    suites = tuple(_suite(plan, progress, suite, lists) for suite in plan.suites)
+    cases = [case for suite in suites for case in suite.cases]
+    told = (notice for target in plan.every_target() for notice in target.notices)
+    return begun(plan).model_copy(
+        update={
+            "measuring": _measuring(plan, cases),
+            "complete": all(case.status is not Status.NOT_RUN for case in cases),
+            "suites": suites,
+            "summary": summarise(cases, wall_ms),
+            "stopped": progress.stopped,
+            "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
+        }
+    )
+
+
+def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
+    """How it was measured: recorded answers that nobody took say nothing. Of a resumed run its cases know."""
+    how = plan.measuring
+    if how is None or how.recorded is None:
+        return how
+    taken = (plan.recording is not None and plan.recording.used) or any(case.details.replayed for case in cases)
+    return how if taken else how.model_copy(update={"recorded": None})
+
+
+def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) -> SuiteResult:
+    staleness = plan.staleness.get(suite.file)
+    cases = tuple(_case(plan, progress, suite, case, lists) for case in suite.cases)
+    return SuiteResult(
+        run_id=plan.run_id,
+        timestamp=plan.timestamp,
+        tier=suite.tier,
+        tool_name=suite.tool_name,
+        agent_endpoint=plan.target_of(suite.file, suite.cases[0]).identity.identity,
+        metadata=staleness.facts if staleness else ToolFacts(eval_file_hash=suite.file_hash),
+        staleness_warnings=staleness.warnings if staleness else (),
+        stale=staleness.stale if staleness else False,
+        stale_facts=staleness.stale_facts if staleness else (),
+        notices=staleness.notices if staleness else (),
+        cases=cases,
+        summary=summarise(cases),
+        eval_file=suite.file,
+        format=suite.format,
+        warnings=suite.warnings,
+    )
+
+
+def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
+    records = progress.trials.get((suite.file, case.id), [])
+    if not records and progress.held_back and plan.waits(case):
+        case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
+    target = plan.target_of(suite.file, case)
+    other = None if target is plan.target else target.identity.name
+    end = progress.ends.get(CaseKey(suite.file, case.id))
+    counted = heard(records, lists=id(target) in lists)
+    result = settle(case, counted, other, first=plan.limits.trials, end=end)
+    return result.model_copy(update={"yardstick": plan.yardsticks.get(CaseKey(suite.file, case.id))})

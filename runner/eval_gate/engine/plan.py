@@ -1,0 +1,109 @@
+"""Everything a run needs, read and checked, before the first request is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from eval_gate.engine.confirming import Confirming
+from eval_gate.engine.judging import Judges
+from eval_gate.engine.rubrics import is_rubric
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import GitFacts, Shard, Yardstick
+from eval_gate.process.environment import Withheld
+from eval_gate.registry.staleness import Staleness
+from eval_gate.targets.base import Target
+from eval_gate.targets.recording import Recording
+from eval_gate.text.redact import Redactor
+from eval_gate.text.tokens import TokenData
+
+MAX_STORED_RESPONSE = 20_000
+"""Characters of a response that are kept in the results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How hard and how long. `timeout_ms` holds for one case, retries included; a case or its target may set its own.
+
+    `concurrency` None leaves it to each target.
+    """
+
+    concurrency: int | None = None
+    timeout_ms: int = 60_000
+    trials: int = 1
+    store_responses: bool = True
+    confirm: int = 0
+    """How often `RunPlan.confirming` may have one case run again."""
+    max_cost_usd: float | None = None
+    """What may be spent before no further case is begun; target and judges together."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """One run, decided. `suites` hold only the selected cases; `staleness` is keyed by eval file."""
+
+    run_id: str
+    timestamp: str
+    suites: tuple[EvalSuite, ...]
+    target: Target
+    limits: Limits
+    tokens: TokenData
+    staleness: Mapping[str, Staleness] = field(default_factory=dict)
+    git: GitFacts | None = None
+    shard: Shard | None = None
+    partial: bool = False
+    planned: int | None = None
+    """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""
+    warnings: tuple[str, ...] = ()
+    targets: Mapping[tuple[str, str | None], Target] = field(default_factory=dict)
+    """By eval file and the target its case wants, where that is not `target`."""
+    judges: Judges = field(default_factory=Judges)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What commands of eval files get of the environment."""
+    withheld: Withheld = field(default_factory=Withheld)
+    """What of it they do not get."""
+    redact: Redactor = field(default_factory=Redactor)
+    """Knows every secret of the run."""
+    recording: Recording | None = None
+    confirming: Confirming | None = None
+    """Who says which cases are run again; None runs none again."""
+    yardsticks: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
+    """What every case is measured with."""
+    measuring: Measuring | None = None
+    """How all of them are measured."""
+    rubrics_wait: bool = False
+    """Rubric cases are run after the others, and only when these pass."""
+
+    def waits(self, case: EvalCase) -> bool:
+        """Whether this case is run after the others."""
+        return self.rubrics_wait and is_rubric(case)
+
+    def judge_notices(self) -> tuple[str, ...]:
+        """What happened while judges were asked."""
+        return tuple(notice for judge in self.judges for notice in judge.notices)
+
+    def target_of(self, eval_file: str, case: EvalCase) -> Target:
+        """Who is asked this case."""
+        return self.targets.get((eval_file, case.target), self.target)
+
+    def every_target(self) -> tuple[Target, ...]:
+        """All that are asked, each once, the run's own first."""
+        return tuple({id(target): target for target in (self.target, *self.targets.values())}.values())
+
+    def concurrency_of(self, target: Target) -> int:
+        """How many cases at once: as many as were asked for, else as the target says, else one."""
+        return self.limits.concurrency or target.workers or 1
+
+    def confirmed_by(self, confirming: Confirming, confirm: int) -> RunPlan:
+        """The same run, with up to `confirm` re-runs of each case that `confirming` finds doubtful."""
+        return replace(self, confirming=confirming, limits=replace(self.limits, confirm=confirm))
+
+    async def aclose(self) -> None:
+        """Give back what targets and judges hold."""
+        for holder in (*self.every_target(), *self.judges):
+            await holder.aclose()
+
+    def runnable(self) -> tuple[tuple[EvalSuite, EvalCase], ...]:
+        """The cases that can be run, in file order."""
+        return tuple((suite, case) for suite in self.suites for case in suite.cases if case.skip_reason is None)

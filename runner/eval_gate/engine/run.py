@@ -1,0 +1,302 @@
+"""The story of a run: open the journal, work through the trials, and say what came of every case."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from eval_gate.engine.batching import Batched, Job, ask_batches
+from eval_gate.engine.confirming import Confirming
+from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
+from eval_gate.engine.outcome import Progress, Trials, begun, outcome
+from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.pool import work_through
+from eval_gate.engine.silence import heard, listing
+from eval_gate.engine.store import run_folder, write_record
+from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective, trial_of
+from eval_gate.model.case import CaseKey, EvalCase
+from eval_gate.model.result import RerunEnd, RunResult, Status
+from eval_gate.targets.base import BatchTarget, Target, TargetError
+from eval_gate.text.ecma_regex import PatternMatcher
+
+GIVE_UP_AFTER = 5
+"""Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""
+
+
+class Observer(Protocol):
+    """Somebody who watches a run, such as the progress display. Must return quickly and never raise."""
+
+    def started(self, plan: RunPlan, total: int, done: int) -> None:
+        """`total` trials belong to the run, `done` of them were finished by an earlier process."""
+        ...
+
+    def finished(self, record: TrialRecord) -> None:
+        """One more trial is finished and journalled."""
+        ...
+
+
+class Run:
+    """One run in progress. `stop(reason)` ends it early; what is finished is kept."""
+
+    def __init__(self, plan: RunPlan, output_dir: Path, observer: Observer) -> None:
+        self._plan = plan
+        self._folder = run_folder(output_dir, plan.run_id)
+        if plan.recording is not None:
+            plan.recording.begin(self._folder)
+        self._output_dir = output_dir
+        self._observer = observer
+        self._stop = asyncio.Event()
+        self._lane = asyncio.Event()
+        """Set when the target that is being asked is to be asked no more."""
+        self._stopped: str | None = None
+        self._healthy: dict[int, bool] = {}
+        self._unanswered: list[NoAnswerError] = []
+        """The latest trials, as far as no answer came in between."""
+        self._answered: set[int] = set()
+        """Targets (by `id`) that have answered anything."""
+        self._listing: set[int] = set()
+        """Targets (by `id`) that have listed their tool calls."""
+        self._notices: list[str] = []
+        self._spent = 0.0
+        self._held_back = False
+        self._trials: Trials = defaultdict(list)
+        self._in_doubt: set[CaseKey] = set()
+
+    def stop(self, reason: str) -> None:
+        """End the run as soon as possible; the first reason given is the one that is told."""
+        self._stopped = self._stopped or reason
+        self._stop.set()
+        self._lane.set()
+
+    async def execute(self) -> RunResult:
+        """Run what an earlier process of the same run has not finished, and build the result of all.
+
+        Raises GateError when the results folder cannot be written; nothing was asked of the target then.
+        """
+        started = time.perf_counter()
+        plan = self._plan
+        self._take_over(read_journal(self._folder / JOURNAL_NAME))
+        # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
+        write_record(self._output_dir, begun(plan))
+        jobs = self._open_jobs()
+        total = len(plan.runnable()) * plan.limits.trials
+        # what was loaded lives until the end: no collection needs to look at it while cases are timed
+        gc.freeze()
+        with Journal(self._folder / JOURNAL_NAME) as journal:
+            self._observer.started(plan, total, total - len(jobs))
+            if jobs:
+                await self._work([job for job in jobs if not plan.waits(job[1])], journal)
+                waiting = [job for job in jobs if plan.waits(job[1])]
+                self._held_back = bool(waiting) and not self._others_passed()
+                if waiting and not self._held_back and self._stopped is None:
+                    await self._work(waiting, journal)
+            if plan.confirming is not None and self._stopped is None:
+                await self._work(await self._doubtful(plan.confirming), journal)
+        return self._result(round((time.perf_counter() - started) * 1000, 3))
+
+    async def _work(self, jobs: list[Job], journal: Journal) -> None:
+        """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
+        by_target: dict[int, tuple[Target, list[Job]]] = {}
+        for job in jobs:
+            target = self._plan.target_of(job[0], job[1])
+            by_target.setdefault(id(target), (target, []))[1].append(job)
+        for target, mine in by_target.values():
+            if not self._stop.is_set() and await self._is_healthy(target):
+                await self._ask(target, mine, journal)
+
+    async def _is_healthy(self, target: Target) -> bool:
+        """Asked once a target. The cases of one that is not are `not_run`, and the run says why."""
+        if id(target) not in self._healthy:
+            try:
+                await target.check_health()
+                self._healthy[id(target)] = True
+            except TargetError as error:
+                self._give_up(target, _sentence(error.message, error.hint))
+        return self._healthy[id(target)]
+
+    def _give_up(self, target: Target, reason: str) -> None:
+        """This target is asked no more. Other targets of the run are."""
+        self._stopped = self._stopped or reason
+        self._healthy[id(target)] = False
+        self._lane.set()
+
+    async def _ask(self, target: Target, jobs: list[Job], journal: Journal) -> None:
+        plan = self._plan
+        self._lane.clear()
+        if self._stop.is_set():
+            return
+        self._unanswered = []
+        concurrency = plan.concurrency_of(target)
+        batched = Batched()
+        if isinstance(target, BatchTarget) and target.batches:
+            batched = await ask_batches(target, jobs, plan.limits, self._lane)
+            self._notices += batched.notices
+        patterns = PatternMatcher()
+        shared = Shared(
+            plan.tokens, patterns, plan.judges, plan.environment, mask=plan.redact.data, withheld=plan.withheld
+        )
+        trials = TrialRunner(target, plan.limits, shared)
+
+        async def work(job: Job | None) -> None:
+            while job is not None and not self._lane.is_set():
+                eval_file, case, trial = job
+                try:
+                    record = await trials.run(*job, given=batched.answers.get((eval_file, case.id, trial)))
+                    self._unanswered = []
+                    self._answered.add(id(target))
+                except NoAnswerError as failure:
+                    record = failure.record
+                    self._count_unanswered(target, concurrency, failure)
+                record = _written(journal, record)
+                self._keep(record, target)
+                self._observer.finished(record)
+                self._spend(record)
+                job = self._next(eval_file, case) if trial >= plan.limits.trials else None
+
+        try:
+            await work_through(self._affordable(jobs), concurrency, work, self._lane)
+        finally:
+            await patterns.aclose()
+
+    async def _doubtful(self, confirming: Confirming) -> list[Job]:
+        """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
+        self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
+        jobs = [
+            self._next(suite.file, case)
+            for suite, case in self._plan.runnable()
+            if CaseKey(suite.file, case.id) in self._in_doubt
+        ]
+        return [job for job in jobs if job is not None]
+
+    def _next(self, eval_file: str, case: EvalCase) -> Job | None:
+        """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
+        key, first = CaseKey(eval_file, case.id), self._plan.limits.trials
+        records = self._reruns(eval_file, case)
+        budget = self._plan.limits.max_cost_usd
+        if self._plan.confirming is None or (budget is not None and self._spent >= budget):
+            return None
+        if not self._plan.confirming.again(key, [trial_of(record) for record in records]):
+            return None
+        return eval_file, case, max((record.trial for record in records), default=first - 1) + 1
+
+    def _reruns(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
+        first = self._plan.limits.trials
+        records = (record for record in self._counted(eval_file, case) if record.trial >= first)
+        return sorted(records, key=lambda record: record.trial)
+
+    def _ends(self) -> dict[CaseKey, RerunEnd]:
+        """Why the cases in doubt were not run again any more."""
+        confirming = self._plan.confirming
+        if confirming is None:
+            return {}
+        return {
+            key: confirming.end(key, [trial_of(one) for one in self._reruns(suite.file, case)])
+            for suite, case in self._plan.runnable()
+            if (key := CaseKey(suite.file, case.id)) in self._in_doubt
+        }
+
+    def _spend(self, record: TrialRecord) -> None:
+        self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+
+    def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
+        """The jobs, until the budget is used up; what is in flight then is finished all the same."""
+        budget = self._plan.limits.max_cost_usd
+        for job in jobs:
+            if budget is not None and self._spent >= budget:
+                self._stopped = self._stopped or f"the budget of ${budget:g} is used up (${self._spent:.4f} spent)"
+                return
+            yield job
+
+    def _count_unanswered(self, target: Target, concurrency: int, failure: NoAnswerError) -> None:
+        """Give up on a target that is gone or hangs: the rest is `not_run`, instead of hours of waiting.
+
+        A case that was too slow before and is so again says nothing new of a target that answers others. Such a target
+        is waited for twice as long: the cases of one slow tool stand side by side, and are in flight together.
+        """
+        slow = failure.record.timed_out and id(target) in self._answered
+        if slow and self._was_late(failure.record):
+            return
+        self._unanswered.append(failure)
+        if len(self._unanswered) >= max(GIVE_UP_AFTER, concurrency) * (2 if slow else 1):
+            self._give_up(target, _sentence(_nobody_there(self._unanswered), failure.hint))
+
+    def _was_late(self, record: TrialRecord) -> bool:
+        return any(one.timed_out for one in self._trials[record.eval_file, record.case_id])
+
+    def _keep(self, record: TrialRecord, target: Target) -> None:
+        self._trials[record.eval_file, record.case_id].append(record)
+        if record.calls_listed:
+            self._listing.add(id(target))
+
+    def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
+        """The trials of a case so far, as they count."""
+        lists = id(self._plan.target_of(eval_file, case)) in self._listing
+        return heard(self._trials.get((eval_file, case.id), []), lists=lists)
+
+    def _take_over(self, records: Iterable[TrialRecord]) -> None:
+        """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
+        plan = self._plan
+        known = {(suite.file, case.id): case for suite, case in plan.runnable()}
+        latest = {record.key: record for record in records}
+        found: Trials = defaultdict(list)
+        for record in latest.values():
+            case = known.get((record.eval_file, record.case_id))
+            if case is not None and case.fingerprint == record.fingerprint:
+                found[record.eval_file, record.case_id].append(record)
+        self._listing.update(listing(plan, found))
+        for (eval_file, case_id), mine in found.items():
+            target = plan.target_of(eval_file, known[eval_file, case_id])
+            judged = [record for record in heard(mine, lists=id(target) in self._listing) if record.status.judged]
+            self._trials[eval_file, case_id] += judged
+            if judged:
+                self._answered.add(id(target))
+
+    def _others_passed(self) -> bool:
+        """Whether all cases that no rubric waits for were judged and passed."""
+        first = [(suite.file, case) for suite, case in self._plan.runnable() if not self._plan.waits(case)]
+        return all(
+            (records := self._counted(eval_file, case)) and all(record.status is Status.PASSED for record in records)
+            for eval_file, case in first
+        )
+
+    def _open_jobs(self) -> list[Job]:
+        finished = {record.key for records in self._trials.values() for record in records}
+        return [
+            (suite.file, case, trial)
+            for trial in range(self._plan.limits.trials)
+            for suite, case in self._plan.runnable()
+            if (suite.file, case.id, trial) not in finished
+        ]
+
+    def _result(self, wall_ms: float) -> RunResult:
+        held_back = self._held_back and self._stopped is None
+        progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
+        return outcome(self._plan, progress, wall_ms)
+
+
+def _written(journal: Journal, record: TrialRecord) -> TrialRecord:
+    """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
+    try:
+        journal.append(record)
+    except ValueError as error:
+        record = defective(record, error)
+        journal.append(record)
+    return record
+
+
+def _nobody_there(failures: Sequence[NoAnswerError]) -> str:
+    late = [failure.record.timed_out for failure in failures]
+    if all(late):
+        what = "no answer from the target in time"
+    else:
+        what = "no answer from the target" if any(late) else "no connection to the target"
+    return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
+
+
+def _sentence(message: str, hint: str | None) -> str:
+    return f"{message} ({hint})" if hint else message

@@ -1,0 +1,56 @@
+"""What an agent did not say is unknown: cases that check tools, in a run whose answers have no list of tool calls.
+
+One answer without the list means little: many agents leave it out when they called nothing. A whole run without a
+single list, not even an empty one, says that nobody knows which tools were called: the list is looked for in the wrong
+place, or the agent keeps it to itself. Then "no tool was called" would be a guess, and every case that checks tools is
+an execution error. The rule looks at all answers of a target at once, so their order changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.plan import RunPlan
+from eval_gate.model.result import Blame, Status
+
+Listing = frozenset[int]
+"""Targets (by `id`) that have listed tool calls in this run."""
+
+_ERROR: Final = (
+    "which tools were called is not known: no answer of this run has {missing}, and silence does not say that none "
+    "was called; who calls none answers with an empty list"
+)
+
+
+def listing(plan: RunPlan, trials: Mapping[tuple[str, str], list[TrialRecord]]) -> Listing:
+    """Which targets have listed calls in at least one answer to a case of the plan."""
+    return frozenset(
+        id(plan.target_of(suite.file, case))
+        for suite, case in plan.runnable()
+        if any(record.calls_listed for record in trials.get((suite.file, case.id), ()))
+    )
+
+
+def heard(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:
+    """The trials as they count. `lists`: the target has listed calls in this run."""
+    return [record if lists else _unless_silent(record) for record in records]
+
+
+def _unless_silent(record: TrialRecord) -> TrialRecord:
+    missing = record.calls_missing
+    if missing is None or not record.status.judged:
+        return record
+    return record.model_copy(
+        update={
+            "status": Status.ERROR,
+            "score": 0.0,
+            "error": _ERROR.format(missing=missing),
+            "blame": Blame.CRASHED,
+            "vetoed": False,
+            "assertions_run": 0,
+            "assertions_skipped": 0,
+            "evaluator_results": (),
+        }
+    )

@@ -1,0 +1,82 @@
+"""Results on disk: `<outputDir>/<runId>/run.json`, one file per suite beside it, and `latest.json`.
+
+Every file is written under a temporary name and renamed, so that a reader sees the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from eval_gate.errors import GateError
+from eval_gate.files.writing import make_folder, write_atomically
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
+
+# bytes at once: a large run's text would be in memory three times otherwise
+_RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
+_RUN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
+RUN_NAME = "run.json"
+LATEST_NAME = "latest.json"
+
+
+def run_folder(output_dir: Path, run_id: str) -> Path:
+    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`.
+
+    A run id may come from somebody else's file: it is a name here and never a path.
+    """
+    if not _RUN_ID.fullmatch(run_id):
+        raise GateError("bad-run-id", f'"{run_id[:80]}" cannot be the name of a run', "only A-Z a-z 0-9 . _ - are")
+    folder = output_dir / run_id
+    make_folder(folder)
+    return folder
+
+
+def write_record(output_dir: Path, result: RunResult) -> Path:
+    """Write the run record and point `latest.json` at it; the path of the record."""
+    file = run_folder(output_dir, result.run_id) / RUN_NAME
+    write_atomically(file, _RUN.dump_json(result, by_alias=True, indent=2))
+    pointer = {"runId": result.run_id, "timestamp": result.timestamp, "path": f"{result.run_id}/{RUN_NAME}"}
+    write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
+    return file
+
+
+def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Path:
+    """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run; the record's path."""
+    names: set[str] = set()
+    folder = run_folder(output_dir, result.run_id)
+    for suite in result.suites:
+        file = folder / _suite_file(suite, names)
+        write_atomically(file, _SUITE.dump_json(suite, by_alias=True, indent=2))
+    if ledger is not None:
+        write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
+    return write_record(output_dir, result)
+
+
+def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
+    """`<eval file's stem>.json`, made safe and unique within the run."""
+    stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
+    name, number = f"{stem}.json", 1
+    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME}:
+        number += 1
+        name = f"{stem}-{number}.json"
+    taken.add(name.casefold())
+    return name
+
+
+def read_record(output_dir: Path, run_id: str) -> RunResult:
+    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
+    file = output_dir / run_id / RUN_NAME
+    if not re.fullmatch(r"[\w-]+", run_id) or not file.is_file():
+        raise GateError(
+            "no-such-run",
+            f'there is no run "{run_id[:80]}" in {output_dir}',
+            f"`{output_dir}/{LATEST_NAME}` names the newest one",
+        )
+    try:
+        return RunResult.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise GateError("no-such-run", f"{file} is not a run record of this version") from error

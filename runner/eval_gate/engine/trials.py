@@ -1,0 +1,394 @@
+"""One trial of one case, and several trials joined into the case's result."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.judging import Judges
+from eval_gate.engine.plan import MAX_STORED_RESPONSE, Limits
+from eval_gate.engine.totals import total
+from eval_gate.errors import GateError
+from eval_gate.evaluators.aggregate import judge
+from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
+from eval_gate.evaluators.tools import checks_tools
+from eval_gate.model.case import Aggregation, EvalCase
+from eval_gate.model.conversation import Message, Response, Usage
+from eval_gate.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
+from eval_gate.process.captured import Mask
+from eval_gate.process.environment import Withheld
+from eval_gate.targets.base import Request, Target, TargetError, TargetFault
+from eval_gate.targets.deadline import Retrying, counted_against
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
+from eval_gate.text.well_formed import well_formed
+
+MAX_ERROR = 2_000
+"""Characters of an error that are kept."""
+MAX_SAID = 300
+"""Characters of an exception's own words: it may hold the whole answer."""
+DEFECTS: Final = logging.getLogger("eval-gate.defects")
+_LATE_HINT = "raise timeoutMs if it needs longer"
+
+
+class NoAnswerError(Exception):
+    """The trial failed because there is no connection to the target, or no answer in time; carries the record."""
+
+    def __init__(self, record: TrialRecord, hint: str | None) -> None:
+        super().__init__(record.error)
+        self.record = record
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the evaluators of all cases use."""
+
+    tokens: TokenData
+    patterns: PatternMatcher
+    judges: Judges = field(default_factory=Judges)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mask: Mask | None = None
+    withheld: Withheld = field(default_factory=Withheld)
+
+    def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
+        """For one case and its response."""
+        return EvaluationContext(
+            case,
+            response,
+            self.tokens,
+            self.patterns,
+            judge=self.judges.default(eval_file, case.target),
+            judges=self.judges.by_name(eval_file),
+            environment=self.environment,
+            mask=self.mask,
+            withheld=self.withheld,
+        )
+
+
+class TrialRunner:
+    """Runs trials against one target. Never raises for what a target or a judge does, but for `NoAnswerError`."""
+
+    def __init__(self, target: Target, limits: Limits, shared: Shared) -> None:
+        self._target = target
+        self._limits = limits
+        self._shared = shared
+
+    async def run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None = None) -> TrialRecord:
+        """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
+
+        One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
+        """
+        started = time.perf_counter()
+        try:
+            return await self._run(eval_file, case, trial, given)
+        except (NoAnswerError, GateError):  # these are meant for the run
+            raise
+        # the second and last place for this: what breaks over one answer must not end the run of all others
+        except Exception as error:  # noqa: BLE001
+            return defective(self._record(eval_file, case, trial, _since(started)), error)
+
+    async def _run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None) -> TrialRecord:
+        timeout_ms = self._timeout_ms(case)
+        started = time.perf_counter()
+        try:
+            response = given or await self._ask(request_of(eval_file, case, trial), timeout_ms)
+        except TargetError as error:
+            record = self._broken(eval_file, case, trial, error, _since(started))
+            if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
+                raise NoAnswerError(record, error.hint) from error
+            return record
+        begun = self._record(eval_file, case, trial, response.duration_ms)
+        if response.dry_run:
+            said = "; ".join(("dry run: nobody was asked", *response.warnings))
+            return begun.model_copy(update={"status": Status.SKIPPED, "error": said[:MAX_ERROR]})
+        try:
+            judgement = await judge(self._shared.context(eval_file, case, response))
+        except EvaluatorError as error:
+            return _not_judged(self._answered(begun, case, response), error)
+        return self._judged(self._answered(begun, case, response), response, judgement)
+
+    async def _ask(self, request: Request, timeout_ms: float | None) -> Response:
+        """The target's answer within the limit. Raises TargetError."""
+        retrying = Retrying()
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000) as limit:
+                with counted_against(limit, retrying):
+                    return await self._target.respond(request)
+        except TimeoutError as error:
+            if retrying.after is not None:  # it did answer, or nobody was there: only our next try came too late
+                raise _too_late_for_another_try(retrying.after, timeout_ms) from error
+            # the contract's words; whether a slow answer would have been a good one, nobody knows
+            said = f"timeout: no response within {timeout_ms} ms"
+            raise TargetError(said, fault=TargetFault.LATE, hint=_LATE_HINT) from error
+
+    def _timeout_ms(self, case: EvalCase) -> float | None:
+        """The case's own limit, else the run's; None where the target keeps a limit of its own."""
+        if case.timeout_ms is not None:
+            return case.timeout_ms
+        return None if self._target.timeout_ms is not None else self._limits.timeout_ms
+
+    def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float) -> TrialRecord:
+        """A trial that has come to nothing yet."""
+        return TrialRecord(
+            eval_file=eval_file,
+            case_id=case.id,
+            trial=trial,
+            fingerprint=case.fingerprint,
+            status=Status.ERROR,
+            duration_ms=duration_ms,
+            attempts=1,
+        )
+
+    def _broken(
+        self, eval_file: str, case: EvalCase, trial: int, error: TargetError, duration_ms: float
+    ) -> TrialRecord:
+        return self._record(eval_file, case, trial, duration_ms).model_copy(
+            update={"error": error.message[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
+        )
+
+    def _answered(self, record: TrialRecord, case: EvalCase, response: Response) -> TrialRecord:
+        """With what the target gave back, whatever comes of judging it."""
+        text = response.text
+        silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
+        return record.model_copy(
+            update={
+                "duration_ms": round(response.duration_ms, 3),
+                "attempts": response.attempts,
+                "calls_listed": response.calls_known is True or bool(response.tool_calls),
+                "calls_missing": response.calls_place if silent else None,
+                "details": CaseDetails(
+                    tools_called=tuple(call.name for call in response.tool_calls),
+                    response_length=len(text),
+                    response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
+                    response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
+                    conversation=_stored(response.conversation) if self._limits.store_responses else (),
+                    max_turns_reached=response.max_turns_reached,
+                    replayed=response.replayed,
+                ),
+                "usage": _tokens(response.usage),
+                "cost_usd": response.cost_usd,
+                "warnings": response.warnings,
+            }
+        )
+
+    def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
+        results = judgement.results if self._limits.store_responses else _unquoted(judgement.results)
+        return record.model_copy(
+            update={
+                "status": Status.PASSED if judgement.passed else Status.FAILED,
+                "score": judgement.score,
+                "assertions_run": judgement.assertions_run,
+                "assertions_skipped": judgement.assertions_skipped,
+                "error": judgement.error and judgement.error[:MAX_ERROR],
+                "vetoed": any(result.vetoed and result.weight > 0 for result in results),
+                "details": record.details.model_copy(update={"skipped_tokens": judgement.skipped_tokens}),
+                "evaluator_results": results,
+                "trace_summary": judgement.trace_summary,
+                "judge_usage": _tokens(judgement.judge_usage),
+                "judge_cost_usd": judgement.judge_cost_usd,
+                "warnings": response.warnings + judgement.warnings,
+            }
+        )
+
+
+def defective(record: TrialRecord, error: Exception) -> TrialRecord:
+    """The trial over which this program broke. The traceback goes to whoever listens to `DEFECTS`."""
+    DEFECTS.info("a defect of eval-gate over the case %s", record.case_id, exc_info=error)
+    name = type(error).__name__
+    said = f"eval-gate broke over this case: {name}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
+    return TrialRecord(
+        eval_file=record.eval_file,
+        case_id=record.case_id,
+        trial=record.trial,
+        fingerprint=record.fingerprint,
+        status=Status.ERROR,
+        duration_ms=record.duration_ms,
+        attempts=1,
+        error=f"{said} (a defect: --verbose shows where)",
+        blame=Blame.OURS,
+    )
+
+
+def _too_late_for_another_try(error: TargetError, timeout_ms: float | None) -> TargetError:
+    said = f"{error.message}; no time was left to try again within {timeout_ms} ms"
+    return TargetError(said, fault=error.fault, status=error.status, hint=error.hint)
+
+
+def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
+    return record.model_copy(
+        update={
+            "error": str(error)[:MAX_ERROR],
+            "blame": error.blame,
+            "judge_usage": _tokens(error.usage),
+            "judge_cost_usd": error.cost_usd,
+        }
+    )
+
+
+def _tokens(usage: Usage | None) -> TokenUsage | None:
+    if usage is None:
+        return None
+    return TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+
+
+def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
+    """The exchange as it is kept: each text cut as responses are."""
+    return tuple(
+        message.model_copy(update={"content": message.content[:MAX_STORED_RESPONSE]})
+        if isinstance(message.content, str) and len(message.content) > MAX_STORED_RESPONSE
+        else message
+        for message in conversation
+    )
+
+
+def _unquoted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """The results without the answer: what an assertion saw of it, and the prompt that showed it to a judge."""
+    return tuple(
+        result.model_copy(
+            update={
+                "evaluator_provider_request": _without_answer(result.evaluator_provider_request),
+                "evaluator_results": _unquoted(result.evaluator_results),
+            }
+        )
+        for result in results
+    )
+
+
+def _without_answer(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    return facts and {name: None if name in _QUOTING else value for name, value in facts.items()}
+
+
+_QUOTING = frozenset({"actual", "userPrompt"})
+"""Facts about a judgement that hold the answer."""
+
+
+def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
+    """The case as a target is asked it."""
+    return Request(
+        case.id,
+        case.messages,
+        trial,
+        stubs=case.stubs,
+        max_turns=case.max_turns,
+        eval_file=eval_file,
+        brief=case.brief,
+        agent=case.agent,
+    )
+
+
+def _since(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
+    """The result of a case without a finished trial: skipped for its reason, or not run."""
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        passed=False,
+        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
+        error=case.skip_reason,
+        difficulty=case.difficulty,
+        tags=case.tags,
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        dependent=case.dependent,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        warnings=case.warnings,
+    )
+
+
+def trial_of(record: TrialRecord) -> Trial:
+    """One execution in short, as results and the gate know it."""
+    return Trial(
+        status=record.status,
+        score=record.score,
+        duration_ms=record.duration_ms,
+        error=record.error,
+        blame=record.blame,
+        timed_out=record.timed_out,
+        vetoed=record.vetoed,
+    )
+
+
+def settle(
+    case: EvalCase,
+    records: list[TrialRecord],
+    target: str | None = None,
+    *,
+    first: int | None = None,
+    end: RerunEnd | None = None,
+) -> CaseResult:
+    """Join the trials of a case.
+
+    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
+    and `end` is why there were no more of them.
+
+    A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
+    Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
+    of the first trial that decided: a failed one for a failed case, the first that broke for an error.
+    """
+    if not records:
+        return unrun(case, target)
+    records = sorted(records, key=lambda record: record.trial)
+    judged = [record for record in records if record.status.judged]
+    passes = sum(record.status is Status.PASSED for record in judged)
+    decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+    status = decided if judged else _unjudged(records)
+    shown = next(record for record in records if record.status is status)
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        passed=status is Status.PASSED,
+        duration_ms=sum(record.duration_ms for record in records) if len(records) > 1 else shown.duration_ms,
+        assertions_run=shown.assertions_run,
+        assertions_skipped=shown.assertions_skipped,
+        error=shown.error,
+        details=shown.details,
+        status=status,
+        score=sum(record.score for record in judged) / len(judged) if judged else 0.0,
+        flaky=0 < passes < len(judged),
+        difficulty=case.difficulty,
+        tags=case.tags,
+        evaluator_results=shown.evaluator_results,
+        trace_summary=shown.trace_summary,
+        reruns=0 if first is None else sum(record.trial >= first for record in records),
+        rerun_end=end,
+        trials=tuple(trial_of(record) for record in records),
+        dependent=case.dependent,
+        blame=shown.blame,
+        attempts=sum(record.attempts for record in records),
+        usage=_usage([record.usage for record in records]),
+        cost_usd=total(record.cost_usd for record in records),
+        judge_usage=_usage([record.judge_usage for record in records]),
+        judge_cost_usd=total(record.judge_cost_usd for record in records),
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        warnings=case.warnings + tuple(dict.fromkeys(line for record in records for line in record.warnings)),
+    )
+
+
+def _unjudged(records: list[TrialRecord]) -> Status:
+    """A case that was only ever skipped (a dry run) is skipped; else something broke."""
+    return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
+
+
+def _usage(usages: list[TokenUsage | None]) -> TokenUsage | None:
+    known = [usage for usage in usages if usage is not None]
+    if not known:
+        return None
+    return TokenUsage(
+        input_tokens=total(usage.input_tokens for usage in known),
+        output_tokens=total(usage.output_tokens for usage in known),
+    )

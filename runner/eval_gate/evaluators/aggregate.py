@@ -1,0 +1,118 @@
+"""All evaluators of a case, joined by the case's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eval_gate.evaluators.assertions import evaluate
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
+from eval_gate.evaluators.results import result_of
+from eval_gate.evaluators.several import evaluate_all
+from eval_gate.evaluators.spending import total, total_usage
+from eval_gate.evaluators.trace import trace_summary
+from eval_gate.evaluators.weighing import falls_short, weighted_mean
+from eval_gate.evaluators.wording import cut, score_text
+from eval_gate.model.case import Aggregation
+from eval_gate.model.evaluator import EvaluatorSpec
+
+MAX_ERROR = 500
+"""Characters of the sentence that says why a case failed."""
+
+
+async def judge(context: EvaluationContext) -> Judgement:
+    """Judge the response by the case's evaluators and rule.
+
+    Raises EvaluatorError when an evaluator could not judge.
+    """
+    match context.case.aggregation:
+        case Aggregation.FIRST_FAILURE:
+            return await _first_failure(context)
+        case Aggregation.WEIGHTED_MEAN:
+            return await _weighted(context)
+        case Aggregation.ALL:
+            return await _all(context)
+
+
+async def _first_failure(context: EvaluationContext) -> Judgement:
+    """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
+    specs = context.case.evaluators
+    evaluations: list[Evaluation] = []
+    for spec in specs:
+        evaluation = await evaluate(spec, context)
+        evaluations.append(evaluation)
+        if not evaluation.passed:
+            break
+    failed = next((evaluation for evaluation in evaluations if not evaluation.passed), None)
+    run = sum(evaluation.checks_run for evaluation in evaluations)
+    skipped = sum(evaluation.checks_skipped for evaluation in evaluations)
+    warnings = [warning for evaluation in evaluations for warning in evaluation.warnings]
+    if run == 0:
+        warnings.append("all assertions skipped" if skipped else "the case has no assertions")
+    return Judgement(
+        passed=failed is None,
+        # an assertion's score is 1 or 0; a rubric may pass with less than all of it
+        score=failed.score if failed else min((evaluation.score for evaluation in evaluations), default=1.0),
+        error=failed.error if failed else None,
+        assertions_run=run,
+        assertions_skipped=skipped,
+        skipped_tokens=tuple(token for evaluation in evaluations for token in evaluation.skipped_tokens),
+        warnings=tuple(warnings),
+        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)),
+        judge_usage=total_usage(evaluation.usage for evaluation in evaluations),
+        judge_cost_usd=total(evaluation.cost_usd for evaluation in evaluations),
+    )
+
+
+async def _all(context: EvaluationContext) -> Judgement:
+    """Every one of them, and all have to pass (Agent Evals); the score is the share that does."""
+    specs = context.case.evaluators
+    evaluations = [await evaluate(spec, context) for spec in specs]
+    failed = [said for said in evaluations if not said.passed]
+    warnings = [warning for said in evaluations for warning in said.warnings]
+    if not specs:
+        warnings.append("the case has no assertions")
+    return Judgement(
+        passed=not failed,
+        score=(len(specs) - len(failed)) / len(specs) if specs else 1.0,
+        error=failed[0].error if failed else None,
+        assertions_run=len(specs),
+        warnings=tuple(warnings),
+        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=True)),
+    )
+
+
+async def _weighted(context: EvaluationContext) -> Judgement:
+    """All of them; the score is their weighted mean, and only 1 passes (AgentV, "Score Aggregation").
+
+    Each counts as one assertion, however many things it looks at. One of weight 0 is recorded and counts for nothing.
+    """
+    specs = context.case.evaluators
+    if not specs:
+        raise EvaluatorError("the case has no evaluators")
+    evaluations = await evaluate_all(specs, context, evaluate)
+    score = weighted_mean((spec.weight, said.score) for spec, said in zip(specs, evaluations, strict=True))
+    error = _shortfall(specs, evaluations)
+    return Judgement(
+        passed=error is None,
+        score=score,
+        error=error and cut(error, MAX_ERROR),
+        assertions_run=len(specs),
+        assertions_skipped=sum(said.checks_skipped for said in evaluations),
+        skipped_tokens=tuple(token for said in evaluations for token in said.skipped_tokens),
+        warnings=tuple(warning for said in evaluations for warning in said.warnings),
+        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=True)),
+        trace_summary=trace_summary(context.response),
+        judge_usage=total_usage(said.usage for said in evaluations),
+        judge_cost_usd=total(said.cost_usd for said in evaluations),
+    )
+
+
+def _shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[Evaluation]) -> str | None:
+    """What the first evaluator that counts and falls short says; None when the case passes."""
+    counted = [(spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0]
+    if not counted:
+        return "every evaluator has weight 0: there is nothing to make a score of"
+    for spec, said in counted:
+        if falls_short(said):
+            return said.error or f"{cut(spec.name)}: score {score_text(said.score)}"
+    return None

@@ -1,0 +1,130 @@
+"""What an evaluator gets and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase
+from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.result import Blame, EvaluatorResult, TraceSummary
+from eval_gate.process.captured import Mask
+from eval_gate.process.environment import Withheld
+from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.tokens import TokenData
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeReply:
+    """What a judge said. `cost_usd` is None where it is not known."""
+
+    text: str
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    model: str | None = None
+
+
+class Judge(Protocol):
+    """A model that grades answers. Retries, caching and pacing are behind this."""
+
+    async def ask(self, system: str, user: str) -> JudgeReply:
+        """One question. Raises EvaluatorError when the judge cannot be reached or refuses: that is no bad grade."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """One case, one response, and what the whole run shares."""
+
+    case: EvalCase
+    response: Response
+    tokens: TokenData
+    patterns: PatternMatcher
+    judge: Judge | None = None
+    """Who grades where an evaluator names nobody; None when nobody was configured."""
+    judges: Mapping[str, Judge] = field(default_factory=dict)
+    """Who grades where an evaluator names a target (`judge_target`)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """All the variables that a command which grades may see."""
+    withheld: Withheld = field(default_factory=Withheld)
+    """Those that it may not."""
+    mask: Mask | None = None
+    """Takes secrets out of what such a command prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """One evaluator's answer.
+
+    `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
+    sentence, `<name>: <what>`. `checks_run` counts single values that were evaluated, the failing one included;
+    `checks_skipped` those that could not be (tool-forge behaviour A-01).
+    """
+
+    score: float
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    error: str | None = None
+    checks_run: int = 0
+    checks_skipped: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reasoning: str | None = None
+    provider_request: dict[str, JsonValue] | None = None
+    """What was put to a judge: `systemPrompt`, `userPrompt`, and how it answered."""
+    usage: Usage | None = None
+    """Tokens of the judge, over all its replies."""
+    cost_usd: float | None = None
+    """Cost of the judge, where it is known."""
+    vetoed: bool = False
+    """Something that is required is missing: it fails, whatever the score."""
+    members: tuple[EvaluatorResult, ...] = ()
+    """What the evaluators within this one said."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is missing."""
+        return self.score >= 1.0 and not self.vetoed
+
+
+class EvaluatorError(Exception):
+    """An evaluator could not judge (a judge was unreachable, a worker died): never a failed assertion.
+
+    `usage` and `cost_usd` are of the judge, as far as it was asked before.
+    """
+
+    blame: ClassVar = Blame.OURS
+
+    def __init__(self, message: str, *, usage: Usage | None = None, cost_usd: float | None = None) -> None:
+        super().__init__(message)
+        self.usage = usage
+        self.cost_usd = cost_usd
+
+    def within(self, name: str) -> EvaluatorError:
+        """The same, as what went wrong within the evaluator `name`."""
+        return type(self)(f"{name}: {self}", usage=self.usage, cost_usd=self.cost_usd)
+
+
+class SilentTargetError(EvaluatorError):
+    """The answer does not say what is to be judged: the target's fault, as an answer of the wrong shape is."""
+
+    blame: ClassVar = Blame.CRASHED
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What all evaluators of a case say together, joined by the case's aggregation."""
+
+    passed: bool
+    score: float
+    error: str | None = None
+    assertions_run: int = 0
+    assertions_skipped: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    results: tuple[EvaluatorResult, ...] = field(default=())
+    trace_summary: TraceSummary | None = None
+    judge_usage: Usage | None = None
+    judge_cost_usd: float | None = None

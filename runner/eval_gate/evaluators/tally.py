@@ -1,0 +1,54 @@
+"""Counts the single values of one assertion: evaluated, skipped, and the warnings that belong to the skips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eval_gate.evaluators.base import Evaluation
+
+
+class Tally:
+    """One assertion in progress; `passed` or `failed` ends it. The unit is a single value (behaviour A-01)."""
+
+    def __init__(self, assertion: str) -> None:
+        self._assertion = assertion
+        self._held = 0
+        self._skipped = 0
+        self._tokens: list[str] = []
+        self._warnings: list[str] = []
+
+    def holds(self) -> None:
+        """One more value was evaluated and is as expected."""
+        self._held += 1
+
+    def skips(self, warning: str | None = None) -> None:
+        """One more value could not be evaluated."""
+        self._skipped += 1
+        if warning:
+            self._warnings.append(f"{self._assertion}: {warning}")
+
+    def unresolved(self, tokens: Iterable[str], *, counted: bool = True) -> None:
+        """A value with unresolved tokens is skipped; one that leaves a surviving group is only noted."""
+        tokens = list(tokens)
+        self._tokens += tokens
+        self._skipped += counted
+        self._warnings += [f"{self._assertion}: {token} leads nowhere: not compared" for token in tokens]
+
+    def passed(self) -> Evaluation:
+        """Everything that was evaluated holds. An assertion without single values counts as one."""
+        return self._evaluation(1.0, self._held or (0 if self._skipped else 1), None)
+
+    def failed(self, what: str) -> Evaluation:
+        """The value that is evaluated now is not as expected."""
+        return self._evaluation(0.0, self._held + 1, f"{self._assertion}: {what}")
+
+    def _evaluation(self, score: float, checks_run: int, error: str | None) -> Evaluation:
+        return Evaluation(
+            score=score,
+            misses=(error,) if error else (),
+            error=error,
+            checks_run=checks_run,
+            checks_skipped=self._skipped,
+            skipped_tokens=tuple(self._tokens),
+            warnings=tuple(self._warnings),
+        )

@@ -1,0 +1,115 @@
+"""What a target did, as graders see it: its messages, the names of its calls, and a summary in four numbers.
+
+Source: agentv evaluation spec, "Trace Data Model", "Evaluator OutputMessages Context", "Output Message Format";
+agentv behaviour 7. A target may report messages, a trace (deprecated), plain tool calls, or nothing but a text. A bare
+text is an answer and no trace: what it called is not known, which is something else than no call.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from eval_gate.evaluators.wording import cut
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import TraceSummary
+from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.text.well_formed import well_formed
+
+MAX_NAME: Final = 200
+"""Characters of a tool's name in a summary: names come from the target and may be anything."""
+MAX_NAMES: Final = 1_000
+"""Different tools in a summary; the most called are kept."""
+
+
+def messages_of(response: Response) -> tuple[OutputMessage, ...] | None:
+    """The target's messages; its plain calls as one message of the assistant; None where there is nothing of this.
+
+    A target that reports a trace instead of messages has none.
+    """
+    if response.messages:
+        return response.messages
+    return (_as_message(response),) if response.trace is None and reports_calls(response) else None
+
+
+def reports_calls(response: Response) -> bool:
+    """Whether the target reported its calls, or we led the exchange ourselves. Silence is no report."""
+    return response.calls_known is True or bool(response.tool_calls or response.conversation)
+
+
+def calls_of(response: Response) -> list[str] | None:
+    """The names of the called tools in order, whoever's message holds the call; None where they are not known."""
+    if response.messages:
+        return [call.tool for message in response.messages for call in message.tool_calls]
+    if response.trace is not None:
+        return [event.name for event in response.trace if event.type == "tool_call" and event.name]
+    return [call.name for call in response.tool_calls] if reports_calls(response) else None
+
+
+def trace_summary(response: Response) -> TraceSummary | None:
+    """The trace in four numbers; None where nothing is known of what the target did.
+
+    Messages have one event per call and no errors, a trace has its own. A target of plain calls may say that a call
+    failed, which is an error; output messages of AgentV never say so.
+    """
+    calls = calls_of(response)
+    if calls is None:
+        return None
+    if response.messages:
+        return _summary(calls, len(calls), 0)
+    if response.trace is not None:
+        return _summary(calls, len(response.trace), sum(event.type == "error" for event in response.trace))
+    return _summary(calls, len(calls), sum(call.success is False for call in response.tool_calls))
+
+
+def _as_message(response: Response) -> OutputMessage:
+    calls = tuple(OutputCall(tool=call.name, input=call.params, id=call.id) for call in response.tool_calls)
+    return OutputMessage(role="assistant", content=response.text, tool_calls=calls)
+
+
+def _summary(calls: Iterable[str], events: int, errors: int) -> TraceSummary:
+    counts = Counter(cut(well_formed(name), MAX_NAME) for name in calls)
+    # the most called, of equals the first by name: the same calls give the same summary, whatever their order
+    kept = sorted(counts, key=lambda name: (-counts[name], name))[:MAX_NAMES]
+    by_name = {name: counts[name] for name in sorted(kept)}
+    return TraceSummary(event_count=events, tool_names=tuple(by_name), tool_calls_by_name=by_name, error_count=errors)
+
+
+def summary_json(summary: TraceSummary | None) -> JsonValue:
+    """The summary under the spec's names."""
+    return None if summary is None else summary.model_dump(mode="json", by_alias=True)
+
+
+def messages_json(messages: Iterable[OutputMessage] | None) -> JsonValue:
+    """Messages as graders read them: camelCase, without what a message does not have."""
+    return None if messages is None else [_message_json(message) for message in messages]
+
+
+def shown_messages(response: Response) -> JsonValue:
+    """Messages for a prompt: a bare text is shown as one message, or a template would show the judge no answer."""
+    return messages_json(messages_of(response) or (_as_message(response),))
+
+
+def trace_json(events: Iterable[TraceEvent] | None) -> JsonValue:
+    """Events as graders read them, without what an event does not have."""
+    return None if events is None else [_given(event) for event in events]
+
+
+def _message_json(message: OutputMessage) -> JsonValue:
+    calls: list[JsonValue] = [_given(call) for call in message.tool_calls]
+    given = {
+        "role": message.role,
+        "name": message.name,
+        "content": message.content,
+        "toolCalls": calls or None,
+        "timestamp": message.timestamp,
+        "metadata": message.metadata,
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _given(item: OutputCall | TraceEvent) -> JsonValue:
+    """The fields that are there. Their names are one word each, so they are the same in JSON."""
+    return {key: value for key, value in item if value is not None}

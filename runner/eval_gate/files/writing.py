@@ -1,0 +1,155 @@
+"""Leaves files on disk: below the working directory without following a link, and onto nothing but ordinary files.
+
+A path is never given to the system as a whole. Its links are read once, and from the working directory on every folder
+is opened in the one before, so that nobody can put a link in its place in between: a program of a pull request runs
+beside us, and we may be root.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError, exhausted
+from eval_gate.files.place import NO_FILE, OUTSIDE, real_place
+
+_NO_LINK: Final = os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _NO_LINK
+_FILE: Final = os.O_NONBLOCK | os.O_NOCTTY | _NO_LINK
+"""Not blocking: a pipe must not keep us waiting for its other end."""
+
+
+def write_atomically(file: Path, content: str | bytes) -> None:
+    """Replace `file` as a whole, in folders made where they are missing. Raises GateError, and then it is as it was.
+
+    Where `file` is a link to a file below the working directory, it is that file which is replaced.
+    """
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+    with _trouble_with(file), _folder_of(file) as (folder, name):
+        _refuse_other(folder, name, file)
+        own = f".{name[:200]}.{secrets.token_hex(8)}"
+        descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(data)
+                os.fchmod(stream.fileno(), 0o644)
+            os.replace(own, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(own, dir_fd=folder)
+            raise
+
+
+def open_to_append(file: Path) -> int:
+    """The descriptor of a file that is read and grows, made if it is missing. Raises GateError."""
+    with _trouble_with(file), _folder_of(file) as (folder, name):
+        _refuse_other(folder, name, file)
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | _FILE, 0o644, dir_fd=folder)
+        try:
+            _refuse_shared(descriptor, file)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+
+def append(descriptor: int, data: bytes, file: Path) -> None:
+    """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
+    with _trouble_with(file):
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+
+def open_new(file: Path) -> int | None:
+    """The descriptor of a file that is not there yet; None where it is, or a link. Raises GateError."""
+    with _trouble_with(file), _folder(file.parent) as folder:
+        try:
+            return os.open(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=folder)
+        except FileExistsError:
+            return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder, and those above it that are missing. Raises GateError."""
+    with _trouble_with(folder):
+        os.close(_opened(folder))
+
+
+@contextmanager
+def _folder_of(file: Path) -> Iterator[tuple[int, str]]:
+    """The folder that `file` is in, opened and made where it is missing, and the name of the file in it."""
+    place = _real(file)
+    with _folder(place.parent) as folder:
+        yield folder, place.name
+
+
+@contextmanager
+def _folder(folder: Path) -> Iterator[int]:
+    descriptor = _opened(folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _opened(folder: Path) -> int:
+    """The descriptor of a folder: each of its parts opened in the one before, from the working directory on."""
+    place = _real(folder)
+    here = Path(os.path.realpath(Path.cwd()))
+    if not place.is_relative_to(here):
+        # only a person at the command line leads here, and the folders there are theirs
+        place.mkdir(parents=True, exist_ok=True)
+        return os.open(place, _FOLDER)
+    found = os.open(here, _FOLDER)
+    for name in place.relative_to(here).parts:
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, dir_fd=found)
+            below = os.open(name, _FOLDER, dir_fd=found)
+        finally:
+            os.close(found)
+        found = below
+    return found
+
+
+def _real(path: Path) -> Path:
+    # a path that leads out as it is written was allowed where it was read: only a command line may hold one
+    place = real_place(path, anywhere=True)
+    if place is None:
+        raise GateError("output-outside", f"{path} {OUTSIDE} by a link", "remove the link, or choose another place")
+    return place
+
+
+def _refuse_other(folder: int, name: str, file: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise _not_writable(file, NO_FILE)
+
+
+def _refuse_shared(descriptor: int, file: Path) -> None:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:  # with a second name it may be somebody else's
+        raise _not_writable(file, NO_FILE)
+
+
+@contextmanager
+def _trouble_with(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error)) from error
+
+
+def _words(error: OSError | ValueError) -> str:
+    words = error.strerror if isinstance(error, OSError) else "its name holds what no name can hold"
+    return f"cannot be written: {words}"
+
+
+def _not_writable(path: Path, why: str) -> GateError:
+    return GateError("output-not-writable", f"{path} {why}", "choose another folder with --output-dir")

@@ -1,0 +1,200 @@
+"""Finds eval files and reads them, whatever their format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.formats import agent_evals, agentv, tool_forge
+from eval_gate.formats.agentv_lines import lines_beside
+from eval_gate.formats.base import Format, Reading, Source
+from eval_gate.formats.documents import is_foreign, parse_document, read_bytes
+from eval_gate.model.case import EvalSuite
+from eval_gate.model.limits import FINDINGS
+from eval_gate.text.well_formed import is_well_formed
+
+FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
+    ".json": (agentv, tool_forge, agent_evals),
+    ".yaml": (agentv,),
+    ".yml": (agentv,),
+    ".jsonl": (agentv,),
+}
+"""Asked in this order; the first that recognises a document reads it."""
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+NOT_EVALS = frozenset(
+    {
+        *("seed-manifest.json", "package.json", "package-lock.json", "tsconfig.json", "pnpm-lock.yaml"),
+        *("targets.yaml", "targets.yml", "eval-gate.yaml", "eval-gate.yml", "eval-gate.json"),
+    }
+)
+EXPECTED: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
+RESULT_MARKS = ("run.json", "latest.json")
+"""A folder that holds one of these holds results."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvalFile:
+    """A file to read. `named` ones must be evals; what a walk through a folder found may be something else."""
+
+    path: Path
+    named: bool
+
+
+def discover(patterns: Sequence[str], root: Path) -> tuple[EvalFile, ...]:
+    """The files that these paths, folders and globs (relative to `root`) lead to, sorted and each once.
+
+    Raises GateError `no-eval-files` for a pattern that leads nowhere: a typo must not make a gate smaller.
+    """
+    found: dict[Path, EvalFile] = {}
+    problems: list[Problem] = []
+    for pattern in patterns:
+        if len(problems) >= FINDINGS:
+            break
+        files = list(_matches(pattern, root))
+        if not files:
+            problems.append(Problem(_nothing(pattern, root)))
+        for file in files:
+            known = found.get(file.path)
+            found[file.path] = EvalFile(file.path, named=file.named or (known is not None and known.named))
+    if problems:
+        raise GateError(
+            "no-eval-files",
+            "there are no eval files where they were looked for",
+            "name files, folders or globs: `eval-gate run evals/ more/**/*.golden.json`",
+            problems=problems,
+        )
+    return tuple(found[path] for path in sorted(found))
+
+
+def may_be_evals(file: str, patterns: Sequence[str]) -> bool:
+    """Whether a run of these paths, folders and globs may have read this file; nothing is looked at.
+
+    `file` is relative to the root of the run. Hidden files and configuration never are evals.
+    """
+    path = PurePosixPath(file)
+    if path.is_absolute() or path.suffix not in FORMATS or path.name in NOT_EVALS:
+        return False
+    if any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.parts):
+        return False
+    return any(path.is_relative_to(_beginning(pattern)) for pattern in patterns)
+
+
+def _beginning(pattern: str) -> PurePosixPath:
+    """The file or folder that a pattern names, up to its first part with a sign of globs."""
+    parts = PurePosixPath(pattern.removeprefix(f"{Path.cwd().as_posix()}/")).parts
+    return PurePosixPath(*takewhile(lambda part: not set(part) & set("*?["), parts))
+
+
+def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
+    path = root / pattern
+    if path.is_dir():
+        yield from (EvalFile(file, named=False) for file in _walk(path))
+    elif path.is_file():
+        yield EvalFile(path, named=True)
+    elif any(sign in pattern for sign in "*?["):
+        base = Path(Path(pattern).anchor) if Path(pattern).is_absolute() else root
+        relative = str(Path(pattern).relative_to(base)) if Path(pattern).is_absolute() else pattern
+        for match in base.glob(relative):
+            if match.is_dir():
+                yield from (EvalFile(file, named=False) for file in _walk(match))
+            else:
+                yield EvalFile(match, named=True)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """Files below `folder` that may hold evals, but not hidden ones, results, or what a link leads away to.
+
+    Raises GateError `unreadable` for a folder that cannot be looked into: there may be evals in it.
+    """
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        problem = Problem(f"cannot be read: {error.strerror}", file=folder.as_posix())
+        raise GateError("unreadable", f"{folder} cannot be read", problems=[problem]) from error
+    if any(entry.name in RESULT_MARKS for entry in entries):
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            if entry.name not in SKIPPED_FOLDERS:
+                yield from _walk(entry)
+        elif entry.suffix in FORMATS and entry.name not in NOT_EVALS and entry.is_file():
+            yield entry
+
+
+def _nothing(pattern: str, root: Path) -> str:
+    path = root / pattern
+    if path.is_dir():
+        return f'no eval files in the folder "{pattern}"'
+    if any(sign in pattern for sign in "*?["):
+        return f'nothing matches "{pattern}"'
+    near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
+    return f'there is no "{pattern}"{near}'
+
+
+def load_suites(files: Sequence[EvalFile], root: Path, reading: Reading) -> tuple[EvalSuite, ...]:
+    """Read every file. Raises one GateError with the problems of all of them, and reads none half."""
+    suites: list[EvalSuite] = []
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            suite = _load(file, root, reading)
+        except GateError as error:
+            problems += error.problems
+        else:
+            suites += [suite] if suite else []
+    if problems:
+        problems = list(dict.fromkeys(problems))  # a file may belong to two suites
+        count = len(problems)
+        raise GateError(
+            "invalid-eval-files",
+            f"{count} problem{'s' if count != 1 else ''} in the eval files: nothing was run",
+            "correct them; `eval-gate validate` checks without running anything",
+            problems=problems,
+        )
+    if not suites:
+        raise GateError(
+            "no-eval-files",
+            "none of the files found holds evals",
+            f"an eval file is JSON, YAML or JSON lines with {EXPECTED}",
+        )
+    return tuple(suites)
+
+
+def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
+    """The suite in a file; None for a file that was only found by walking and holds something else."""
+    shown = _shown(file.path, root)
+    data = read_bytes(file.path, shown)
+    try:
+        document = parse_document(data, file.path, shown)
+    except GateError as error:
+        if not file.named and is_foreign(error, data, file.path):
+            return None
+        raise
+    source = Source(shown, data, file.path, root)
+    for one in FORMATS.get(file.path.suffix, FORMATS[".json"]):
+        if one.recognises(document.value):
+            _refuse_no_text(shown)
+            return one.load(document.value, document.positions, source, reading)
+    if file.named and not lines_beside(file.path):
+        problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
+        raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
+    return None
+
+
+def _refuse_no_text(shown: str) -> None:
+    """A suite is identified by the name of its file, which no result could hold."""
+    if not is_well_formed(shown):
+        problem = Problem("its name is not UTF-8: rename it", file=shown)
+        raise GateError("unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
+
+
+def _shown(path: Path, root: Path) -> str:
+    """The path as people see it and as results identify the suite: POSIX style, relative to the root if below it."""
+    return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

@@ -1,0 +1,129 @@
+"""The tool-forge eval file as it is written: one declaration for reading, for error messages and for editors.
+
+Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fields that only one tier names are
+taken in every tier (behaviour A-11).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic.alias_generators import to_camel
+
+from eval_gate.model.limits import CASES
+
+Text = Annotated[str, Field(min_length=1)]
+CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Wire(BaseModel):
+    """Strict: a text is no list and no number. Unknown keys are kept, to be warned about with the nearest name."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="allow",
+        alias_generator=to_camel,
+        validate_by_name=False,
+        validate_by_alias=True,
+    )
+
+
+class ParamAssertion(Wire):
+    """One expectation about one parameter of the first call of one tool."""
+
+    tool: Text
+    param_name: Text
+    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
+    value: JsonValue = None
+
+    @model_validator(mode="after")
+    def _has_a_value(self) -> ParamAssertion:
+        if self.assertion not in {"exists", "notExists"} and "value" not in self.model_fields_set:
+            raise ValueError(f'"{self.assertion}" needs a value')
+        return self
+
+
+class Expect(Wire):
+    """What must be true of the answer. Absent keys assert nothing; `toolsCalled: []` asserts that no tool is called."""
+
+    tools_called: list[Text] | None = Field(None, description="Exactly these tools in this order.")
+    tools_acceptable: list[list[Text]] | None = Field(
+        None, min_length=1, description='Any of these sets of tools; ["__none__"] means none at all.'
+    )
+    tools_not_called: list[Text] | None = Field(None, description="None of these tools.")
+    tool_params: list[ParamAssertion] | None = Field(None, description="Expectations about parameters.")
+    no_tool_errors: bool | None = Field(None, description="Every tool call succeeded.")
+    response_non_empty: bool | None = Field(None, description="The answer is not blank.")
+    response_contains: list[str] | None = Field(None, description="All of these appear, case-sensitive.")
+    response_contains_any: list[list[str]] | None = Field(None, description="At least one of each group appears.")
+    response_not_contains: list[str] | None = Field(None, description="None of these appears, case-sensitive.")
+    response_matches: list[Text] | None = Field(None, description="All of these ECMAScript patterns find something.")
+    max_latency_ms: Positive | None = Field(None, description="Milliseconds from sending to the complete answer.")
+    max_tokens: Annotated[int, Field(gt=0)] | None = Field(None, description="Tokens of the answer at most.")
+    regex_pattern: Text | None = Field(None, description="The same as responseMatches with one pattern.")
+
+    @model_validator(mode="after")
+    def _one_kind_of_routing(self) -> Expect:
+        if self.tools_called is not None and self.tools_acceptable is not None:
+            raise ValueError("toolsCalled and toolsAcceptable exclude each other: keep one")
+        for names in self.tools_acceptable or ():
+            if "__none__" in names and len(names) > 1:
+                raise ValueError('"__none__" stands alone: a set cannot ask for no tool and for a tool')
+        return self
+
+
+class CaseInput(Wire):
+    """What is sent to the agent, word for word."""
+
+    message: Text
+
+
+class RubricDimension(Wire):
+    """One dimension a judge scores."""
+
+    dimension: Text
+    max_score: Annotated[int, Field(gt=0)]
+    criteria: Text
+
+
+class Case(Wire):
+    """A case of any tier."""
+
+    id: CaseId
+    description: str = ""
+    difficulty: str | None = None
+    created_at: str | None = None
+    bug_ref: str | None = None
+    tags: list[Text] | None = None
+    input: CaseInput
+    expect: Expect | None = None
+    stubs: dict[str, JsonValue] | None = Field(None, description="Stubbed tool results; presence means stub mode.")
+    max_turns: Annotated[int, Field(ge=1)] | None = None
+    rubric: Annotated[list[RubricDimension], Field(min_length=1)] | None = None
+    reference_data: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _is_judged_by_something(self) -> Case:
+        if self.expect is None and self.rubric is None:
+            raise ValueError("needs `expect` (or `rubric`)")
+        return self
+
+
+class Metadata(Wire):
+    """What the evals were generated for: the other side of the staleness checks."""
+
+    tier: str | None = None
+    tool_name: Text | None = None
+    tool_version: str | None = None
+    description_hash: str | None = None
+    registry_size: Annotated[int, Field(ge=0)] | None = None
+
+
+class Envelope(Wire):
+    """An eval file with metadata. A bare list of cases is the same with `metadata: null`."""
+
+    metadata: Metadata | None = None
+    cases: Annotated[list[Case], Field(min_length=1, max_length=CASES)]

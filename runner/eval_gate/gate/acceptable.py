@@ -1,0 +1,90 @@
+"""What the gate takes for good enough. A record's status passes only at 1.0; a gate may ask less of grades.
+
+The status on disk stays what the specification says. A run that is `held_to` a pass score says what counts here, and
+comparison, rules and reports are all made of it, so that none of them can have a threshold of its own.
+"""
+
+from __future__ import annotations
+
+from eval_gate.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, Trial
+
+
+def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
+    """Whether one execution passed: it says so, or it was graded and its score reaches `pass_score`.
+
+    The one definition, for the engine's re-runs as for the verdict. What could not be judged never passes, whatever its
+    score says, nor what misses something that is required.
+    """
+    if trial.status is Status.PASSED:
+        return True
+    return graded and trial.status is Status.FAILED and not trial.vetoed and trial.score >= pass_score
+
+
+def acceptable(case: CaseResult, pass_score: float) -> bool:
+    """Whether the case counts as passing: more than half of its judged executions do."""
+    judged = [trial for trial in case.executions() if trial.status.judged]
+    passed = sum(passes(trial, pass_score, graded=case.graded) for trial in judged)
+    return case.status.judged and passed * 2 > len(judged)
+
+
+def held_to(run: RunResult, pass_score: float) -> RunResult:
+    """The run with every case as the gate counts it. Nothing changes at 1.0, and nothing where nothing is graded.
+
+    Of an accepted case nothing is left to be explained: what it misses stands with its evaluators.
+    """
+    if pass_score >= 1.0 or not any(case.graded for suite in run.suites for case in suite.cases):
+        return run
+    suites = tuple(_held_suite(suite, pass_score) for suite in run.suites)
+    before = [case for suite in run.suites for case in suite.cases]
+    after = [case for suite in suites for case in suite.cases]
+    return run.model_copy(update={"suites": suites, "summary": _recounted(run.summary, before, after)})
+
+
+def judged_as(run: RunResult) -> RunResult:
+    """The run as its own verdict counted it."""
+    return held_to(run, run.verdict.pass_score) if run.verdict else run
+
+
+def _graded(case: CaseResult) -> bool:
+    return case.graded and case.status.judged
+
+
+def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
+    cases = [_held_case(case, pass_score) if _graded(case) else case for case in suite.cases]
+    summary = _recounted(suite.summary, list(suite.cases), cases)
+    return suite.model_copy(update={"cases": tuple(cases), "summary": summary})
+
+
+def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
+    passed = acceptable(case, pass_score)
+    trials = tuple(_held_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
+    judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
+    return case.model_copy(
+        update={
+            "passed": passed,
+            "status": Status.PASSED if passed else Status.FAILED,
+            "trials": trials,
+            "flaky": any(judged) and not all(judged) if judged else case.flaky,
+            "error": None if passed else case.error,
+        }
+    )
+
+
+def _held_trial(trial: Trial, pass_score: float) -> Trial:
+    reaches = trial.status is Status.FAILED and passes(trial, pass_score, graded=True)
+    return trial.model_copy(update={"status": Status.PASSED}) if reaches else trial
+
+
+def _recounted(summary: Summary, before: list[CaseResult], after: list[CaseResult]) -> Summary:
+    """The summary with as many more passes as there are, and everything else as it was counted."""
+    more = sum(case.passed for case in after) - sum(case.passed for case in before)
+    flaky = sum(case.flaky for case in after) - sum(case.flaky for case in before)
+    passed, failed = summary.passed + more, summary.failed - more
+    return summary.model_copy(
+        update={
+            "passed": passed,
+            "failed": failed,
+            "flaky": summary.flaky + flaky,
+            "pass_rate": passed / (passed + failed) if passed + failed else None,
+        }
+    )

@@ -1,0 +1,65 @@
+"""The earlier run that a run is compared with, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.result import RunResult, Status
+from eval_gate.results.ledger import EMPTY, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """An earlier run. `source` is what the person or the workflow named; ages are None where unknown."""
+
+    result: RunResult
+    source: str
+    age_days: float | None = None
+    commits_behind: int | None = None
+    ledger: Ledger = EMPTY
+    """What is known of the branch up to this run; runs after it do not count."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Runs that would have been the baseline, had they been measured; the nearest first."""
+
+    exact: str | None = None
+    """What leads to exactly this run, where `source` may lead to another one later: `latest`, a folder of runs."""
+
+    def of(self, held: RunResult) -> Baseline:
+        """The same with its run as the gate counts it."""
+        return replace(self, result=held)
+
+
+@dataclass(frozen=True, slots=True)
+class NoBaseline:
+    """There is nothing to compare with: an expected condition, with a stable code and a sentence."""
+
+    code: str
+    reason: str
+    unavailable: bool = False
+    """There may well be one, but it could not be had. A gate that needs it must not pass as if there were none."""
+
+
+NOT_ASKED_FOR = NoBaseline("not-asked-for", "no baseline was named")
+
+
+def measured(run: RunResult) -> bool:
+    """Whether a run says enough about the agent to be compared with: at least half of its cases were judged.
+
+    An outage leaves runs in which every case broke; a gate that compared with one of them would find nothing to
+    compare, and pass. Skipped cases are not cases here.
+    """
+    judged, cases = judged_of(run)
+    return judged * 2 >= cases
+
+
+def judged_of(run: RunResult) -> tuple[int, int]:
+    """How many cases of a run were judged, and how many there were to judge."""
+    statuses = [case.status for _, case in run.cases() if case.status is not Status.SKIPPED]
+    return sum(status.judged for status in statuses), len(statuses)
+
+
+def unmeasured(run: RunResult) -> Unmeasured:
+    """A run that was not measured, as it is named."""
+    judged, cases = judged_of(run)
+    return Unmeasured(run_id=run.run_id, sha=run.git.sha if run.git else None, judged=judged, cases=cases)

@@ -1,0 +1,101 @@
+"""What the cases cost in time, money and tokens, beside the baseline. Pure.
+
+Two runs of the same agent never take equally long, so totals are not compared: one slow case would decide. What counts
+is the median over cases of "here divided by then", and it counts as too much only when a sign test is sure that more
+than half of the cases are above the limit (one in a hundred; Conover, Practical Nonparametric Statistics, 3.4). With
+fewer than seven cases nothing can be that sure, and the rule says so instead of guessing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import median
+from typing import Final
+
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.result import CaseResult, RunResult
+
+LIMIT: Final = 0.01
+"""The accepted chance of calling an increase too much where none is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """One kind of cost on both sides: `ratio` is the median of here/then over `cases`; None without any."""
+
+    cases: int
+    ratio: float | None
+    chance: float
+    """Of so many cases above the limit when the median is not."""
+    over: bool
+    """Surely more than allowed."""
+
+
+Pairs = tuple[tuple[float, float], ...]
+"""Then and here, of every case that has both."""
+
+
+def increase(pairs: Pairs, most: float) -> Increase:
+    """Whether the typical case costs more than `most` (0.2 is 20 %) above the baseline."""
+    ratios = [here / then for then, here in pairs if then > 0]
+    if not ratios:
+        return Increase(0, None, 1.0, over=False)
+    above = sum(ratio > 1 + most for ratio in ratios)
+    chance = _chance_of_at_least(above, len(ratios))
+    return Increase(len(ratios), median(ratios), chance, over=median(ratios) > 1 + most and chance <= LIMIT)
+
+
+def _chance_of_at_least(above: int, cases: int) -> float:
+    """Of at least so many heads in so many throws of a fair coin."""
+    return float(Fraction(sum(math.comb(cases, heads) for heads in range(above, cases + 1)), 2**cases))
+
+
+def pairs_of(
+    comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
+) -> Pairs:
+    """Then and here of every case that both runs judged by the same question, as `measure` has it."""
+    return tuple(_pairs(comparison, _by_key(run), _by_key(baseline), measure))
+
+
+def _pairs(
+    comparison: Comparison,
+    here: Mapping[tuple[str, str], CaseResult],
+    then: Mapping[tuple[str, str], CaseResult],
+    measure: Callable[[CaseResult], float | None],
+) -> Iterator[tuple[float, float]]:
+    for change in comparison.changes:
+        key = change.suite, change.case_id
+        if not change.change.compared or key not in here or key not in then:
+            continue
+        before, after = measure(then[key]), measure(here[key])
+        if before is not None and after is not None:
+            yield before, after
+
+
+def _by_key(run: RunResult) -> dict[tuple[str, str], CaseResult]:
+    return {(suite.eval_file, case.id): case for suite in run.suites for case in suite.cases}
+
+
+def latency(case: CaseResult) -> float | None:
+    """Milliseconds of the typical execution; a replayed answer took none."""
+    durations = [trial.duration_ms for trial in case.trials if trial.status.judged] or [case.duration_ms]
+    return None if case.details.replayed else median(durations)
+
+
+def cost(case: CaseResult) -> float | None:
+    """US dollars of one execution, judges left out; None where unknown or replayed."""
+    return None if case.cost_usd is None or case.details.replayed else case.cost_usd / _executions(case)
+
+
+def tokens(case: CaseResult) -> float | None:
+    """Tokens of one execution, both ways; None where unknown."""
+    if case.usage is None or case.usage.input_tokens is None or case.usage.output_tokens is None:
+        return None
+    return (case.usage.input_tokens + case.usage.output_tokens) / _executions(case)
+
+
+def _executions(case: CaseResult) -> int:
+    return max(len(case.trials), 1)

@@ -1,0 +1,248 @@
+"""A run beside its baseline, case by case. Pure: the same runs and the same past always give the same comparison.
+
+Each case is held against the newest run, at or before the baseline, that judged it by the same yardstick (`Then`). A
+case is looked at in this order, and the first line that holds is its class:
+
+1. not in the baseline, nor judged by any run before it: `added`; not here: `removed`
+2. crashed here and judged then: as one that fails here, unless the baseline could not judge it either
+3. not judged here: `still_errored` or `errored` for an execution error, as the baseline could not judge it or could;
+   else `not_run` (which holds skipped cases too)
+4. never judged by the same question and expectation: `incomparable`
+5. passes here, but with failed executions among them: `flaky`
+6. passed then and fails now: `regression`; the reverse: `new_pass`; else `still_passing`, `still_failing`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.pairing import moved_files, renamed
+from eval_gate.gate.past import NOTHING_KNOWN, CasePast, Then
+from eval_gate.gate.scores import scores_of
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import (
+    DEFAULT_SCORE_TOLERANCE,
+    BaselineFacts,
+    CaseChange,
+    CaseClass,
+    Comparison,
+    Tally,
+)
+from eval_gate.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
+
+MAX_REASON = 300
+MAX_TARGETS = 5
+_COUNTED = frozenset({Status.PASSED, Status.FAILED, Status.ERROR})
+"""Statuses that are a yes or no in the contract's own rule; a case that did not run is neither."""
+_BROKEN = frozenset({CaseClass.ERRORED, CaseClass.STILL_ERRORED})
+
+
+def compare(
+    baseline: Baseline,
+    current: RunResult,
+    past: Mapping[CaseKey, CasePast],
+    *,
+    everything_selected: bool = True,
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE,
+    heard_elsewhere: bool = False,
+) -> Comparison:
+    """Every case of both runs, exactly once; those of the baseline that are gone come last.
+
+    When only some cases were selected, the others are not `removed` and are left out. A graded case whose score fell
+    by more than `score_tolerance` is a score drop, whatever its class; the tolerance changes nothing else.
+    `heard_elsewhere`: other parts of the run may have been answered, so that silence in this one says nothing.
+    """
+    there, earlier = baseline.result.by_key(), renamed(baseline.result, current)
+    stale = {suite.eval_file: suite.stale for suite in current.suites}
+    silent = not heard_elsewhere and nobody_answered(current)
+    changes = []
+    for key, case in current.cases():
+        known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))
+        made = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
+        changes.append(made.model_copy(update={"stale": True}) if stale[key.suite] else made)
+    if everything_selected:
+        kept = {earlier.get(key, key) for key, _ in current.cases()}
+        gone = [(key, case) for key, case in baseline.result.cases() if key not in kept]
+        changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).then) for key, case in gone]
+    return Comparison(
+        baseline=_facts(baseline),
+        changes=tuple(changes),
+        notes=tuple(_notes(baseline, current)),
+        score_tolerance=score_tolerance,
+    )
+
+
+def with_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:
+    """The suites with `baselineRunId`, `regressions` and `newPasses` to the letter of the contract.
+
+    Passed then and `passed: false` now, whatever the cause, is a regression; the reverse a new pass. Cases that are
+    only in one run are neither, and so are those that did not run or were skipped: they say nothing.
+    """
+    earlier = renamed(baseline, current)
+    then = {key: case.passed for key, case in baseline.cases() if case.status in _COUNTED}
+    return tuple(_with_fields(suite, then, earlier, baseline.run_id) for suite in current.suites)
+
+
+def _with_fields(
+    suite: SuiteResult, then: Mapping[CaseKey, bool], earlier: Mapping[CaseKey, CaseKey], run_id: str
+) -> SuiteResult:
+    both = [
+        (case, then[before])
+        for case in suite.cases
+        if case.status in _COUNTED and (before := earlier.get(key := CaseKey(suite.eval_file, case.id), key)) in then
+    ]
+    return suite.model_copy(
+        update={
+            "baseline_run_id": run_id,
+            "regressions": tuple(case.id for case, passed in both if passed and not case.passed),
+            "new_passes": tuple(case.id for case, passed in both if case.passed and not passed),
+        }
+    )
+
+
+def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseResult, tolerance: float) -> CaseChange:
+    change, reason = _classify(past, now)
+    then = past.then
+    earlier = then.tally if then else None
+    if before is not None and (then is None or then.run is None) and change not in _BROKEN:
+        earlier = tally(before)
+    return CaseChange(
+        suite=key.suite,
+        case_id=key.case_id,
+        change=change,
+        baseline=earlier,
+        here=tally(now),
+        compared_with=then.run if then else None,
+        score_record=past.scores,
+        reason=reason,
+        location=now.location,
+        **scores_of(change, earlier.score if then and earlier else None, before, now, tolerance),
+    )
+
+
+def _classify(past: CasePast, now: CaseResult) -> tuple[CaseClass, str | None]:
+    failure = _first_line(now.error)
+    if not past.present and past.then is None:
+        return CaseClass.ADDED, failure
+    if now.status is Status.ERROR:
+        return _broken(past, now), failure
+    if not now.status.judged:
+        skipped = f"skipped: {failure}" if failure else "skipped"
+        return CaseClass.NOT_RUN, skipped if now.status is Status.SKIPPED else "the run ended before"
+    if past.then is None:
+        why = "no earlier run could judge it" if past.errored else "the question or the expectation has changed"
+        return CaseClass.INCOMPARABLE, why
+    if now.passed and now.flaky:
+        return CaseClass.FLAKY, "passes and failures were seen for the same code"
+    if now.passed:
+        return CaseClass.STILL_PASSING if past.then.passed else CaseClass.NEW_PASS, None
+    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING, failure
+
+
+def nobody_answered(run: RunResult) -> bool:
+    """Whether the agent gave no sign of life at all: no answer, and no error of its own either.
+
+    Then its time-outs say no more about its answers than refused connections do.
+    """
+    trials = [trial for _, case in run.cases() for trial in case.executions()]
+    return not any(trial.status.judged or (trial.blame is Blame.CRASHED and not trial.timed_out) for trial in trials)
+
+
+def _unheard(case: CaseResult) -> CaseResult:
+    """A case of a run in which nobody answered, as one that could not be asked."""
+    return case.model_copy(update={"blame": Blame.UNREACHABLE}) if case.status is Status.ERROR else case
+
+
+def _broken(past: CasePast, now: CaseResult) -> CaseClass:
+    """A crash is about the agent, as a failure is; what else broke says nothing about it."""
+    if past.errored:
+        return CaseClass.STILL_ERRORED
+    if now.blame is not Blame.CRASHED or past.then is None:
+        return CaseClass.ERRORED
+    return CaseClass.REGRESSION if past.then.passed else CaseClass.STILL_FAILING
+
+
+def tally(case: CaseResult) -> Tally | None:
+    """Passed trials of judged ones; None when the case was never judged."""
+    judged = [trial.status for trial in case.trials if trial.status.judged]
+    if not judged and case.status.judged:
+        judged = [case.status]
+    if not judged:
+        return None
+    return Tally(k=sum(status is Status.PASSED for status in judged), n=len(judged), score=case.score)
+
+
+def _removed(key: CaseKey, case: CaseResult, earlier: Then | None) -> CaseChange:
+    known = tally(case)
+    newest = earlier if known is None else None
+    return CaseChange(
+        suite=key.suite,
+        case_id=key.case_id,
+        change=CaseClass.REMOVED,
+        baseline=newest.tally if newest else known,
+        compared_with=newest.run if newest else None,
+        location=case.location,
+        graded=case.graded,
+    )
+
+
+def _facts(baseline: Baseline) -> BaselineFacts:
+    result = baseline.result
+    return BaselineFacts(
+        run_id=result.run_id,
+        timestamp=result.timestamp,
+        source=baseline.source,
+        sha=result.git.sha if result.git else None,
+        age_days=baseline.age_days,
+        commits_behind=baseline.commits_behind,
+        pass_rate=result.summary.pass_rate,
+        passed=result.summary.passed,
+        total_cases=result.summary.total_cases,
+        suite_passes={suite.eval_file: sum(case.passed for case in suite.cases) for suite in result.suites},
+        total_duration_ms=result.summary.total_duration_ms,
+        estimated_cost_usd=result.summary.estimated_cost_usd,
+        unmeasured=baseline.unmeasured,
+    )
+
+
+def _notes(baseline: Baseline, current: RunResult) -> list[str]:
+    notes = []
+    earlier = baseline.result
+    if not earlier.complete:
+        notes.append("the baseline run was not complete")
+    if _asked(earlier) != _asked(current):
+        others = ", ".join(f"{name} ({provider})" for name, provider in _asked(earlier)[:MAX_TARGETS])
+        notes.append(f"the baseline evaluated another target: {others}")
+    elif moved := _moved(current, earlier):
+        notes.append(f"{moved} case{'s were' if moved != 1 else ' was'} asked of another target in the baseline")
+    if earlier.shard != current.shard:
+        notes.append("the baseline holds another part of the cases: the shards differ")
+    hashes = {suite.eval_file: suite.metadata.eval_file_hash for suite in earlier.suites}
+    files = moved_files(earlier, current)
+    for suite in current.suites:
+        then, now = hashes.get(files.get(suite.eval_file, suite.eval_file)), suite.metadata.eval_file_hash
+        if then and now and then != now:
+            notes.append(changed_since(suite.eval_file))
+    return notes
+
+
+def changed_since(eval_file: str) -> str:
+    """The note about an eval file that is another one."""
+    return f"{eval_file} has changed since the baseline"
+
+
+def _asked(run: RunResult) -> list[tuple[str, str]]:
+    """Names and providers of everything that was asked."""
+    return sorted({(target.name, target.provider) for target in run.targets or (run.target,)})
+
+
+def _moved(current: RunResult, baseline: RunResult) -> int:
+    """Cases that name another target of their own than they did."""
+    there, earlier = baseline.by_key(), renamed(baseline, current)
+    pairs = ((there.get(earlier.get(key, key)), case) for key, case in current.cases())
+    return sum(before is not None and before.target != case.target for before, case in pairs)
+
+
+def _first_line(text: str | None) -> str | None:
+    return text.strip().splitlines()[0][:MAX_REASON] if text and text.strip() else None

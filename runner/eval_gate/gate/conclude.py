@@ -1,0 +1,208 @@
+"""From what happened in two runs to what one may conclude: records and re-runs refine the plain comparison. Pure.
+
+The plain rule is the contract's own ("passed then, fails now"). It stays as it is in a run without re-runs
+(`--confirm 0`), and it is what makes a case a suspect in all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from eval_gate.gate.evidence import Confirmation
+from eval_gate.gate.pairing import renamed
+from eval_gate.gate.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
+from eval_gate.gate.prior import Prior
+from eval_gate.gate.settle import CaseFacts, settle
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
+from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase
+from eval_gate.model.result import CaseResult, RunResult, Status
+from eval_gate.text.case_pattern import fits
+
+
+def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
+    """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
+    return any(fits(pattern, case.id, case.tags) for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was known before a run: the past of its cases, and what else its verdict rests on."""
+
+    past: Mapping[CaseKey, CasePast]
+    evidence: Evidence
+
+    @property
+    def lost(self) -> Mapping[CaseKey, Then]:
+        """What earlier runs say of the cases that the baseline has and could not judge."""
+        return {
+            CaseKey(one.suite, one.case_id): Then(Tally(k=one.k, n=one.n, score=one.score), one.k * 2 > one.n, one.run)
+            for one in self.evidence.lost
+        }
+
+    @property
+    def with_lost(self) -> Mapping[CaseKey, CasePast]:
+        """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
+        gone = {key: CasePast(one, present=True, errored=True) for key, one in self.lost.items()}
+        return {**gone, **self.past}
+
+    @property
+    def confirmation(self) -> Confirmation:
+        """How the cases of the run are confirmed."""
+        evidence = self.evidence
+        prior = Prior(evidence.belief.passes, evidence.belief.failures)
+        return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm)
+
+
+def known_from(
+    past: Past,
+    run: RunResult,
+    baseline: RunResult,
+    *,
+    error_rate: float,
+    pass_score: float,
+    set_aside: Collection[CaseKey] = (),
+) -> Known:
+    """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
+    belief = past.belief(set_aside)
+    unjudged = [key for key, case in baseline.cases() if not case.status.judged]
+    evidence = Evidence(
+        baseline_run_id=baseline.run_id,
+        cases=max(planned(run), 1),
+        error_rate=error_rate,
+        confirm=run.confirm,
+        pass_score=pass_score,
+        belief=Belief(passes=belief.passes, failures=belief.failures),
+        runs=past.level,
+        lost=tuple(
+            LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
+        ),
+    )
+    return Known(past.of(run), evidence)
+
+
+def known_again(run: RunResult, baseline: RunResult, evidence: Evidence) -> Known:
+    """What was known when the run was made, from its own record; whether the baseline has a case is told by itself.
+
+    Of parts that were joined only the whole knows which cases are another file's now.
+    """
+    assert run.comparison is not None
+    there, earlier = baseline.by_key(), renamed(baseline, run)
+    return Known(
+        {
+            change.key: _past_of(change, there.get(earlier.get(change.key, change.key)))
+            for change in run.comparison.changes
+        },
+        evidence,
+    )
+
+
+def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
+    """The past of a case as the record tells it, and as the baseline has it."""
+    if change.change is CaseClass.ADDED and before is None:
+        return NOTHING_KNOWN
+    then = None
+    if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
+        passed = change.baseline.k * 2 > change.baseline.n
+        then = Then(change.baseline, passed, change.compared_with)
+    return CasePast(
+        then=then,
+        present=before is not None,
+        errored=before is not None and before.status is Status.ERROR,
+        record=change.case_record or NO_RECORD,
+        scores=change.score_record,
+    )
+
+
+def planned(run: RunResult) -> int:
+    """The cases that share the error rate: of the whole plan, where the record says so."""
+    could_run = sum(case.status is not Status.SKIPPED for _, case in run.cases())
+    return max(run.planned or 0, could_run)
+
+
+def facts_of(
+    comparison: Comparison,
+    run: RunResult,
+    known: Known,
+    *,
+    patterns: Sequence[str] = (),
+    set_aside: Collection[CaseKey] = (),
+) -> list[CaseFacts]:
+    """What is known of every case of this run, in its order; cases that are set aside are in no test.
+
+    Cases that depend on earlier ones are left to the plain rule: they cannot be run again by themselves.
+    """
+    cases = run.by_key()
+    facts = []
+    for change in comparison.changes:
+        case = cases.get(change.key)
+        if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in set_aside:
+            continue
+        first, again = counts_of(case, known.evidence.pass_score)
+        facts.append(
+            CaseFacts(
+                change.key,
+                change.change,
+                known.past.get(change.key, NOTHING_KNOWN).record,
+                first,
+                again,
+                must_pass=must_pass(case, patterns),
+                end=case.rerun_end,
+            )
+        )
+    return facts
+
+
+def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
+    """The same of a run that is compared with nothing yet: every case is one of which nothing is known."""
+    facts = []
+    for key, case in run.cases():
+        first, again = counts_of(case, pass_score)
+        if first.runs and not case.dependent:
+            plain = CaseClass.REGRESSION if first.fails else CaseClass.STILL_PASSING
+            facts.append(
+                CaseFacts(key, plain, NO_RECORD, first, again, must_pass=must_pass(case, patterns), end=case.rerun_end)
+            )
+    return facts
+
+
+def _with_record(change: CaseChange, known: Known) -> CaseChange:
+    record = known.past.get(change.key, NOTHING_KNOWN).record
+    return change.model_copy(update={"case_record": record}) if record.counts.runs else change
+
+
+def conclude(
+    comparison: Comparison,
+    run: RunResult,
+    known: Known,
+    *,
+    allowed: int = 0,
+    patterns: Sequence[str] = (),
+    set_aside: Collection[CaseKey] = (),
+) -> Comparison:
+    """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are.
+
+    `allowed` is the number of regressions that do not fail the gate.
+    """
+    if not run.confirm:
+        changes = tuple(_with_record(change, known) for change in comparison.changes)
+        return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
+    facts = facts_of(comparison, run, known, patterns=patterns, set_aside=set_aside)
+    settlement = settle(facts, known.confirmation, allowed=allowed)
+    settled = {one.key: one for one in settlement.cases}
+
+    def refined(change: CaseChange) -> CaseChange:
+        change, one = _with_record(change, known), settled.get(change.key)
+        if one is None or change.change is CaseClass.REMOVED:
+            return change
+        return change.model_copy(update={"change": one.change, "grounds": one.grounds})
+
+    return comparison.model_copy(
+        update={
+            "changes": tuple(refined(change) for change in comparison.changes),
+            "suite_finding": settlement.suite,
+            "error_rate": known.evidence.error_rate,
+            "evidence": known.evidence,
+        }
+    )

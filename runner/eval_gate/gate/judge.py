@@ -1,0 +1,211 @@
+"""The one judge: a run is compared with what was known before, refined by records and re-runs, waived, judged.
+
+Whoever has a run to judge comes here: the run itself, a stored one, parts that were put together, a relay. What was
+known when the run was made is in its record, so that the same run gets the same verdict everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from eval_gate.gate.acceptable import held_to
+from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.compare import compare, with_contract_fields
+from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
+from eval_gate.gate.evidence import Confirmation
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.measuring import measured
+from eval_gate.gate.pardons import Pardons
+from eval_gate.gate.past import Past
+from eval_gate.gate.policy import decide
+from eval_gate.gate.rules import Judged
+from eval_gate.gate.settle import CaseFacts
+from eval_gate.gate.waivers import standings, waive
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import BaselineFacts, Comparison
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
+
+MorePardons = Callable[[Pardons], Pardons]
+"""Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
+
+    `more_pardons` is asked at most once, and only where something failed that anybody could have accepted.
+    """
+
+    baseline: Baseline | NoBaseline
+    policy: Policy
+    everything_selected: bool = True
+    pardons: Pardons | None = None
+    more_pardons: MorePardons | None = None
+
+
+def judge(run: RunResult, question: Question) -> RunResult:
+    """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
+    if run.partial or run.shard is not None:
+        question = replace(question, everything_selected=False)
+    policy, baseline = question.policy, question.baseline
+    held = held_to(run, policy.pass_score)
+    if isinstance(baseline, NoBaseline):
+        waiving = _waiving(held, None, question)
+        verdict = decide(Judged(held, waiving=waiving or Waiving()), policy, baseline)
+        recorded = {"comparison": None, "waiving": waiving, "verdict": verdict}
+        return run.model_copy(update={"policy": policy.on_record(run), **recorded})
+    then = held_to(baseline.result, policy.pass_score)
+    known = _known(held, question)
+    differs = measured(
+        then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
+    )
+    comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
+    waiving = _waiving(held, comparison, question)
+    judged = Judged(held, comparison, then, waiving or Waiving())
+    return run.model_copy(
+        update={
+            "suites": with_contract_fields(run, baseline.result),
+            "baseline_run_id": baseline.result.run_id,
+            "policy": policy.on_record(run),
+            "comparison": comparison,
+            "waiving": waiving,
+            "verdict": decide(judged, policy),
+        }
+    )
+
+
+def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFacts], Confirmation]:
+    """What is known of every case after its first execution, and how much evidence each of them needs.
+
+    Where nobody named a baseline, the run may still be judged against one later: then every failing case is a suspect
+    of which nothing is known. Where there is none to be had, there is nothing to suspect.
+    """
+    held = held_to(run, question.policy.pass_score)
+    if isinstance(question.baseline, NoBaseline):
+        if question.baseline is not NOT_ASKED_FOR:
+            return [], Confirmation(0)
+        return facts_alone(held, question.policy.pass_score, question.policy.must_pass), Confirmation(
+            max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm
+        )
+    then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
+    aside = set_aside(held, then, question.pardons)
+    # a case that is too late is run again in a shard even if it is the only one there: the whole must know
+    plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
+    facts = facts_of(plain, held, known, patterns=question.policy.must_pass, set_aside=aside)
+    return facts, known.confirmation
+
+
+def _compared(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:
+    policy = question.policy
+    concluded = conclude(
+        _plain(held, then, known, question),
+        held,
+        known,
+        allowed=policy.allowed_regressions,
+        patterns=policy.must_pass,
+        set_aside=set_aside(held, then, question.pardons),
+    )
+    notes = (*concluded.notes, *_not_rerun(held, policy), *_judged_otherwise(held, concluded))
+    return concluded.model_copy(update={"notes": notes})
+
+
+def _not_rerun(held: RunResult, policy: Policy) -> Iterator[str]:
+    """Whoever asks for re-runs is told where the result that is judged has none."""
+    if policy.confirm and not held.confirm:
+        yield (
+            "no case was run again: this result was made with confirm 0, so that whatever passed in the baseline and "
+            "fails here counts as a regression"
+        )
+
+
+def _judged_otherwise(held: RunResult, now: Comparison) -> Iterator[str]:
+    """What another baseline changed, where the run was compared with one before."""
+    before = held.comparison
+    if before is None or before.baseline.run_id == now.baseline.run_id:
+        return
+    classes = {change.key: change.change for change in before.changes}
+    others = [one for one in now.changes if one.key in classes and classes[one.key] is not one.change]
+    what = "no case changed its class"
+    if others:
+        first, many = others[0], "cases changed their" if len(others) > 1 else "case changed its"
+        words = (classes[first.key].value.replace("_", " "), first.change.value.replace("_", " "))
+        what = f"{len(others)} {many} class by that ({first.case_id[:100]}: {words[0]}, now {words[1]})"
+    yield (
+        f"when this run was made it was compared with {_named(before.baseline)}, and is judged against "
+        f"{_named(now.baseline)} now: {what}"
+    )
+
+
+def _named(baseline: BaselineFacts) -> str:
+    return f"commit {baseline.sha[:7]}" if baseline.sha else f"run {baseline.run_id[:8]}"
+
+
+def _plain(
+    held: RunResult, then: RunResult, known: Known, question: Question, *, heard_elsewhere: bool = False
+) -> Comparison:
+    assert isinstance(question.baseline, Baseline)
+    return compare(
+        question.baseline.of(then),
+        held,
+        known.with_lost,
+        everything_selected=question.everything_selected,
+        score_tolerance=question.policy.score_tolerance,
+        heard_elsewhere=heard_elsewhere,
+    )
+
+
+def _known(held: RunResult, question: Question) -> Known:
+    """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
+    baseline, policy = question.baseline, question.policy
+    assert isinstance(baseline, Baseline)
+    recorded = held.comparison.evidence if held.comparison else None
+    if recorded is not None and (recorded.baseline_run_id, recorded.error_rate, recorded.pass_score) == (
+        baseline.result.run_id,
+        policy.error_rate,
+        policy.pass_score,
+    ):
+        return known_again(held, baseline.result, recorded)
+    return known_from(
+        Past(baseline, policy.pass_score),
+        held,
+        baseline.result,
+        error_rate=policy.error_rate,
+        pass_score=policy.pass_score,
+        set_aside=set_aside(held, baseline.result, question.pardons),
+    )
+
+
+def set_aside(run: RunResult, baseline: RunResult, pardons: Pardons | None) -> frozenset[CaseKey]:
+    """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
+
+    Whatever they or others under the same glob did: else it would be another question in a part of the run. What
+    people say of them in comments comes after the run and sets nothing aside.
+    """
+    quarantine = [one for one in pardons.waivers if one.kind is Kind.QUARANTINE] if pardons else []
+    if not quarantine or pardons is None:
+        return frozenset()
+    keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
+    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
+    return frozenset(
+        CaseKey(*key) for key in waive(quarantine, named, pardons.today, trusted=pardons.trusted).quarantined
+    )
+
+
+def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:
+    found = standings(held, comparison, max_score_drop=question.policy.max_score_drop)
+    pardons = question.pardons
+    if question.more_pardons is not None and pardons is not None and _something_to_waive(found):
+        pardons = question.more_pardons(pardons)
+    if pardons is None or not pardons.anything:
+        return None
+    waiving = waive(
+        pardons.waivers, found, pardons.today, everything=question.everything_selected, trusted=pardons.trusted
+    )
+    return waiving.model_copy(update={"refusals": pardons.refusals, "troubles": pardons.troubles})
+
+
+def _something_to_waive(found: Sequence[CaseStanding]) -> bool:
+    """Whether anything could be accepted, so that it is worth asking who did."""
+    return any(one.standing.waivable and one.standing is not Standing.WAVERS for one in found)

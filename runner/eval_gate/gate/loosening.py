@@ -1,0 +1,102 @@
+"""Which rules are others than they were, and whether they ask for less now. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.measuring import Difference, Measure
+from eval_gate.model.policy import RunPolicy
+
+_BASE: Final = {"never": 0, "regressions": 1, "failures": 2}
+"""Words of fail-on that say what a failing case does, from what asks for less; all others only add to them."""
+_Strictness = Callable[[float], float]
+
+
+def _more(value: float) -> float:
+    return value
+
+
+def _less(value: float) -> float:
+    return -value
+
+
+def _reruns(times: float) -> float:
+    """Without re-runs every failure counts; with them, the fewer there are the less can be found."""
+    return times or math.inf
+
+
+_NUMBERS: Final[dict[str, tuple[str, _Strictness]]] = {
+    "allowed_regressions": ("allowed-regressions", _less),
+    "pass_score": ("pass-score", _more),
+    "min_pass_rate": ("min-pass-rate", _more),
+    "max_errors": ("max-errors", _less),
+    "max_score_drop": ("max-score-drop", _less),
+    "min_coverage": ("min-coverage", _more),
+    "max_latency_increase": ("max-latency-increase", _less),
+    "max_cost_increase": ("max-cost-increase", _less),
+    "max_token_increase": ("max-token-increase", _less),
+    "score_tolerance": ("score-tolerance", _less),
+    "error_rate": ("error-rate", _more),
+    "confirm": ("confirm", _reruns),
+}
+"""Rules that are numbers, by their names for people, and what makes one stricter."""
+_OPTIONAL: Final = frozenset(
+    {
+        *("min_pass_rate", "max_score_drop", "min_coverage"),
+        *("max_latency_increase", "max_cost_increase", "max_token_increase"),
+    }
+)
+"""Rules that may be absent, which asks for nothing. Of the others None is a record that does not say."""
+
+
+def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
+    """Every rule that is another one, those apart that one of the two records does not know."""
+    return (*_fail_on(then, now), *_numbers(then, now), *_lists(then, now))
+
+
+def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    if set(then.fail_on) == set(now.fail_on):
+        return
+    weaker = bool(_extras(then) - _extras(now)) or _base(now) < _base(then)
+    kind = Measure.LOOSENED if weaker else Measure.TIGHTENED
+    yield _rule(kind, "fail-on", ", ".join(then.fail_on), ", ".join(now.fail_on))
+
+
+def _base(policy: RunPolicy) -> int:
+    return max((_BASE.get(word, 0) for word in policy.fail_on), default=0)
+
+
+def _extras(policy: RunPolicy) -> frozenset[str]:
+    return frozenset(policy.fail_on) - frozenset(_BASE)
+
+
+def _numbers(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    for name, (shown, strictness) in _NUMBERS.items():
+        was, is_now = getattr(then, name), getattr(now, name)
+        if was == is_now or (None in {was, is_now} and name not in _OPTIONAL):
+            continue
+        before, after = (-math.inf if value is None else strictness(value) for value in (was, is_now))
+        yield _rule(Measure.LOOSENED if after < before else Measure.TIGHTENED, shown, _words(was), _words(is_now))
+
+
+def _lists(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    if gone := [pattern for pattern in then.must_pass if pattern not in now.must_pass]:
+        yield _rule(Measure.LOOSENED, "must-pass", ", ".join(gone), None)
+    if new := [pattern for pattern in now.must_pass if pattern not in then.must_pass]:
+        yield _rule(Measure.TIGHTENED, "must-pass", None, ", ".join(new))
+    if then.accepted != now.accepted:
+        kind = Measure.LOOSENED if now.accepted else Measure.TIGHTENED
+        yield _rule(kind, "accepted", then.accepted, now.accepted)
+    if then.trials != now.trials and None not in {then.trials, now.trials}:
+        yield _rule(Measure.CHANGED, "trials", _words(then.trials), _words(now.trials))
+
+
+def _words(value: JsonValue) -> str | None:
+    return None if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _rule(kind: Measure, name: str, then: str | None, now: str | None) -> Difference:
+    return Difference(kind=kind, subject=name, then=then, now=now)

@@ -1,0 +1,157 @@
+"""What fails the gate. Pure: a run, a comparison and a policy give a verdict with its reasons."""
+
+from __future__ import annotations
+
+from eval_gate.errors import ExitCode
+from eval_gate.gate.baseline import NoBaseline
+from eval_gate.gate.conclude import must_pass
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.rules import COVERAGE, REGRESSIONS, UNMEASURED, Judged, findings
+from eval_gate.gate.scores import exceeds
+from eval_gate.model.comparison import CaseClass, Outcome, Reason, Verdict
+from eval_gate.model.grounds import Why
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import Standing
+
+
+def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> Verdict:
+    """The verdict on a run that is held to the policy's pass score. `absent` says why there is no comparison, if so.
+
+    - a confirmed regression: `fail`, exit 1, even where most cases could not be judged
+    - nothing judged, or more than half of the cases could not be: no verdict (`error`, exit 3)
+    - a rule about the agent that does not hold: `fail`, exit 1, whatever else could not be measured
+    - cases that were not run, and nothing known against the change: no verdict either; a gate never passes unseen cases
+    - a failure that may be a regression, but the baseline could not be had: no verdict; not having asked is no pass
+    - more execution errors than allowed: `fail`, exit 1, worded apart
+    - else `pass`
+    """
+    run = judged.run
+    unmeasurable = _unmeasurable(run)
+    incomplete = (*_incomplete(run), *_unconfirmed(judged, policy), *_unexplained(judged, policy, absent))
+    found = tuple(findings(judged, policy))
+    broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.rule.ok)
+    about_the_change = any(reason.code not in {UNMEASURED, COVERAGE} for reason in broken)
+    if unmeasurable is not None and any(reason.code == REGRESSIONS for reason in broken):
+        other = _other_reading(judged)
+        outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *other, *incomplete)
+    elif unmeasurable is not None:
+        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (unmeasurable, *incomplete)
+    elif incomplete and not about_the_change:
+        outcome, code, reasons = Outcome.ERROR, ExitCode.INCOMPLETE, (*incomplete, *broken)
+    elif broken:
+        outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *incomplete)
+    else:
+        outcome, code, reasons = Outcome.PASS, ExitCode.PASSED, _passing(judged, policy)
+    rules = tuple(one.rule for one in found)
+    return Verdict(outcome=outcome, exit_code=code, reasons=reasons, rules=rules, pass_score=policy.pass_score)
+
+
+def _unmeasurable(run: RunResult) -> Reason | None:
+    """Why this run says nothing, if it does not (CONTRACTS, section 1)."""
+    summary = run.summary
+    asked = summary.total_cases - summary.skipped
+    judged = summary.passed + summary.failed
+    if judged == 0:
+        why = "all cases were skipped" if asked == 0 and summary.total_cases else "no case could be judged"
+        return Reason(code="nothing-judged", message=run.stopped or _first_error(run) or why)
+    if summary.errored * 2 > judged + summary.errored:
+        message = f"{summary.errored} of {judged + summary.errored} cases could not be measured, more than half"
+        return Reason(code="too-many-errors", message=message)
+    return None
+
+
+def _other_reading(judged: Judged) -> tuple[Reason, ...]:
+    """What else it may be where no case was answered that could be judged: the agent's host was down."""
+    if judged.run.summary.passed + judged.run.summary.failed:
+        return ()
+    message = (
+        "no case got an answer that could be judged: if the agent was down while this ran, it is an outage and not the "
+        "change, and running it again will tell"
+    )
+    return (Reason(code="all-crashed", message=message),)
+
+
+def _first_error(run: RunResult) -> str | None:
+    errors = [case.error for suite in run.suites for case in suite.cases if case.status == "error" and case.error]
+    return f"no case could be judged; the first: {errors[0]}" if errors else None
+
+
+def _incomplete(run: RunResult) -> tuple[Reason, ...]:
+    if run.summary.not_run == 0:
+        # cases that nobody counted, such as those of a part that was not merged
+        return () if run.complete else (Reason(code="not-complete", message=run.stopped or "the run is not complete"),)
+    why = f"{run.stopped}: " if run.stopped else ""
+    message = f"{why}{run.summary.not_run} of {run.summary.total_cases} cases were not run"
+    return (Reason(code="not-complete", message=message),)
+
+
+def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
+    """Cases that look regressed, and whose re-runs broke or were never made: the verdict is not known.
+
+    Where it would be the same if all of them were regressions it is known.
+    """
+    if judged.comparison is None or FailOn.NEVER in policy.fail_on:
+        return ()
+    open_cases = [
+        change
+        for change in judged.comparison.changes
+        if change.grounds is not None
+        and change.grounds.why is Why.NOT_RERUN
+        and not judged.waives(change.suite, change.case_id)
+    ]
+    here = judged.run.by_key()
+    matters = any(must_pass(here[change.key], policy.must_pass) for change in open_cases)
+    worst = len(open_cases) + judged.count(CaseClass.REGRESSION)
+    if not open_cases or (worst <= policy.allowed_regressions and not matters):
+        return ()
+    cases = f"{len(open_cases)} case{'s' if len(open_cases) != 1 else ''}"
+    message = f"whether {cases} regressed could not be told: the re-runs that would decide are missing"
+    return (Reason(code="not-confirmed", message=message),)
+
+
+def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:
+    """Failures and low scores that only the baseline could explain, when it may exist and could not be had.
+
+    Where nothing fails there can be no regression, and the baseline is not missed.
+    """
+    if absent is None or not absent.unavailable:
+        return ()
+    run = judged.run
+    waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
+    if FailOn.REGRESSIONS in policy.fail_on and (count := run.summary.failed - waived) > 0:
+        failed = f"{count} failing case{'s' if count != 1 else ''}"
+        return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
+    if policy.max_score_drop is not None and (low := _may_have_dropped(judged, policy.max_score_drop)):
+        scores = "1 score" if low == 1 else f"{low} scores"
+        return (Reason(code=absent.code, message=f"whether {scores} dropped cannot be told: {absent.reason}"),)
+    return ()
+
+
+def _may_have_dropped(judged: Judged, most: float) -> int:
+    """How many graded cases are so low that their score may have dropped by more than `most`."""
+    cases = [
+        case
+        for suite in judged.run.suites
+        for case in suite.cases
+        if case.graded and case.status.judged and not judged.waives(suite.eval_file, case.id)
+    ]
+    return sum(exceeds(1.0 - case.score, most) for case in cases)
+
+
+def _passing(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
+    """What a passing gate has to say: above all, what it could not look at."""
+    run, comparison = judged.run, judged.comparison
+    if FailOn.NEVER in policy.fail_on:
+        return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
+    if comparison is None and FailOn.REGRESSIONS in policy.fail_on:
+        message = "there is nothing to compare with, so regressions could not be told from known failures"
+        return (Reason(code="no-baseline", message=message),)
+    if comparison is None and policy.max_score_drop is not None:
+        message = "there is nothing to compare with, so whether scores dropped could not be told"
+        return (Reason(code="no-baseline", message=message),)
+    if comparison is not None and not any(one.change.compared for one in comparison.changes):
+        message = "no case could be compared: the baseline has none that was asked and judged as here"
+        return (Reason(code="nothing-compared", message=message),)
+    cases = run.summary.total_cases
+    return (Reason(code="passed", message=f"all rules hold for {cases} case{'s' if cases != 1 else ''}"),)

@@ -1,0 +1,293 @@
+"""The rules of a policy applied to a run: what was measured, what is allowed, what to say where it breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from eval_gate.gate import budgets
+from eval_gate.gate.conclude import must_pass
+from eval_gate.gate.fail_on import FailOn
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.noise import chance_of_drop
+from eval_gate.gate.scores import exceeds, limit_words
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule
+from eval_gate.model.grounds import SuiteFinding, Why
+from eval_gate.model.measuring import Measured
+from eval_gate.model.result import CaseResult, RunResult, Status
+from eval_gate.model.waiver import Waiving
+from eval_gate.results.ledger import SCORE_DIGITS
+
+UNMEASURED: Final = "could-not-measure"
+"""The rule about execution errors, whose breach says nothing about the change."""
+REGRESSIONS: Final = "regressions"
+"""The rule about regressions."""
+COVERAGE: Final = "min-coverage"
+"""The rule about how much was judged at all, whose breach says nothing about the change either."""
+SCORE_DROP: Final = "Score drop"
+"""The name of the rule about scores."""
+SCORE_SHARE: Final = 0.01
+"""The accepted chance that scores which only vary are called a drop, over all graded cases together."""
+_SMALLEST_DROP: Final = 10**-SCORE_DIGITS
+"""A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
+_NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
+_KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What rules are applied to: a run held to the pass score, and what it is compared with."""
+
+    run: RunResult
+    comparison: Comparison | None = None
+    baseline: RunResult | None = None
+    waiving: Waiving = field(default_factory=Waiving)
+
+    def waives(self, suite: str, case_id: str) -> bool:
+        """Whether the failure of this case does not block."""
+        return (suite, case_id) in self.waiving.keys
+
+    def count(self, *classes: CaseClass) -> int:
+        """Cases of these classes that nobody waived."""
+        changes = self.comparison.of(*classes) if self.comparison else ()
+        return sum(not self.waives(change.suite, change.case_id) for change in changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule that was applied; `reason` is the sentence for when it does not hold."""
+
+    rule: Rule
+    code: str
+    reason: str
+
+
+def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """Every rule of the policy that can be applied, in the order people care about them."""
+    if FailOn.NEVER not in policy.fail_on:
+        yield from _about_the_change(judged, policy)
+    if FailOn.FAILURES in policy.fail_on:
+        yield _failures(judged)
+    if judged.comparison is not None and policy.max_score_drop is not None:
+        yield _score_drop(judged, policy.max_score_drop)
+    if policy.min_pass_rate is not None:
+        yield _pass_rate(judged, policy.min_pass_rate)
+    yield from _budgets(judged, policy)
+    if FailOn.NEVER not in policy.fail_on:
+        yield _errors(judged, policy.max_errors)
+    if policy.min_coverage is not None:
+        yield _coverage(judged.run, policy.min_coverage)
+    if FailOn.FLAKY in policy.fail_on:
+        flaky = _flaky(judged)
+        yield _count("Flaky cases", "flaky", flaky, "is flaky", "are flaky")
+    yield from _about_the_measure(judged, policy)
+    if FailOn.STALE in policy.fail_on:
+        stale = sum(suite.stale for suite in judged.run.suites)
+        yield _count("Stale suites", "stale", stale, "suite is stale", "suites are stale", noun="")
+
+
+def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    if judged.comparison is not None:
+        yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
+        if judged.comparison.suite_finding is not None:
+            yield _suite(judged, judged.comparison.suite_finding)
+    if policy.must_pass:
+        yield _must_pass(judged, policy.must_pass)
+
+
+def _regressions(judged: Judged, allowed: int) -> Finding:
+    count = judged.count(CaseClass.REGRESSION)
+    refined = judged.comparison is not None and judged.comparison.error_rate is not None
+    one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
+    what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
+    rule = Rule(name="Regressions", value=str(count), limit=str(allowed), ok=count <= allowed)
+    return Finding(rule, REGRESSIONS, f"{count} {what} (allowed: {allowed})")
+
+
+def _suite(judged: Judged, found: SuiteFinding) -> Finding:
+    """All cases together: many small drops that no single case can show. Nothing is left of it where all are waived."""
+    assert judged.comparison is not None
+    part = [
+        change
+        for change in judged.comparison.of(CaseClass.REGRESSION)
+        if change.grounds is not None and change.grounds.why is Why.SUITE
+    ]
+    left = sum(not judged.waives(change.suite, change.case_id) for change in part)
+    value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
+    rule = Rule(name="All cases together", value=value, limit=limit, ok=not (found.dropped and left))
+    what = (
+        f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
+        f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
+    )
+    return Finding(rule, "suite-drop", what)
+
+
+def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
+    """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
+    unsettled = {
+        (change.suite, change.case_id)
+        for change in (judged.comparison.of(CaseClass.UNSETTLED) if judged.comparison else ())
+    }
+    failing = [
+        case.id
+        for suite, case in _cases(judged.run)
+        if case.status.judged
+        and not case.passed
+        and must_pass(case, tuple(patterns))
+        and (suite, case.id) not in unsettled
+        and not judged.waives(suite, case.id)
+    ]
+    finding = _count("Must pass", "must-pass", len(failing), "that must pass fails", "that must pass fail")
+    return finding if not failing else Finding(finding.rule, finding.code, f"{finding.reason}: {_some(failing)}")
+
+
+def _some(names: list[str], most: int = 3) -> str:
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _failures(judged: Judged) -> Finding:
+    failing = sum(case.status is Status.FAILED and not judged.waives(*key) for key, case in judged.run.cases())
+    return _count("Failures", "failures", failing, "fails", "fail")
+
+
+def _flaky(judged: Judged) -> int:
+    """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
+    unsettled = {
+        (change.suite, change.case_id) for change in (judged.comparison.of(*_NOT_CLEAN) if judged.comparison else ())
+    }
+    return sum(
+        (case.flaky or (suite, case.id) in unsettled) and not judged.waives(suite, case.id)
+        for suite, case in _cases(judged.run)
+    )
+
+
+def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
+    counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
+    rule = Rule(name=name, value=str(count), limit="0", ok=count == 0)
+    return Finding(rule, code, f"{counted} {one if count == 1 else many} (allowed: 0)")
+
+
+def _score_drop(judged: Judged, most: float) -> Finding:
+    """Over all graded cases that can be compared, whatever became of them."""
+    assert judged.comparison is not None
+    cases = judged.run.by_key()
+    graded = [one for one in judged.comparison.changes if one.score_change is not None]
+    share = SCORE_SHARE / max(len(graded), 1)
+    drops = [
+        drop_of(change, cases[change.key].score, share)
+        for change in graded
+        if not judged.waives(change.suite, change.case_id)
+    ]
+    over = sum(exceeds(drop, most) for drop in drops)
+    largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
+    rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
+    vary = any(one.score_record is not None and one.score_record.free for one in graded)
+    more = ", and by more than scores vary here" if vary else ""
+    what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
+    return Finding(rule, "max-score-drop", what)
+
+
+def drop_of(change: CaseChange, score: float, limit: float) -> float:
+    """By how much a score fell: against the mean of its record, where that is known; 0 where it may only have varied.
+
+    `limit` is the chance below which it has not only varied. With one earlier run nothing is known of that, and the
+    fall against that run is all there is.
+    """
+    assert change.score_change is not None
+    record = change.score_record
+    chance = chance_of_drop(record, score) if record is not None else None
+    if record is None or chance is None:
+        return -change.score_change
+    fell = record.mean - score
+    return fell if chance <= limit and fell >= _SMALLEST_DROP else 0.0
+
+
+def _pass_rate(judged: Judged, least: float) -> Finding:
+    """Of the judged cases; those in quarantine are on neither side."""
+    counted = [
+        case.passed
+        for suite, case in _cases(judged.run)
+        if case.status.judged and (suite, case.id) not in judged.waiving.quarantined
+    ]
+    rate = sum(counted) / len(counted) if counted else 0.0
+    rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
+    of = f"{sum(counted)} of {len(counted)} judged cases pass"
+    return Finding(rule, "min-pass-rate", f"{of}: the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
+
+
+def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """Latency, cost and tokens of the typical case beside the baseline."""
+    kinds = (
+        ("Latency", "max-latency-increase", policy.max_latency_increase, budgets.latency),
+        ("Cost", "max-cost-increase", policy.max_cost_increase, budgets.cost),
+        ("Tokens", "max-token-increase", policy.max_token_increase, budgets.tokens),
+    )
+    if judged.comparison is None or judged.baseline is None:
+        return
+    for name, code, most, measure in kinds:
+        if most is not None:
+            pairs = budgets.pairs_of(judged.comparison, judged.run, judged.baseline, measure)
+            yield _increase(name, code, most, budgets.increase(pairs, most / 100))
+
+
+def _increase(name: str, code: str, most: float, found: budgets.Increase) -> Finding:
+    limit = f"+{most:g} %"
+    if found.ratio is None:
+        return Finding(Rule(name=name, value="unknown", limit=limit, ok=True), code, "")
+    change = f"{(found.ratio - 1) * 100:+.0f} %"
+    unsure = found.ratio > 1 + most / 100 and not found.over
+    shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
+    rule = Rule(name=name, value=shown, limit=limit, ok=not found.over)
+    return Finding(
+        rule, code, f"{name.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
+    )
+
+
+def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
+    """Errors that the baseline does not have, and that are not counted as regressions already."""
+    known = {change.key for change in (comparison.of(*_KNOWN_ERRORS) if comparison else ())}
+    return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
+
+
+def _errors(judged: Judged, allowed: int) -> Finding:
+    count = sum(1 for _ in new_errors(judged.run, judged.comparison))
+    rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
+    what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
+    return Finding(rule, UNMEASURED, what)
+
+
+def _coverage(run: RunResult, least: float) -> Finding:
+    """How many of the cases were judged at all; skipped ones were not."""
+    summary = run.summary
+    share = (summary.passed + summary.failed) / summary.total_cases if summary.total_cases else 0.0
+    rule = Rule(name="Coverage", value=f"{share * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=share >= least)
+    what = f"{share * 100:.1f} % of the cases were judged, less than {least * 100:.1f} %"
+    return Finding(rule, COVERAGE, what)
+
+
+def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
+    """What somebody wants looked at whenever a change touches it: there has to be a baseline to tell."""
+    if judged.comparison is None:
+        return
+    measured = judged.comparison.measured or Measured()
+    if FailOn.REMOVED in policy.fail_on:
+        one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
+        yield _count("Removed cases", "removed", measured.removed, one, many)
+    if FailOn.CHANGED in policy.fail_on:
+        one = "that passes in the baseline is measured otherwise"
+        many = "that pass in the baseline are measured otherwise"
+        yield _count("Changed cases", "changed", measured.changed, one, many)
+        yield _count("Loosened rules", "loosened", measured.loosened, "asks for less", "ask for less", noun="rule")
+    if FailOn.NEW_FAILURES in policy.fail_on:
+        added = {change.key for change in judged.comparison.of(CaseClass.ADDED)}
+        failing = sum(
+            case.status is Status.FAILED and key in added and not judged.waives(*key)
+            for key, case in judged.run.cases()
+        )
+        yield _count("New failures", "new-failures", failing, "is new and fails", "are new and fail")
+
+
+def _cases(run: RunResult) -> Iterator[tuple[str, CaseResult]]:
+    return ((suite.eval_file, case) for suite in run.suites for case in suite.cases)

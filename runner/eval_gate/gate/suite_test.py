@@ -1,0 +1,170 @@
+"""Whether a suite as a whole fails more than its record, which no single case can show.
+
+The question of the Cochran-Mantel-Haenszel test, one-sided, with every case as a stratum of its own: are there more
+failures here than the cases' own records let expect (Cochran 1954, Biometrics 10, 417-451; Mantel and Haenszel 1959,
+Journal of the National Cancer Institute 22, 719-748)? It is answered exactly and not by the normal distribution, which
+is off where failures are rare (and is used where they are so many that it is not). If nothing has changed, each order
+of a case's executions is as likely as any other, so the failures that fall on this run are hypergeometric, case by
+case, and their sum is the convolution. With one execution on each side that is the exact McNemar test (McNemar 1947,
+Psychometrika 12, 153-157).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from eval_gate.model.grounds import Counts, SuiteFinding
+
+DEFAULT_LIMIT: Final = 0.01
+_NEGLIGIBLE: Final = 1e-16
+"""Chances below this are dropped on the way, so that the work grows with the spread of the sum, not with the sum."""
+_WIDE: Final = 1_000.0
+"""A variance from which on the normal distribution does: its error is a tenth of the limit, and its cost nothing."""
+
+
+class Stratum(NamedTuple):
+    """One case: how it went on record and in its first executions here, re-runs not among them."""
+
+    record_passes: int
+    record_failures: int
+    passes: int
+    failures: int
+
+    @classmethod
+    def of(cls, record: Counts, here: Counts) -> Stratum:
+        """The same from counts."""
+        return cls(record.passes, record.failures, here.passes, here.failures)
+
+    @property
+    def swapped(self) -> Stratum:
+        """With passes for failures."""
+        return Stratum(self.record_failures, self.record_passes, self.failures, self.passes)
+
+    @property
+    def runs(self) -> int:
+        """Executions here."""
+        return self.passes + self.failures
+
+    @property
+    def all_runs(self) -> int:
+        """Executions on both sides."""
+        return sum(self)
+
+    @property
+    def all_failures(self) -> int:
+        """Failures on both sides."""
+        return self.record_failures + self.failures
+
+    @property
+    def mean(self) -> float:
+        """How many of the failures fall on this run if nothing has changed."""
+        return self.runs * self.all_failures / self.all_runs
+
+    @property
+    def variance(self) -> float:
+        """Of that number."""
+        runs, failures = self.all_runs, self.all_failures
+        return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
+
+
+def suite_test(
+    strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, least_failure_rate: float = 0.0
+) -> SuiteFinding:
+    """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
+
+    `limit` is the accepted chance of calling a drop what is none. With a `least_failure_rate` as many failures as that
+    rate explains, of cases that mostly pass on record, are no drop either, however steady the record: two failures in
+    a suite that never failed are too many for its record, and still no more than one hiccup of a provider.
+    """
+    kinds = _kinds(strata)
+    mean, variance = _moments(kinds)
+    failures = sum(kind.failures * count for kind, count in kinds.items())
+    if variance > _WIDE:
+        chance = math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
+    else:
+        chance = _upper_tail(kinds, failures)
+    if least_failure_rate:
+        chance = max(chance, _by_rate(kinds, least_failure_rate))
+    return SuiteFinding(cases=kinds.total(), failures=failures, expected=mean, chance=chance, limit=limit)
+
+
+def stands_out(strata: Iterable[Stratum], least: float = 2.0) -> bool:
+    """Whether the classical statistic is above `least` standard deviations: a cheap look before the exact test."""
+    kinds = _kinds(strata)
+    mean, variance = _moments(kinds)
+    above = sum(kind.failures * count for kind, count in kinds.items()) - mean
+    return variance > 0 and above > least * math.sqrt(variance)
+
+
+def _kinds(strata: Iterable[Stratum]) -> Counter[Stratum]:
+    """How many there are of each; those with executions on one side only say nothing."""
+    return Counter(stratum for stratum in strata if 0 < stratum.runs < stratum.all_runs)
+
+
+def _moments(kinds: Counter[Stratum]) -> tuple[float, float]:
+    """Mean and variance of the failures here, if nothing has changed."""
+    mean = math.fsum(kind.mean * count for kind, count in kinds.items())
+    return mean, math.fsum(kind.variance * count for kind, count in kinds.items())
+
+
+def _by_rate(kinds: Counter[Stratum], rate: float) -> float:
+    """The chance of so many failures among the cases that mostly pass, if all fail at this rate: a binomial tail."""
+    passing = {kind: count for kind, count in kinds.items() if kind.record_passes > kind.record_failures}
+    runs = sum(kind.runs * count for kind, count in passing.items())
+    failures = sum(kind.failures * count for kind, count in passing.items())
+    tail = 0.0
+    for number in range(failures, runs + 1):
+        orders = math.lgamma(runs + 1) - math.lgamma(number + 1) - math.lgamma(runs - number + 1)
+        share = math.exp(orders + number * math.log(rate) + (runs - number) * math.log1p(-rate))
+        tail += share
+        if share < _NEGLIGIBLE and number > rate * runs:
+            break
+    return min(1.0, tail)
+
+
+def _upper_tail(kinds: Counter[Stratum], failures: int) -> float:
+    """The chance that the sum over all strata is at least `failures`."""
+    chances, lowest = [1.0], 0
+    for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
+        least, shares = _hypergeometric(kind.all_runs, kind.all_failures, kind.runs)
+        lowest += least * count
+        if len(shares) > 1:
+            for _ in range(count):
+                chances, lowest = _trimmed(_convolved(chances, shares), lowest)
+    return min(1.0, math.fsum(chances[max(failures - lowest, 0) :]))
+
+
+@lru_cache(maxsize=10_000)
+def _hypergeometric(runs: int, failures: int, drawn: int) -> tuple[int, tuple[float, ...]]:
+    """The least number of failures among `drawn` of `runs` executions, and the chances from there on."""
+    least, most = max(0, drawn - (runs - failures)), min(drawn, failures)
+    ways = math.comb(runs, drawn)
+    shares = tuple(
+        math.comb(failures, x) * math.comb(runs - failures, drawn - x) / ways for x in range(least, most + 1)
+    )
+    return least, shares
+
+
+def _convolved(chances: list[float], shares: tuple[float, ...]) -> list[float]:
+    if len(shares) == 2:
+        none, one = shares
+        return [none * here + one * before for here, before in zip([*chances, 0.0], [0.0, *chances], strict=True)]
+    summed = [0.0] * (len(chances) + len(shares) - 1)
+    for more, share in enumerate(shares):
+        for at, chance in enumerate(chances):
+            summed[at + more] += chance * share
+    return summed
+
+
+def _trimmed(chances: list[float], lowest: int) -> tuple[list[float], int]:
+    """Without the ends that do not matter."""
+    start, end = 0, len(chances)
+    while end - start > 1 and chances[start] < _NEGLIGIBLE:
+        start += 1
+    while end - start > 1 and chances[end - 1] < _NEGLIGIBLE:
+        end -= 1
+    return chances[start:end], lowest + start

@@ -1,0 +1,87 @@
+"""What there is to say about waivers, as sentences. They hold foreign text as it is: whoever shows them escapes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from eval_gate.model.waiver import CaseName, Entry, FileOrigin, Kind, State, Waiver, Waiving
+from eval_gate.text.escape import cut
+
+MAX_NAMED: Final = 5
+"""Cases that a sentence names; the rest is counted."""
+MAX_ID: Final = 80
+"""Characters of a name in a sentence, which is to have an end as well."""
+DONE: Final = {Kind.ACCEPTED: "accepted", Kind.QUARANTINE: "quarantined"}
+
+
+def notices(waiving: Waiving) -> tuple[str, ...]:
+    """What is waived, one sentence for each waiver that counts: what it covers, until when, who, where and why."""
+    return tuple(f"{_listed(entry.failing)}: {terms(entry)}" for entry in waiving.of(State.IN_USE))
+
+
+def warnings(waiving: Waiving, *, without: Collection[State] = ()) -> tuple[str, ...]:
+    """What somebody should do something about, in the order of the entries; refused commands and troubles first.
+
+    Entries in the states of `without` are left out, for whoever says these elsewhere.
+    """
+    refused = (f"{whose(one.author)}: {one.sentence} ({one.url})" for one in waiving.refusals)
+    told = (entry for entry in waiving.entries if entry.state not in without)
+    said = (sentence for entry in told if (sentence := _warning(entry)))
+    return (*waiving.troubles, *refused, *said)
+
+
+def terms(entry: Entry) -> str:
+    """`accepted until 2026-12-05 by Kim (.eval-gate/accepted.yaml:12): the new tool answers later`."""
+    waiver = entry.waiver
+    brought = ", new in this pull request" if waiver.new else ""
+    by = f" by {author(waiver)}" if waiver.by else ""
+    return f"{DONE[waiver.kind]} until {waiver.until}{by} ({place(waiver)}{brought}): {waiver.reason}"
+
+
+def place(waiver: Waiver) -> str:
+    """Where it stands, for people: `.eval-gate/accepted.yaml:12`, or the comment's address."""
+    origin = waiver.origin
+    return f"{origin.file}:{origin.line}" if isinstance(origin, FileOrigin) else origin.url
+
+
+def whose(login: str) -> str:
+    """A login as people write it."""
+    return f"@{login}" if login else "a deleted account"
+
+
+def author(waiver: Waiver) -> str:
+    """Whoever answers for it, if anybody is named. Only GitHub's word makes a login of a name."""
+    return waiver.by or "" if isinstance(waiver.origin, FileOrigin) else whose(waiver.origin.author)
+
+
+def _warning(entry: Entry) -> str | None:
+    waiver, from_file = entry.waiver, isinstance(entry.waiver.origin, FileOrigin)
+    what = f"{place(waiver)}: `{cut(waiver.case, MAX_ID)}`"
+    match entry.state:
+        case State.EXPIRED if from_file or entry.failing:
+            fails = f", and {_they(entry.failing, 'fails', 'fail')}" if entry.failing else ""
+            return f"{what} was {DONE[waiver.kind]} until {waiver.until} and is no longer{fails}"
+        case State.UNMATCHED:
+            return f"{what} names no case of this run"
+        case State.PROPOSED:
+            return (
+                f"{what} is new, in a pull request from a fork, and does not count; "
+                "somebody who may write to the repository can accept it by a comment"
+            )
+        case State.IN_USE | State.SUPERFLUOUS | State.IDLE if waiver.kind is Kind.QUARANTINE and entry.passing:
+            return f"{what}: {_they(entry.passing, 'passes', 'pass')} again, end the quarantine"
+        case State.SUPERFLUOUS if from_file:
+            return f"{what} is not needed: {_they(entry.passing, 'passes', 'pass')}, the entry can go"
+        case _:
+            return None
+
+
+def _they(cases: Sequence[CaseName], does: str, do: str) -> str:
+    return f"{_listed(cases)} {does if len(cases) == 1 else do}"
+
+
+def _listed(cases: Sequence[CaseName]) -> str:
+    """The first few names, and how many more there are."""
+    named = ", ".join(f"`{cut(case.case_id, MAX_ID)}`" for case in cases[:MAX_NAMED])
+    return f"{named} and {len(cases) - MAX_NAMED} more" if len(cases) > MAX_NAMED else named

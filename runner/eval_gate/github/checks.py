@@ -1,0 +1,180 @@
+"""A check run on a commit, with annotations on the lines of cases (docs.github.com, "Check runs")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+from urllib.parse import quote
+
+from eval_gate.github.client import Client, Facts
+from eval_gate.github.failure import GitHubError
+
+PERMISSION: Final = "checks: write"
+MAX_ANNOTATIONS_AT_ONCE: Final = 50
+MAX_TEXT: Final = 65_535
+MAX_TITLE: Final = 80
+MAX_ANNOTATION_TITLE: Final = 255
+"""Bytes, as all limits of annotations."""
+MAX_MESSAGE: Final = 16_000
+
+
+class Conclusion(StrEnum):
+    """How a check ends. Never `neutral` and never `skipped`: both satisfy a required check."""
+
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+
+
+class Level(StrEnum):
+    """How loud an annotation is."""
+
+    NOTICE = "notice"
+    WARNING = "warning"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A remark on one line of a file of the repository."""
+
+    path: str
+    line: int
+    level: Level
+    title: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is to be shown. Texts are Markdown; `text` may be empty."""
+
+    name: str
+    head_sha: str
+    conclusion: Conclusion
+    title: str
+    summary: str
+    text: str
+    details_url: str
+    external_id: str
+    """What tells our check from others of the same name on the same commit."""
+    annotations: tuple[Annotation, ...] = ()
+
+
+class Written(Facts):
+    """A check run as GitHub has it."""
+
+    id: int
+    html_url: str | None = None
+    external_id: str | None = None
+    """What its writer gave it to be known by."""
+    output: Output | None = None
+
+
+class Output(Facts):
+    """What a check run shows, as far as we ask."""
+
+    annotations_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A check run that was written. `missing` says why some of its annotations are not there, if they are not."""
+
+    id: int
+    html_url: str | None
+    external_id: str | None
+    missing: GitHubError | None = None
+
+
+def write_check(client: Client, check: Check) -> Made:
+    """Write the check run. Raises GitHubError where there is none in the end.
+
+    Annotations go in portions of fifty, each appended to the ones before.
+    """
+    first, *others = _portions(check.annotations)
+    doing = f"writing the check {check.name}"[:120]
+    body = {
+        "name": check.name,
+        "head_sha": check.head_sha,
+        "status": "completed",
+        "conclusion": check.conclusion.value,
+        "details_url": check.details_url,
+        "external_id": check.external_id,
+        "output": _output(check, first),
+    }
+    written = client.post(
+        doing, "/check-runs", body, Written, permission=PERMISSION, made=lambda: _find(client, check, doing)
+    )
+    there = len(first)
+    try:
+        for portion in others:
+            _append(client, check, written.id, portion, there)
+            there += len(portion)
+    except GitHubError as error:
+        return Made(written.id, written.html_url, written.external_id, error)
+    return Made(written.id, written.html_url, written.external_id)
+
+
+def checks_named(client: Client, name: str, head_sha: str) -> tuple[Written, ...]:
+    """The check runs of this name on the commit, newest first; of very many the newest hundred. Raises GitHubError."""
+    doing = f"looking for the check {name}"[:120]
+    return tuple(sorted(_named(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
+
+
+def _append(client: Client, check: Check, number: int, portion: Sequence[Annotation], there: int) -> None:
+    """Add annotations, once: a request whose answer was lost may have added them, and would add them again."""
+    path = f"/check-runs/{number}"
+    doing = f"annotating the check {check.name}"[:120]
+
+    def added() -> Written | None:
+        found = client.get(doing, path, Written, permission=PERMISSION)
+        count = found.output.annotations_count if found.output else 0
+        return found if count > there else None
+
+    client.change(doing, path, {"output": _output(check, portion)}, Written, permission=PERMISSION, made=added)
+
+
+def _output(check: Check, annotations: Sequence[Annotation]) -> dict[str, object]:
+    return {
+        "title": check.title[:MAX_TITLE],
+        "summary": _at_most(check.summary, MAX_TEXT),
+        **({"text": _at_most(check.text, MAX_TEXT)} if check.text else {}),
+        "annotations": [
+            {
+                "path": one.path,
+                "start_line": one.line,
+                "end_line": one.line,
+                "annotation_level": one.level.value,
+                "title": _at_most(one.title, MAX_ANNOTATION_TITLE),
+                "message": _at_most(one.message, MAX_MESSAGE),
+            }
+            for one in annotations
+        ],
+    }
+
+
+def _at_most(text: str, limit: int) -> str:
+    """The beginning of a text, at most so many bytes and whole characters."""
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
+
+
+def _portions(annotations: tuple[Annotation, ...]) -> list[tuple[Annotation, ...]]:
+    """At least one portion, so that a check without annotations is written too."""
+    size = MAX_ANNOTATIONS_AT_ONCE
+    return [annotations[start : start + size] for start in range(0, len(annotations) or 1, size)]
+
+
+def _find(client: Client, check: Check, doing: str) -> Written | None:
+    """The check run that a lost answer may have made."""
+    found = _named(client, check.name, check.head_sha, doing)
+    return next((one for one in found if one.external_id == check.external_id), None)
+
+
+def _named(client: Client, name: str, head_sha: str, doing: str) -> tuple[Written, ...]:
+    path = f"/commits/{quote(head_sha)}/check-runs"
+    query = {"check_name": name, "filter": "all"}
+    return client.page(doing, path, Written, permission=PERMISSION, query=query, key="check_runs")

@@ -1,0 +1,296 @@
+"""One connection to GitHub's API: who we are, what is tried again, and how an answer becomes data.
+
+PyGithub signs, addresses (Enterprise servers too) and paces the requests. Its own retries are off, because they repeat
+a POST that may have been carried out and never a PATCH; its typed objects are not used, because they complete
+themselves by requests that nobody sees.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+
+from eval_gate import __version__
+from eval_gate.github.deadline import within
+from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+from eval_gate.model import limits
+
+if TYPE_CHECKING:
+    from github.Requester import Requester
+    from tenacity import RetryCallState
+
+ATTEMPTS: Final = 5
+TIME_LIMIT_S: Final = limits.GITHUB_S
+"""Seconds after which nothing is begun again for one call."""
+PER_PAGE: Final = 100
+API_VERSION: Final = "2022-11-28"
+
+_UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
+Query = Mapping[str, str | int]
+T = TypeVar("T")
+Model = TypeVar("Model", bound="Facts")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long GitHub is waited for, in seconds; for archives longer than for answers of the API."""
+
+    silence_s: int = 20
+    """Without a byte."""
+    answer_s: float = limits.ANSWER_S
+    """For the whole of an answer, however slowly it comes."""
+    transfer_silence_s: float = limits.TRANSFER_SILENCE_S
+    transfer_s: float = limits.TRANSFER_S
+    """For the whole of an archive, or of a block of one that is stored."""
+
+
+class Facts(BaseModel):
+    """What we use of an answer of GitHub; everything else in it is ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Client:
+    """Calls for one repository. Every method raises GitHubError and nothing else."""
+
+    def __init__(
+        self,
+        api_url: str,
+        token: str,
+        repository: str,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        patience: Patience | None = None,
+    ) -> None:
+        self.api_url = api_url.rstrip("/")
+        self.patience = patience or Patience()
+        self.repository = repository
+        self._token = token
+        self._sleep = sleep
+        self._opened: Requester | None = None
+        self._repeating = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers for what has to be fetched past PyGithub; they hold the token."""
+        return {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": API_VERSION,
+            "User-Agent": user_agent(),
+        }
+
+    def get(self, doing: str, path: str, model: type[Model], *, permission: str, query: Query | None = None) -> Model:
+        """One object. `path` is below the repository; `doing` names the call in an error."""
+        return self.repeated(lambda: parsed(model, self._once("GET", path, doing, permission, query=query), doing))
+
+    def page(
+        self, doing: str, path: str, item: type[Model], *, permission: str, query: Query | None = None, key: str = ""
+    ) -> tuple[Model, ...]:
+        """One page of a list, or of the list at `key` of an object."""
+
+        def once() -> tuple[Model, ...]:
+            data = self._once("GET", path, doing, permission, query={"per_page": PER_PAGE, **(query or {})})
+            found = data.get(key) if key and isinstance(data, dict) else data
+            if not isinstance(found, list):
+                raise _unreadable(doing, "a list was expected")
+            return tuple(parsed(item, one, doing) for one in found)
+
+        return self.repeated(once)
+
+    def pages(
+        self, doing: str, path: str, item: type[Model], *, permission: str, query: Query | None = None, key: str = ""
+    ) -> Iterator[Model]:
+        """The items of all pages, fetched as they are needed."""
+        number = 1
+        while True:
+            found = self.page(
+                doing, path, item, permission=permission, query={**(query or {}), "page": number}, key=key
+            )
+            yield from found
+            if len(found) < int((query or {}).get("per_page", PER_PAGE)):
+                return
+            number += 1
+
+    def patch(self, doing: str, path: str, body: Mapping[str, object], model: type[Model], *, permission: str) -> Model:
+        """Change something; doing it twice does no harm."""
+        return self.repeated(lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing))
+
+    def change(
+        self,
+        doing: str,
+        path: str,
+        body: Mapping[str, object],
+        model: type[Model],
+        *,
+        permission: str,
+        made: Callable[[], Model | None],
+    ) -> Model:
+        """Change something by adding to it, once: after a lost answer `made` looks whether it is done."""
+        return self.repeated(
+            lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing), made
+        )
+
+    def post(
+        self,
+        doing: str,
+        path: str,
+        body: Mapping[str, object],
+        model: type[Model],
+        *,
+        permission: str,
+        made: Callable[[], Model | None],
+    ) -> Model:
+        """Make something, once: after a lost answer `made` looks whether it is there before it is made again."""
+        return self.repeated(lambda: parsed(model, self._once("POST", path, doing, permission, body=body), doing), made)
+
+    def graphql(self, doing: str, query: str, variables: Mapping[str, JsonValue], *, permission: str) -> JsonValue:
+        """The `data` of a GraphQL query that changes nothing."""
+
+        def once() -> JsonValue:
+            return self._guarded(
+                lambda requester: requester.graphql_query(query, dict(variables))[1].get("data"), doing, permission
+            )
+
+        return self.repeated(once)
+
+    def repeated(self, once: Callable[[], T], made: Callable[[], T | None] | None = None) -> T:
+        """Call `once` until it works, it is hopeless, or the time is up; waits as long as GitHub asks.
+
+        What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
+        """
+        from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay
+
+        if self._repeating:
+            return once()
+        lost = False
+
+        def again() -> T:
+            nonlocal lost
+            if lost and made is not None and (found := made()) is not None:
+                return found
+            try:
+                return once()
+            except GitHubError as error:
+                lost = lost or error.lost
+                raise
+
+        retrying = Retrying(
+            retry=retry_if_exception(lambda error: isinstance(error, GitHubError) and error.worth_repeating),
+            stop=stop_after_attempt(ATTEMPTS) | stop_after_delay(TIME_LIMIT_S),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        self._repeating = True
+        try:
+            return retrying(again)
+        finally:
+            self._repeating = False
+
+    def close(self) -> None:
+        """Give connections back."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _once(
+        self,
+        verb: str,
+        path: str,
+        doing: str,
+        permission: str,
+        *,
+        query: Query | None = None,
+        body: Mapping[str, object] | None = None,
+    ) -> JsonValue:
+        url = f"/repos/{self.repository}{path}"
+        _, data = self._guarded(
+            lambda requester: requester.requestJsonAndCheck(verb, url, parameters=dict(query or {}), input=body),
+            doing,
+            permission,
+        )
+        found: JsonValue = data
+        return found
+
+    def _guarded(self, call: Callable[[Requester], T], doing: str, permission: str) -> T:
+        """The one place where PyGithub's and requests' exceptions become ours."""
+        from github import GithubException
+        from requests import RequestException
+
+        requester = self._requester()
+        try:
+            return within(self.patience.answer_s, doing, lambda: call(requester))
+        except GitHubError:
+            self._opened = None  # its connection is still in use
+            raise
+        except GithubException as error:
+            headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
+            raise refusal(Answer(error.status, headers, _message(error.data)), doing, permission) from error
+        except RequestException as error:
+            detail = f"no answer from GitHub ({type(error).__name__})"
+            raise GitHubError(Kind.UNREACHABLE, doing, detail) from error
+        except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
+            raise _unreadable(doing, type(error).__name__) from None
+
+    def _requester(self) -> Requester:
+        if self._opened is None:
+            from github import Auth, Github
+
+            api = Github(
+                auth=Auth.Token(self._token),
+                base_url=self.api_url,
+                retry=None,
+                timeout=self.patience.silence_s,
+                user_agent=user_agent(),
+                # a gate writes a handful of times in its life: GitHub's advice on pacing is for bulk work
+                seconds_between_requests=0,
+                seconds_between_writes=0,
+                api_version=API_VERSION,
+            )
+            self._opened = api.requester
+        return self._opened
+
+
+def user_agent() -> str:
+    """GitHub refuses requests that do not name their sender."""
+    return f"eval-gate/{__version__}"
+
+
+def parsed(model: type[Model], data: JsonValue, doing: str) -> Model:
+    """The data as what we expect it to be. Raises GitHubError `server`."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise _unreadable(doing, f"{where}: {first['msg']}") from error
+
+
+def _unreadable(doing: str, what: str) -> GitHubError:
+    return GitHubError(Kind.SERVER, doing, f"GitHub's answer has another shape than documented ({what})")
+
+
+def _message(data: object) -> str:
+    """What GitHub says, with the details of a refused request."""
+    if not isinstance(data, dict):
+        return str(data or "")[:300]
+    errors = data.get("errors")
+    found = errors if isinstance(errors, list) else [errors] if errors else []
+    details = [str(one.get("message") or one) if isinstance(one, dict) else str(one) for one in found]
+    return "; ".join([str(data.get("message") or ""), *details]).strip("; ")
+
+
+def _wait(state: RetryCallState) -> float:
+    """As long as GitHub asks, else 1, 2, 4, 8 seconds with jitter."""
+    from tenacity import wait_random_exponential
+
+    asked: float | None = None
+    with suppress(AttributeError):
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.wait_s if isinstance(error, GitHubError) else None
+    return asked if asked else wait_random_exponential(multiplier=1, max=8)(state)

@@ -1,0 +1,98 @@
+"""Workflow commands: lines on standard output that drive the runner (docs.github.com, "Workflow commands").
+
+This is the only writer of them. Everything else is printed while commands are stopped, because a model that answers
+`::add-mask::` would drive the runner too.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, TextIO
+
+from eval_gate.text.escape import one_line
+
+MAX_ANNOTATIONS: Final = 10
+"""The runner keeps ten annotations of a kind per step."""
+MAX_MESSAGE: Final = 4_000
+
+
+class Commands:
+    """Writes commands and ordinary lines to one stream, which keeps their order."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stdout
+        self._stopped: str | None = None
+
+    def say(self, line: str) -> None:
+        """A line for people; what it holds cannot become a command."""
+        with self.stopped():
+            self._write(line)
+
+    def notice(self, message: str) -> None:
+        """A remark that is shown on the run's page. There is room for ten: not for progress."""
+        self._command("notice", message, title="Eval Gate")
+
+    def warning(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
+        """Something that weakens the result, or could not be published."""
+        self._command("warning", message, title=title, file=file, line=line)
+
+    def error(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
+        """What makes the step fail."""
+        self._command("error", message, title=title, file=file, line=line)
+
+    def mask(self, secret: str) -> None:
+        """Have the runner replace this value in everything it shows from now on."""
+        for part in secret.splitlines():
+            if part.strip():
+                self._line(f"::add-mask::{_data(part)}")
+
+    @contextmanager
+    def group(self, title: str) -> Iterator[None]:
+        """Lines that are folded in the log."""
+        self._line(f"::group::{_data(one_line(title))}")
+        try:
+            yield
+        finally:
+            self._line("::endgroup::")
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Nothing inside is a command, whatever it is."""
+        if self._stopped is not None:
+            yield
+            return
+        token = secrets.token_hex(16)
+        self._write(f"::stop-commands::{token}")
+        self._stopped = token
+        try:
+            yield
+        finally:
+            self._stopped = None
+            self._write(f"::{token}::")
+
+    def _command(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
+        properties = {"title": title, "file": file, "line": line or None}
+        shown = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items() if value is not None)
+        self._line(f"::{name} {shown}::{_data(message[:MAX_MESSAGE])}")
+
+    def _line(self, command: str) -> None:
+        """A command; while commands are stopped, they are let through for this one line."""
+        if self._stopped is not None:
+            self._write(f"::{self._stopped}::")
+        self._write(command)
+        if self._stopped is not None:
+            self._write(f"::stop-commands::{self._stopped}")
+
+    def _write(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

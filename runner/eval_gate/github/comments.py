@@ -1,0 +1,185 @@
+"""The one comment on a pull request: found by author, marker and key, and updated in place."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from eval_gate.github.client import Client, Facts, parsed
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model import limits
+from eval_gate.model.result import LEG_PATTERN
+
+PERMISSION: Final = "pull-requests: write"
+MAX_PAGES: Final = limits.COMMENT_PAGES
+"""Pages of a hundred comments that are looked through, newest first."""
+_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
+_ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")
+_QUERY: Final = """
+query($owner: String!, $name: String!, $number: Int!, $before: String) {
+  repository(owner: $owner, name: $name) {
+    pullRequest(number: $number) {
+      state
+      headRefOid
+      comments(last: 100, before: $before) {
+        pageInfo { hasPreviousPage startCursor }
+        nodes { databaseId viewerDidAuthor body url }
+      }
+    }
+  }
+}
+"""
+"""Comments newest first. `viewerDidAuthor` needs no name: a workflow's token may not ask who it is."""
+
+
+class State(BaseModel):
+    """What a comment remembers of the run that wrote it. Shown as nothing; only ever taken as a hint."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    sha: str = Field(pattern=r"^[0-9a-f]{7,64}$")
+    run_id: int
+    attempt: int = 1
+    outcome: str = Field(max_length=20)
+    red_sha: str | None = Field(None, pattern=r"^[0-9a-f]{7,64}$")
+    """The newest commit of the pull request whose result was red, until one is green."""
+    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    """Which leg of a matrix it was, where several share the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky:
+    """Our comment as it is now."""
+
+    id: int
+    url: str
+    state: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A pull request's head, whether it is open, and our comment if there is one."""
+
+    head_sha: str
+    is_open: bool
+    sticky: Sticky | None
+
+
+class _Node(Facts):
+    database_id: int | None = Field(None, alias="databaseId")
+    mine: bool = Field(alias="viewerDidAuthor")
+    body: str
+    url: str = ""
+
+
+class _Page(Facts):
+    earlier: bool = Field(alias="hasPreviousPage")
+    cursor: str | None = Field(None, alias="startCursor")
+
+
+class _Comments(Facts):
+    page: _Page = Field(alias="pageInfo")
+    nodes: tuple[_Node, ...]
+
+
+class _Pull(Facts):
+    state: str
+    head: str = Field(alias="headRefOid")
+    comments: _Comments
+
+
+class _Repository(Facts):
+    pull: _Pull | None = Field(alias="pullRequest")
+
+
+class _Answer(Facts):
+    repository: _Repository | None
+
+
+class _Written(Facts):
+    id: int
+    html_url: str = ""
+
+
+def marker(key: str) -> str:
+    """The first line of our comment. `key` holds only `A-Za-z0-9._-`."""
+    return f"<!-- eval-gate:v1 key={key} -->"
+
+
+def with_state(body: str, state: State) -> str:
+    """The comment with what it is to remember, in a form that no text can end early."""
+    packed = base64.b64encode(state.model_dump_json(exclude_none=True).encode()).decode()
+    return f"{body.rstrip()}\n<!-- eval-gate:state {packed} -->\n"
+
+
+def read_conversation(client: Client, number: int, key: str) -> Conversation:
+    """The pull request and our comment, however many others there are. Raises GitHubError."""
+    owner, _, name = client.repository.partition("/")
+    doing = f"looking for the comment on #{number}"
+    before: str | None = None
+    for _ in range(MAX_PAGES):
+        variables: dict[str, JsonValue] = {"owner": owner, "name": name, "number": number, "before": before}
+        data = client.graphql(doing, _QUERY, variables, permission="pull-requests: read")
+        repository = parsed(_Answer, data, doing).repository
+        if repository is None or repository.pull is None:
+            raise GitHubError(Kind.NOT_FOUND, doing, "there is no such pull request")
+        pull = repository.pull
+        sticky = next((_sticky(node) for node in reversed(pull.comments.nodes) if _is_ours(node, key)), None)
+        if sticky is not None or not pull.comments.page.earlier:
+            return Conversation(pull.head, pull.state == "OPEN", sticky)
+        before = pull.comments.page.cursor
+    return Conversation(pull.head, pull.state == "OPEN", None)
+
+
+def write_comment(client: Client, number: int, key: str, body: str, sticky: Sticky | None) -> Sticky:
+    """Update our comment, or make it, never twice: after a lost answer it is looked for first. Raises GitHubError."""
+    if sticky is not None:
+        try:
+            doing = f"updating the comment on #{number}"
+            path = f"/issues/comments/{sticky.id}"
+            return _done(client.patch(doing, path, {"body": body}, _Written, permission=PERMISSION))
+        except GitHubError as error:
+            if error.kind not in {Kind.NOT_FOUND, Kind.GONE}:
+                raise
+            # somebody deleted it meanwhile: make it anew
+
+    def made() -> _Written | None:
+        found = read_conversation(client, number, key).sticky
+        return _Written(id=found.id, html_url=found.url) if found and found != sticky else None
+
+    path = f"/issues/{number}/comments"
+    doing = f"writing the comment on #{number}"
+    return _done(client.post(doing, path, {"body": body}, _Written, permission=PERMISSION, made=made))
+
+
+def _done(written: _Written) -> Sticky:
+    return Sticky(written.id, written.html_url, None)
+
+
+def _is_ours(node: _Node, key: str) -> bool:
+    return node.mine and node.body.startswith(marker(key))
+
+
+def _sticky(node: _Node) -> Sticky:
+    return Sticky(_id_of(node), node.url, _state_in(node.body))
+
+
+def _id_of(node: _Node) -> int:
+    """From the address: GraphQL's number has 32 bits, and comments have outgrown them."""
+    match = _ADDRESS.search(node.url)
+    return int(match[1]) if match else node.database_id or 0
+
+
+def _state_in(body: str) -> State | None:
+    match = _STATE.search(body)
+    if match is None:
+        return None
+    try:
+        return State.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,139 @@
+"""Commits, pull requests and workflow runs, read. No git is needed: a checkout is one commit deep anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+from urllib.parse import quote
+
+from eval_gate.github.client import Client, Facts
+from eval_gate.github.failure import GitHubError, Kind
+
+CONTENTS: Final = "contents: read"
+ACTIONS: Final = "actions: read"
+PULLS: Final = "pull-requests: read"
+MAX_ANCESTORS: Final = 300
+
+
+class Sha(Facts):
+    """A commit by name."""
+
+    sha: str
+
+
+class Distance(Facts):
+    """How two commits lie to each other."""
+
+    ahead_by: int
+    behind_by: int
+    merge_base_commit: Sha
+
+
+class RepositoryFacts(Facts):
+    """The repository."""
+
+    id: int
+    default_branch: str
+
+
+class RunFacts(Facts):
+    """One run of a workflow."""
+
+    id: int
+    event: str
+    path: str = ""
+    head_sha: str
+    head_branch: str | None = None
+    run_attempt: int = 1
+    repository: RepositoryName
+    head_repository: RepositoryName | None = None
+
+    @property
+    def workflow(self) -> str:
+        """The path of the workflow file, such as `.github/workflows/evals.yml`."""
+        return self.path.partition("@")[0]
+
+    @property
+    def of_this_repository(self) -> bool:
+        """Whether its code is the repository's own: a fork's branch may be called `main` too."""
+        return self.head_repository is not None and self.head_repository.id == self.repository.id
+
+
+class RepositoryName(Facts):
+    """A repository as a run names it."""
+
+    id: int
+    full_name: str
+
+
+class PullRequest(Facts):
+    """A pull request as it is now."""
+
+    number: int
+    state: str
+    head: PullSide
+    base: PullSide
+    merge_commit_sha: str | None = None
+
+
+class PullSide(Facts):
+    """Branch and commit of one side."""
+
+    sha: str
+    ref: str
+    repo: RepositoryName | None = None
+
+
+def repository(client: Client) -> RepositoryFacts:
+    """Id and default branch."""
+    return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
+
+
+def distance(client: Client, base: str, head: str) -> Distance | None:
+    """From `base` to `head` (branches or commits); None when one of them is gone, as after a force push."""
+    doing = f"comparing {base[:40]} with {head[:40]}"
+    path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
+    try:
+        return client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1})
+    except GitHubError as error:
+        if error.kind is Kind.NOT_FOUND:
+            return None
+        raise
+
+
+def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
+    """The commit and what came before it, newest first, fetched as needed; nothing when the commit is unknown."""
+    commits = client.pages("listing commits", "/commits", Sha, permission=CONTENTS, query={"sha": sha})
+    try:
+        for commit in islice(commits, limit):
+            yield commit.sha
+    except GitHubError as error:
+        if error.kind is not Kind.NOT_FOUND:
+            raise
+
+
+def workflow_run(client: Client, run_id: int) -> RunFacts:
+    """One run."""
+    return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", RunFacts, permission=ACTIONS)
+
+
+def pull_request(client: Client, number: int) -> PullRequest:
+    """One pull request."""
+    return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
+
+
+def pull_request_of(client: Client, owner: str, branch: str, sha: str) -> PullRequest | None:
+    """The open pull request from this branch whose head is this commit, as it is now.
+
+    The list of pull requests of a commit is empty for forks, and a number inside an artifact is only a claim: both
+    sides are asked of GitHub instead.
+    """
+    found = client.pages(
+        f"finding the pull request of {owner}:{branch}"[:120],
+        "/pulls",
+        PullRequest,
+        permission=PULLS,
+        query={"state": "open", "head": f"{owner}:{branch}"},
+    )
+    return next((pull for pull in found if pull.head.sha == sha), None)

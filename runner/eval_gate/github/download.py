@@ -1,0 +1,97 @@
+"""Fetching an artifact: a redirect that holds for a minute, then a blob that must not see our token."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from eval_gate.github.client import Client, user_agent
+from eval_gate.github.deadline import within
+from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+from eval_gate.model import limits
+
+if TYPE_CHECKING:
+    import httpx
+
+MAX_ARCHIVE_BYTES: Final = limits.ARCHIVE_BYTES
+_PERMISSION: Final = "actions: read"
+
+
+class BadArchiveError(Exception):
+    """What was fetched is not what GitHub said it would be, or too large; the message is half a sentence."""
+
+
+def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Path) -> None:
+    """Write the artifact's archive to `to`. Raises GitHubError, and BadArchiveError for what must not be used.
+
+    A broken download begins with a new redirect: the address of the blob is good for a minute only.
+    """
+    doing = f"downloading artifact {artifact_id}"
+    found = client.repeated(lambda: fetched(client, lambda http: _address(http, client, artifact_id, doing), to, doing))
+    if digest and digest != f"sha256:{found}":
+        raise BadArchiveError("its content is not what GitHub's digest says")
+    with to.open("rb") as stream:
+        if stream.read(2) != b"PK":
+            raise BadArchiveError("it is not a zip archive")
+
+
+def _address(http: httpx.Client, client: Client, artifact_id: int, doing: str) -> str:
+    url = f"{client.api_url}/repos/{client.repository}/actions/artifacts/{artifact_id}/zip"
+    answer = http.get(url, headers=client.headers)
+    if answer.status_code != 302 or not answer.headers.get("location"):
+        raise refusal(_answer(answer), doing, _PERMISSION)
+    return str(answer.headers["location"])
+
+
+def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, doing: str) -> str:
+    """One try: ask where the archive is, and write it to `to`; its sha256 in hexadecimal. Raises GitHubError.
+
+    It ends after `Patience.transfer_s`, however slowly the address or the archive comes.
+    """
+    import httpx
+
+    until = time.monotonic() + client.patience.transfer_s
+
+    def once() -> str:
+        with httpx.Client(timeout=client.patience.transfer_silence_s, follow_redirects=False) as http:
+            return _saved(http, address(http), to, doing, until)
+
+    try:
+        return within(client.patience.transfer_s, doing, once)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise GitHubError(Kind.UNREACHABLE, doing, f"the download broke ({type(error).__name__})") from error
+
+
+def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float) -> str:
+    """The archive's sha256 in hexadecimal. The request carries no token: the blob store refuses one."""
+    digest, size = hashlib.sha256(), 0
+    # as it is stored: an archive is compressed already, and a second layer could stand for anything
+    headers = {"User-Agent": user_agent(), "Accept-Encoding": "identity"}
+    with http.stream("GET", address, headers=headers) as answer:
+        if answer.status_code != 200:
+            # an address that has expired or broke; the next try asks for a new one
+            raise GitHubError(Kind.SERVER, doing, f"the blob store answers {answer.status_code}")
+        if answer.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise BadArchiveError("the blob store compressed it once more, which nobody asked for")
+        # nothing is written any more once the time is up: the next try may write to the same file by then
+        with to.open("wb", buffering=0) as file:
+            for chunk in answer.iter_raw():
+                size += len(chunk)
+                if size > MAX_ARCHIVE_BYTES:
+                    raise BadArchiveError(f"it is larger than {MAX_ARCHIVE_BYTES:,} bytes")
+                if time.monotonic() > until:
+                    raise GitHubError(Kind.UNREACHABLE, doing, "the download takes too long")
+                digest.update(chunk)
+                file.write(chunk)
+    return digest.hexdigest()
+
+
+def _answer(answer: httpx.Response) -> Answer:
+    try:
+        message = str(answer.json().get("message", ""))
+    except (ValueError, AttributeError):
+        message = answer.reason_phrase
+    return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)

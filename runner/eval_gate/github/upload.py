@@ -1,0 +1,191 @@
+"""Storing our result as an artifact of this run, through the service behind `actions/upload-artifact` (version 4).
+
+The service has no public description; what is written here was read from its open-source client and checked against
+it. Where it is missing or refuses, the caller warns: the documented `actions/upload-artifact` step does the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+from urllib.parse import quote, urlsplit
+
+from pydantic import AliasChoices, Field, JsonValue
+
+from eval_gate.github.client import Client, Facts, parsed, user_agent
+from eval_gate.github.deadline import within
+from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+
+if TYPE_CHECKING:
+    import httpx
+
+_SERVICE: Final = "/twirp/github.actions.results.api.v1.ArtifactService"
+_BLOCK: Final = 8 << 20
+_DEFAULT_DAYS: Final = 90
+FORBIDDEN_IN_NAMES: Final = frozenset('":<>|*?\r\n\\/')
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where results go, and the job's own token for it, which is not the one for the API."""
+
+    url: str
+    token: str
+    retention_days: int | None = None
+
+
+T = TypeVar("T")
+Model = TypeVar("Model", bound=Facts)
+
+
+class _Created(Facts):
+    ok: bool = False
+    url: str = Field("", validation_alias=AliasChoices("signed_upload_url", "signedUploadUrl"))
+
+
+class _Finalized(Facts):
+    ok: bool = False
+    id: str = Field("", validation_alias=AliasChoices("artifact_id", "artifactId"), coerce_numbers_to_str=True)
+
+
+def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
+    """A zip of these files under these names."""
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as packed:
+        for file, name in files:
+            packed.write(file, name)
+
+
+def upload(client: Client, service: Service, name: str, file: Path, *, now: datetime) -> int:
+    """Store the archive as an artifact of this run; its id. Raises GitHubError.
+
+    `conflict`: an artifact of this name is there already, made in the same run; it is left as it is.
+    """
+    run, job = backend_ids(service.token)
+    ids = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name": name}
+    days = service.retention_days or _DEFAULT_DAYS
+    expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    calls = Calls(client, service, f"storing the artifact {name}"[:120])
+    # version 4 means a zip; later ones name the type, which older services (and local emulations) do not know
+    created = calls.ask("CreateArtifact", {**ids, "version": 4, "expires_at": expires}, _Created)
+    if not created.ok or not created.url:
+        raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
+    digest, size = calls.send(created.url, file)
+    done = calls.ask("FinalizeArtifact", {**ids, "size": str(size), "hash": f"sha256:{digest}"}, _Finalized)
+    if not done.ok or not done.id.isdecimal():
+        raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not confirm the upload")
+    return int(done.id)
+
+
+class Calls:
+    """The calls for one artifact. Each may be repeated: none of them adds anything the second time."""
+
+    def __init__(self, client: Client, service: Service, doing: str) -> None:
+        self._client = client
+        self._token = service.token
+        self.doing = doing
+        try:
+            parts = urlsplit(service.url)
+        except ValueError as error:
+            raise GitHubError(Kind.REFUSED, doing, "the service's address is none") from error
+        self._origin = f"{parts.scheme}://{parts.netloc}"
+
+    def ask(self, method: str, message: Mapping[str, object], model: type[Model]) -> Model:
+        """One call of the service: JSON both ways, with the job's token."""
+        headers = {"Authorization": f"Bearer {self._token}", "User-Agent": user_agent()}
+        url = f"{self._origin}{_SERVICE}/{method}"
+        return self._call(
+            lambda http: http.post(url, json=dict(message), headers=headers),
+            lambda answer: parsed(model, _json(answer), self.doing),
+        )
+
+    def send(self, address: str, file: Path) -> tuple[str, int]:
+        """The archive to the blob store, in blocks and then the list of them; its sha256 and size.
+
+        Not in one piece: a local emulation of GitHub accepts that and keeps nothing. No token: the address is enough.
+        """
+        digest, size = hashlib.sha256(), 0
+        blocks: list[str] = []
+        with file.open("rb") as stream:
+            while part := stream.read(_BLOCK):
+                digest.update(part)
+                size += len(part)
+                # identifiers of blocks have to be equally long
+                block = base64.b64encode(f"{len(blocks):032d}".encode()).decode()
+                blocks.append(block)
+                self._put(f"{address}&comp=block&blockid={quote(block, safe='')}", part, {})
+        listed = "".join(f"<Latest>{block}</Latest>" for block in blocks)
+        document = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'
+        kept_as = {"Content-Type": "application/xml", "x-ms-blob-content-type": "application/zip"}
+        self._put(f"{address}&comp=blocklist", document.encode(), kept_as)
+        return digest.hexdigest(), size
+
+    def _put(self, url: str, content: bytes, headers: Mapping[str, str]) -> None:
+        fixed = {"Content-Type": "application/octet-stream", "User-Agent": user_agent()}
+        self._call(lambda http: http.put(url, content=content, headers={**fixed, **headers}), lambda _: None)
+
+    def _call(self, call: Callable[[httpx.Client], httpx.Response], read: Callable[[httpx.Response], T]) -> T:
+        """What `read` makes of the answer; one that it cannot read is as good as none."""
+        import httpx
+
+        def asked() -> httpx.Response:
+            with httpx.Client(timeout=self._client.patience.transfer_silence_s) as http:
+                return call(http)
+
+        def once() -> T:
+            try:
+                answer = within(self._client.patience.transfer_s, self.doing, asked)
+            except httpx.HTTPError as error:
+                raise GitHubError(Kind.UNREACHABLE, self.doing, f"no answer ({type(error).__name__})") from error
+            except (httpx.InvalidURL, ValueError) as error:
+                raise GitHubError(Kind.REFUSED, self.doing, "the service's address is none") from error
+            if answer.status_code >= 300:
+                headers = {name.lower(): value for name, value in answer.headers.items()}
+                raise refusal(Answer(answer.status_code, headers, _message(answer)), self.doing)
+            return read(answer)
+
+        return self._client.repeated(once)
+
+
+def _json(answer: httpx.Response) -> JsonValue:
+    try:
+        data: JsonValue = answer.json()
+    except ValueError:
+        return None
+    return data
+
+
+def _message(answer: httpx.Response) -> str:
+    """The service's own words; a blob store's XML is of no use to anybody."""
+    try:
+        return str(answer.json().get("msg", ""))
+    except (ValueError, AttributeError):
+        return answer.reason_phrase
+
+
+def backend_ids(token: str) -> tuple[str, str]:
+    """The run and job in the token's scope `Actions.Results:<run>:<job>`. It is only read: GitHub verifies it."""
+    try:
+        payload = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        scopes = str(claims["scp"]).split()
+        run, job = next(scope for scope in scopes if scope.startswith("Actions.Results:")).split(":")[1:3]
+    except (ValueError, KeyError, IndexError, TypeError, StopIteration, binascii.Error) as error:
+        doing = "reading the token of the artifact service"
+        raise GitHubError(Kind.REFUSED, doing, "it has another form than expected") from error
+    return run, job
+
+
+def job_of(token: str | None) -> str:
+    """What the artifact service calls this job, which legs of a matrix do not share; empty where it is not known."""
+    try:
+        return backend_ids(token)[1] if token else ""
+    except GitHubError:
+        return ""

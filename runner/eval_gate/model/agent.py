@@ -1,0 +1,28 @@
+"""The agent an Agent Evals suite describes: a model with instructions and tools that work on files."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import Frozen
+
+SUITE_MODEL: Final = "gpt-5-mini"
+"""The only model a suite may name unless the person running it chooses another (Agent Evals, Suite Field Notes)."""
+
+MAX_TURNS: Final = 5
+"""Turns of an agent whose suite does not say."""
+
+FileTool = Literal["readFile", "writeFile", "listFiles", "deleteFile"]
+"""The tools there are, by name."""
+
+
+class SuiteAgent(Frozen):
+    """Who answers the cases of a suite. `model` is what the suite names; a model chosen for the run wins."""
+
+    name: str
+    model: str
+    instructions: str
+    tools: tuple[FileTool, ...] = ()
+    max_turns: int = Field(MAX_TURNS, gt=0)

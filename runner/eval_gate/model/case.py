@@ -1,0 +1,116 @@
+"""The one shape every eval format becomes before the engine sees it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from pydantic import SerializeAsAny
+
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message
+from eval_gate.model.evaluator import EvaluatorSpec
+
+
+class Tier(StrEnum):
+    """What a suite is for (tool-forge contract)."""
+
+    GOLDEN = "golden"
+    LABELED = "labeled"
+    REGRESSION = "regression"
+    RUBRIC = "rubric"
+    PERTURBATION = "perturbation"
+
+
+class Aggregation(StrEnum):
+    """How the evaluators' answers become one: a yes/no and a score."""
+
+    FIRST_FAILURE = "first_failure"
+    """In order, stop at the first failure; score 1 or 0 (tool-forge)."""
+    WEIGHTED_MEAN = "weighted_mean"
+    """All of them, weighted; passes at 1 only (AgentV, "Per-evaluator weights in top-level aggregation")."""
+    ALL = "all"
+    """All of them, none left out; passes when every one does, also when there is none; score: the share that passes."""
+
+
+class CaseKey(NamedTuple):
+    """Which case of a run: its eval file and its id. Both are as the author wrote them."""
+
+    suite: str
+    case_id: str
+
+
+class Location(Frozen):
+    """Where something stands in a file. `file` is POSIX style as given by the user, `line` counts from 1."""
+
+    file: str
+    line: int
+
+
+class EvalCase(Frozen):
+    """One test: messages to send, evaluators in order, and how their answers are joined.
+
+    `skip_reason` set means the case cannot be run as things are: it is reported as `skipped`, never as a pass.
+    `stubs` None means none were given; an empty mapping is stub mode (presence decides).
+    `fingerprint` is the SHA-256 of what is asked and expected: equal fingerprints may be compared.
+    """
+
+    id: str
+    description: str = ""
+    messages: tuple[Message, ...]
+    evaluators: tuple[SerializeAsAny[EvaluatorSpec], ...] = ()
+    aggregation: Aggregation = Aggregation.FIRST_FAILURE
+    difficulty: str | None = None
+    tags: tuple[str, ...] = ()
+    stubs: dict[str, JsonValue] | None = None
+    max_turns: int = 5
+    timeout_ms: int | None = None
+    brief: Brief | None = None
+    """What the case says beside its messages, where its format has more."""
+    agent: SuiteAgent | None = None
+    """The agent that the eval file describes, where it brings one of its own."""
+    target: str | None = None
+    """The name of the target that the eval file wants asked; a target chosen for the run wins."""
+    conversation_id: str | None = None
+    skip_reason: str | None = None
+    location: Location
+    fingerprint: str
+    question: str | None = None
+    """What is asked alone, as the fingerprint has it: the first 16 hex digits of a SHA-256."""
+    expectation: str | None = None
+    """What the answer is held against, without what only says who grades it, and with which prompt or program."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def dependent(self) -> bool:
+        """Whether it works on files that earlier cases of its suite have left."""
+        return self.agent is not None and bool(self.agent.tools)
+
+
+class SuiteMetadata(Frozen):
+    """What the eval file says it was generated for. A missing fact is None and its check is not done."""
+
+    tool_version: str | None = None
+    description_hash: str | None = None
+    registry_size: int | None = None
+
+
+class EvalSuite(Frozen):
+    """One eval file. `file_hash` is the SHA-256 of its bytes, first 12 hex digits.
+
+    `metadata` None means the file carries none: staleness is not checked.
+    `warnings` hold sentences for people about the file as a whole and about its cases.
+    """
+
+    file: str
+    format: Literal["tool-forge", "agentv", "agent-evals"]
+    tool_name: str
+    version: str | None = None
+    """The suite's own version, where its format has one (Agent Evals)."""
+    tier: Tier | None
+    metadata: SuiteMetadata | None = None
+    file_hash: str
+    cases: tuple[EvalCase, ...]
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,202 @@
+"""This run beside an earlier one, case by case, and what the policy makes of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from eval_gate.errors import ExitCode
+from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
+from eval_gate.model.measuring import Measured
+
+DEFAULT_SCORE_TOLERANCE: Final = 0.1
+"""A drop of a score that is not pointed out: what a judge gives one day and not the next."""
+
+
+class CaseClass(StrEnum):
+    """What became of a case between the baseline and this run."""
+
+    REGRESSION = "regression"
+    NEW_PASS = "new_pass"  # noqa: S105 (a class of cases, not a password)
+    STILL_FAILING = "still_failing"
+    STILL_PASSING = "still_passing"
+    ADDED = "added"
+    REMOVED = "removed"
+    FLAKY = "flaky"
+    """Passes here by majority, but both passes and failures were seen."""
+    UNSETTLED = "unsettled"
+    """The evidence does not decide."""
+    ERRORED = "errored"
+    """Could not be judged here."""
+    STILL_ERRORED = "still_errored"
+    """Could not be judged here, and not in the newest run of the baseline's branch either."""
+    NOT_RUN = "not_run"
+    INCOMPARABLE = "incomparable"
+    """The question or the expectation is another one, or no earlier run ever judged it."""
+
+    @property
+    def compared(self) -> bool:
+        """Whether both sides judged it by the same question. No other case is ever a regression by its answer."""
+        return self in _COMPARED
+
+
+_COMPARED: Final = frozenset(
+    {
+        *(CaseClass.REGRESSION, CaseClass.NEW_PASS, CaseClass.STILL_FAILING, CaseClass.STILL_PASSING),
+        *(CaseClass.FLAKY, CaseClass.UNSETTLED),
+    }
+)
+
+
+class Tally(Record):
+    """Passes `k` of `n` judged trials, and the mean score."""
+
+    k: int
+    n: int
+    score: float
+
+
+class ScoreRecord(Record):
+    """The scores of one graded case over so many runs, by the same yardstick."""
+
+    runs: int
+    mean: float
+    spread: float
+    """The standard deviation from run to run, of all graded cases together; 0 to 1."""
+    free: int = 0
+    """How much is known of the spread: degrees of freedom; 0 for nothing."""
+
+
+class CaseChange(Record):
+    """One case on both sides. A side is None where the case was absent or never judged."""
+
+    suite: str
+    """Identity of the suite: its eval file."""
+    case_id: str
+    change: CaseClass
+    baseline: Tally | None = None
+    here: Tally | None = None
+    compared_with: RunName | None = None
+    """The earlier run that judged it last by the same yardstick, where that was not the baseline."""
+    score_record: ScoreRecord | None = None
+    """The scores of a graded case over the recent runs of the baseline's branch."""
+    reason: str | None = None
+    """What failed here, or why there is nothing to compare, in one line."""
+    location: Location | None = None
+    stale: bool = False
+    graded: bool = False
+    """The scores are grades from 0 to 1, not just a yes or no."""
+    score_change: float | None = None
+    """Score here minus score then, of a graded case that both sides judged by the same question; else None."""
+    score_drop: bool = False
+    """The score fell by more than the comparison's tolerance."""
+    grounds: Grounds | None = None
+    """Why it is of this class, where more than the two runs was looked at."""
+    case_record: CaseRecord | None = None
+    """What the branch's recent runs say about it."""
+    evaluators_then: dict[str, float] = Field(default_factory=dict)
+    """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
+
+    @property
+    def key(self) -> CaseKey:
+        """Which case of this run."""
+        return CaseKey(self.suite, self.case_id)
+
+
+class Unmeasured(Record):
+    """A run that was passed over as a baseline although it was nearer: fewer than half of its cases were judged."""
+
+    run_id: str
+    sha: str | None = None
+    judged: int
+    cases: int
+
+
+class BaselineFacts(Record):
+    """Which earlier run this is. Ages are filled in by whoever knows the clock and the history."""
+
+    run_id: str
+    timestamp: str
+    source: str
+    """What the person named: a path, a run id, an artifact."""
+    sha: str | None = None
+    age_days: float | None = None
+    commits_behind: int | None = None
+    pass_rate: float | None = None
+    passed: int = 0
+    total_cases: int = 0
+    suite_passes: dict[str, int] = Field(default_factory=dict)
+    """Passing cases by eval file."""
+    total_duration_ms: float | None = None
+    estimated_cost_usd: float | None = None
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Nearer runs that could not be measured, the nearest first."""
+
+
+class Comparison(Record):
+    """All cases of both runs, in file order, removed ones last."""
+
+    baseline: BaselineFacts
+    changes: tuple[CaseChange, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Sentences about what could not be compared and why."""
+    suite_finding: SuiteFinding | None = None
+    """All cases together against their records; None where the plain rule was asked for."""
+    error_rate: float | None = None
+    """The accepted chance of a regression where nothing has changed; None with the plain rule."""
+    evidence: Evidence | None = None
+    """What else the classes rest on; None where an older version did not say."""
+    measured: Measured | None = None
+    """What differs in how the two runs were measured; None where an older version did not say."""
+    score_tolerance: float = DEFAULT_SCORE_TOLERANCE
+    """The drop of a graded case's score beyond which it is a `score_drop`."""
+
+    def of(self, *classes: CaseClass) -> tuple[CaseChange, ...]:
+        """The changes of these classes, in order."""
+        return tuple(change for change in self.changes if change.change in classes)
+
+    def score_drops(self) -> tuple[CaseChange, ...]:
+        """Scores that fell by more than the tolerance, the largest drop first; regressions say so themselves."""
+        dropped = [one for one in self.changes if one.score_drop and one.change is not CaseClass.REGRESSION]
+        return tuple(sorted(dropped, key=lambda one: one.score_change or 0.0))
+
+
+class Outcome(StrEnum):
+    """What the gate says. `error`: it could not decide, which never counts as a pass."""
+
+    PASS = "pass"  # noqa: S105
+    FAIL = "fail"
+    ERROR = "error"
+
+
+class Reason(Record):
+    """One sentence of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
+
+    code: str
+    message: str
+
+
+class Rule(Record):
+    """One line of the rule table: what was measured, what was allowed, whether that is fine."""
+
+    name: str
+    value: str
+    limit: str
+    ok: bool
+
+
+class Verdict(Record):
+    """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied.
+
+    `pass_score` is the score from which a graded case counts as passing in all of it, whatever its status.
+    """
+
+    outcome: Outcome
+    exit_code: ExitCode
+    reasons: tuple[Reason, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    pass_score: float = 1.0

@@ -1,0 +1,88 @@
+"""What is said to a target and what comes back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.files import FileEntry
+from eval_gate.model.trace import OutputMessage, TraceEvent
+
+
+class ToolCall(Frozen):
+    """One call of a tool, as the target reported it, in call order.
+
+    `success` is None when the target does not say. `params` are the arguments the model passed.
+    """
+
+    name: str
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    success: bool | None = None
+    duration_ms: float | None = None
+    id: str | None = None
+    """The provider's own name for this call, by which its result is given back."""
+
+
+class ToolSpec(Frozen):
+    """A tool as a model is told of it. `parameters` is a JSON Schema of an object; None takes any arguments."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, JsonValue] | None = None
+
+
+class Message(Frozen):
+    """One message of a conversation."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: JsonValue = ""
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    """Of a tool's message: the call it answers."""
+
+
+class Usage(Frozen):
+    """Tokens as the provider counted them, over all turns of one case."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Response(Frozen):
+    """What a target gave back for one case.
+
+    `duration_ms` is the wall clock from sending the message to the complete response, measured by us
+    (tool-forge contract, "Latency measurement definition"). `attempts` counts tries, the last one included.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    duration_ms: float = 0.0
+    attempts: int = 1
+    conversation: tuple[Message, ...] = ()
+    """The whole exchange with a model, turn by turn, where we led it ourselves."""
+    max_turns_reached: bool = False
+    """The exchange ended at the case's `maxTurns`, not with a turn without calls."""
+    replayed: bool = False
+    """Answered from a recording: nothing was asked and nothing spent."""
+    messages: tuple[OutputMessage, ...] | None = None
+    """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
+    trace: tuple[TraceEvent, ...] | None = None
+    """Events as the target reports them; None where it reports none."""
+    calls_known: bool | None = True
+    """Whether an empty `tool_calls` means that no tool was called. None: a list was promised and is not there, which
+    means none only where other answers of the run have one. False: it has no way to say, as a command that prints a
+    bare text."""
+    calls_place: str = ""
+    """Where the list that is not there was looked for, in words for people."""
+    dry_run: bool = False
+    """Nobody was asked: everything but that was done, and there is nothing to judge."""
+    files: tuple[FileEntry, ...] | None = None
+    """What the agent's folder held when it was done; None where the target works in no folder of ours."""
+    warnings: tuple[str, ...] = ()
+    """Sentences for people about this answer, such as that it was cut."""

@@ -1,0 +1,239 @@
+"""What is to be judged, as data, one class for every kind of evaluator. `eval_gate.evaluators` knows how."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, SerializeAsAny
+
+from eval_gate.model.base import Frozen, JsonValue
+
+
+class EvaluatorSpec(Frozen):
+    """What is to be judged, as data. `eval_gate.evaluators` knows how.
+
+    `type` is the name people read in results and messages; for tool-forge it is the assertion's key.
+    """
+
+    type: str
+    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
+
+    @property
+    def name(self) -> str:
+        """The name in results."""
+        return self.type
+
+
+class ToolsCalled(EvaluatorSpec):
+    """Exactly these tool names in this order, repeats included."""
+
+    type: Literal["toolsCalled"] = "toolsCalled"
+    names: tuple[str, ...]
+
+
+class ToolsAcceptable(EvaluatorSpec):
+    """The set of called names equals one of these sets; `NONE` (or an empty set) means no tool at all."""
+
+    NONE: ClassVar[str] = "__none__"
+    type: Literal["toolsAcceptable"] = "toolsAcceptable"
+    sets: tuple[tuple[str, ...], ...]
+
+
+class ToolsNotCalled(EvaluatorSpec):
+    """None of these names was called."""
+
+    type: Literal["toolsNotCalled"] = "toolsNotCalled"
+    names: tuple[str, ...]
+
+
+class ParamCheck(Frozen):
+    """One parameter of the first call of one tool. `value` may hold tokens; it is absent for `exists`/`notExists`."""
+
+    tool: str
+    param_name: str
+    assertion: Literal["equals", "contains", "oneOf", "exists", "notExists", "matches"]
+    value: JsonValue = None
+
+
+class ToolParams(EvaluatorSpec):
+    """Every check holds."""
+
+    type: Literal["toolParams"] = "toolParams"
+    checks: tuple[ParamCheck, ...]
+
+
+class NoToolErrors(EvaluatorSpec):
+    """No called tool failed; what that means depends on how the case is run (contract, section 3)."""
+
+    type: Literal["noToolErrors"] = "noToolErrors"
+
+
+class ResponseNonEmpty(EvaluatorSpec):
+    """The text is not blank."""
+
+    type: Literal["responseNonEmpty"] = "responseNonEmpty"
+
+
+class ResponseContains(EvaluatorSpec):
+    """Every value is in the text, case-sensitive. Values may hold tokens."""
+
+    type: Literal["responseContains"] = "responseContains"
+    values: tuple[str, ...]
+
+
+class ResponseContainsAny(EvaluatorSpec):
+    """Of every group at least one member is in the text, case-sensitive. Members may hold tokens."""
+
+    type: Literal["responseContainsAny"] = "responseContainsAny"
+    groups: tuple[tuple[str, ...], ...]
+
+
+class ResponseNotContains(EvaluatorSpec):
+    """No value is in the text, case-sensitive. Values may hold tokens."""
+
+    type: Literal["responseNotContains"] = "responseNotContains"
+    values: tuple[str, ...]
+
+
+class ResponseMatches(EvaluatorSpec):
+    """Every ECMAScript pattern finds something in the text (`new RegExp(pattern)`, no flags)."""
+
+    type: Literal["responseMatches"] = "responseMatches"
+    patterns: tuple[str, ...]
+
+
+class MaxLatency(EvaluatorSpec):
+    """The wall clock, measured by us, stays within the limit (milliseconds)."""
+
+    type: Literal["maxLatencyMs"] = "maxLatencyMs"
+    limit_ms: float
+
+
+class MaxTokens(EvaluatorSpec):
+    """The response is at most this many tokens long."""
+
+    type: Literal["maxTokens"] = "maxTokens"
+    limit: int
+
+
+class NamedEvaluatorSpec(EvaluatorSpec):
+    """An evaluator that may have a name of its own: one case may have several of a type."""
+
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The evaluator's own name, where it has one."""
+        return self.label or self.type
+
+
+class LlmJudge(NamedEvaluatorSpec):
+    """A model grades the answer from 0 to 1 (AgentV); 1 passes. What it is shown stands in the case's `brief`.
+
+    `prompt` is the text of an own template, already read from its file; None takes ours.
+    """
+
+    type: Literal["llm_judge"] = "llm_judge"
+    prompt: str | None = None
+    include_trace: bool = False
+    judge_target: str | None = None
+    """The target that grades; None takes the run's."""
+
+
+class RubricCheck(Frozen):
+    """One thing that is satisfied or not. `required`: the case fails when it is not, whatever the others say."""
+
+    id: str = Field(min_length=1)
+    description: str
+    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
+    required: bool = True
+
+
+class RubricJudge(NamedEvaluatorSpec):
+    """A model says of every check whether the answer satisfies it (AgentV, `rubrics`); score is the weighted share."""
+
+    type: Literal["llm_judge"] = "llm_judge"
+    checks: tuple[RubricCheck, ...] = Field(min_length=1)
+    judge_target: str | None = None
+
+
+class CodeJudge(NamedEvaluatorSpec):
+    """A command grades: JSON about case and answer on stdin, a score on stdout (AgentV).
+
+    `command` is one shell line, or a program with its arguments. `cwd` is absolute.
+    """
+
+    type: Literal["code_judge"] = "code_judge"
+    command: str | tuple[str, ...]
+    cwd: str
+    timeout_seconds: float | None = None
+
+
+class ToolTrajectory(NamedEvaluatorSpec):
+    """Which tools were called, and in which order (AgentV).
+
+    `minimums` belong to `any_order`, `expected` to the other modes. The one that belongs to the mode must not be empty.
+    """
+
+    type: Literal["tool_trajectory"] = "tool_trajectory"
+    mode: Literal["any_order", "in_order", "exact"]
+    minimums: dict[str, int] = Field(default_factory=dict)
+    expected: tuple[str, ...] = ()
+
+
+class WeightedAverage(Frozen):
+    """The members' weighted mean; a member without a weight of its own here counts 1."""
+
+    type: Literal["weighted_average"] = "weighted_average"
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+
+
+class CodeAggregator(Frozen):
+    """A command makes one score of the members' results. `cwd` is absolute."""
+
+    type: Literal["code_judge"] = "code_judge"
+    command: str | tuple[str, ...]
+    cwd: str
+
+
+class JudgeAggregator(Frozen):
+    """A model makes one score of the members' results. `prompt` None takes ours."""
+
+    type: Literal["llm_judge"] = "llm_judge"
+    prompt: str | None = None
+    judge_target: str | None = None
+
+
+class Composite(NamedEvaluatorSpec):
+    """Several evaluators that count as one (AgentV)."""
+
+    type: Literal["composite"] = "composite"
+    members: tuple[SerializeAsAny[EvaluatorSpec], ...] = Field(min_length=1)
+    aggregator: WeightedAverage | CodeAggregator | JudgeAggregator = WeightedAverage()
+
+
+class RubricDimension(Frozen):
+    """One thing a rubric looks at. `max_score` 1 is yes or no; `criteria` says what each score means."""
+
+    name: str = Field(min_length=1)
+    max_score: float = Field(gt=0, allow_inf_nan=False)
+    criteria: str
+
+    @property
+    def binary(self) -> bool:
+        """Whether this is yes or no."""
+        return self.max_score == 1
+
+
+class Rubric(EvaluatorSpec):
+    """A model grades several dimensions of the answer at once (tool-forge, RubricEvalCase).
+
+    `reference_data` is the truth the answer is compared with; None means there is none. A binary dimension needs its
+    full score, a graded one at least the share `pass_at` of it: 0.6 takes 2 of 3, 3 of 4 and 3 of 5.
+    """
+
+    type: Literal["rubric"] = "rubric"
+    dimensions: tuple[RubricDimension, ...] = Field(min_length=1)
+    question: str
+    reference_data: JsonValue = None
+    pass_at: float = Field(0.6, ge=0, le=1)

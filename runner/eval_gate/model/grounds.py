@@ -1,0 +1,235 @@
+"""What a verdict on one case rests on, as data: counts, the record of the case, and what decided."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from eval_gate.model.base import Record
+
+
+class Counts(Record):
+    """How often a case passed, and how often it did not: it answered wrong, or it crashed.
+
+    Executions that say nothing about the target (no connection, a broken judge) are in neither.
+    """
+
+    passes: int = Field(default=0, ge=0)
+    failures: int = Field(default=0, ge=0)
+    crashes: int = Field(default=0, ge=0)
+    """How many of the failures gave no answer to judge: HTTP 5xx, broken off, malformed, too late."""
+
+    @property
+    def runs(self) -> int:
+        """Executions that say something about the target."""
+        return self.passes + self.failures
+
+    @property
+    def fails(self) -> bool:
+        """Failed at least as often as it passed: a case passes when more than half of its executions do."""
+        return self.runs > 0 and self.failures >= self.passes
+
+    @property
+    def swapped(self) -> Counts:
+        """The same with passes for failures: every question about failing is one about passing."""
+        return Counts(passes=self.failures, failures=self.passes)
+
+    def plus(self, other: Counts) -> Counts:
+        """Both together."""
+        return Counts(
+            passes=self.passes + other.passes,
+            failures=self.failures + other.failures,
+            crashes=self.crashes + other.crashes,
+        )
+
+    @property
+    def answered(self) -> Counts:
+        """Only the executions with an answer that was judged."""
+        return Counts(passes=self.passes, failures=self.failures - self.crashes) if self.crashes else self
+
+
+NO_RUNS: Final = Counts()
+
+
+class RunName(Record):
+    """An earlier run, as far as people tell runs apart."""
+
+    run_id: str
+    sha: str | None = None
+    """The commit that it evaluated; None where unknown."""
+
+
+class Steadiness(StrEnum):
+    """What the record of a case says about it."""
+
+    UNKNOWN = "unknown"
+    """There is no record."""
+    PASSING = "passing"
+    FAILING = "failing"
+    CHANGED = "changed"
+    """Passes and failures, but in a row each: perhaps it was broken or mended once, perhaps it is flaky."""
+    FLAKY = "flaky"
+    """Passes and failures by turns."""
+
+
+class CaseRecord(Record):
+    """A case over the recent runs of the default branch, as far back as it was the same case at the same level."""
+
+    counts: Counts = NO_RUNS
+    """First executions only: whether it was run again because it failed must not change its rate."""
+    steadiness: Steadiness = Steadiness.UNKNOWN
+    shown_by: tuple[str, ...] = ()
+    """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
+    newest: Counts = NO_RUNS
+    """Of these the first executions in the newest run."""
+    newest_failed: bool = False
+    """It failed in the newest run that judged it, its re-runs included: the branch itself is broken."""
+    broken_since: RunName | None = None
+    """The oldest of the newest runs that all failed it; None where the newest did not, or none ever passed it."""
+    since: str | None = None
+    """Id of the oldest run that counts, when older ones were left out because the case broke or was mended after."""
+
+    @property
+    def before_newest(self) -> Counts:
+        """The answers without those of the newest run; all of them where there is no other run.
+
+        Whoever leaves out the cases that the newest run failed has to leave that run out of the others as well: else
+        what is left of their records is too good, because it was chosen for passing.
+        """
+        counts, newest = self.counts.answered, self.newest.answered
+        left = Counts(passes=max(counts.passes - newest.passes, 0), failures=max(counts.failures - newest.failures, 0))
+        return left if left.runs else counts
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Failures of judged executions, 0 to 1; None without a record."""
+        return self.counts.failures / self.counts.runs if self.counts.runs else None
+
+
+NO_RECORD: Final = CaseRecord()
+
+
+class Why(StrEnum):
+    """What decided about a case. Words for it belong to the reports."""
+
+    MAIN_BROKE = "main-broke"
+    """It fails in the newest run of the default branch too, which had passed it before."""
+    KNOWN = "known"
+    """As its record says it mostly is, although the baseline's one run was otherwise."""
+    EVIDENCE = "evidence"
+    """Too often for its record, at the error rate that was asked for."""
+    EVERY_RUN = "every-run"
+    """Every time, which is all that so few re-runs can show; the evidence is less than the error rate asks for."""
+    SUITE = "suite"
+    """The suite as a whole fails more than its record, and this case is part of that."""
+    MUST_PASS = "must-pass"  # noqa: S105 (a rule for cases, not a password)
+    """It must pass whatever its record, and failed twice."""
+    RECOVERED = "recovered"
+    """It passed again, so that the evidence does not suffice."""
+    MIXED = "mixed"
+    """Both results were seen here, more passes than failures."""
+    NOT_RERUN = "not-rerun"
+    """Re-runs that would have decided are missing: they broke, or the run ended."""
+
+
+MOST_ODDS: Final = 1_000_000
+"""Nothing is called rarer than one in a million: no model of an agent is that good."""
+
+
+class Grounds(Record):
+    """Why a case got its class: what was seen here, what its record says, and how likely that is by chance."""
+
+    why: Why
+    here: Counts
+    """First execution (or trials) and re-runs together."""
+    record: Counts
+    reruns: int = 0
+    """How many of those here were re-runs."""
+    chance: float | None = None
+    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
+    newest_failed: bool = False
+    """It failed in the newest run on record too."""
+    broken_since: RunName | None = None
+    """Since which run the default branch itself fails it, where that is why."""
+    needed: int | None = None
+    """The failures in a row, the first execution included, that would have been sure; None where none would."""
+
+    @property
+    def one_in(self) -> int | None:
+        """The chance as "1 in so many", to one leading digit (two below 100), rounded down; None when not tested."""
+        if self.chance is None:
+            return None
+        return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _leading(1 / self.chance)
+
+
+class SuiteFinding(Record):
+    """The suite as a whole against its record, without the cases that are regressions by themselves."""
+
+    cases: int
+    """Cases that could be compared."""
+    failures: int
+    """Failed first executions here."""
+    expected: float
+    """As many as the records let expect."""
+    chance: float
+    """Of at least so many failures when nothing has changed."""
+    limit: float
+    """The chance from which on it is called a drop."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the suite as a whole fails more than its record."""
+        return self.chance <= self.limit
+
+
+class Belief(Record):
+    """What is known of any case of a suite before it runs: as many passes and failures as if they had been seen."""
+
+    passes: float = Field(gt=0)
+    failures: float = Field(gt=0)
+
+
+class LostCase(Record):
+    """A case that the baseline could not judge: passes `k` of `n` judged executions of the newest earlier run that did.
+
+    `run` is that run, `score` the mean score.
+    """
+
+    suite: str
+    case_id: str
+    k: int = Field(ge=0)
+    n: int = Field(ge=1)
+    score: float
+    run: RunName | None = None
+
+
+class Evidence(Record):
+    """What a verdict rests on, beside the cases' own records and executions.
+
+    With it a stored run is judged again as it was judged first, wherever that is done.
+    """
+
+    baseline_run_id: str
+    cases: int = Field(ge=1)
+    """Cases that share the error rate: all of the plan, also in a shard and where only some were chosen."""
+    error_rate: float = Field(gt=0, lt=1)
+    confirm: int = Field(ge=0)
+    pass_score: float = Field(gt=0, le=1)
+    belief: Belief
+    runs: int = Field(default=0, ge=0)
+    """Runs of the record that are at the level of the newest one."""
+    lost: tuple[LostCase, ...] = ()
+    """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
+
+    @property
+    def bar(self) -> float:
+        """The evidence (an e-value) that the error rate asks of one case."""
+        return self.cases / self.error_rate
+
+
+def _leading(odds: float) -> int:
+    whole = int(odds)
+    step = 10 ** (len(str(whole)) - 1)
+    return whole if whole < 100 else whole // step * step

@@ -1,0 +1,194 @@
+"""How much of anything from outside is read: bytes, depth, values, numbers. docs/limits.md shows this table."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, NamedTuple
+
+from pydantic import Field
+
+from eval_gate.errors import NEAR_WORD, NEAR_WORDS
+
+DEPTH: Final = 200
+"""Lists and mappings within each other, in whatever is read. Parsers recurse, and end the process where nobody stops
+them."""
+NUMBER_DIGITS: Final = 300
+"""Digits of a whole number: more is beyond every range, and nothing can be computed with it."""
+MAX_ANSWER_BYTES: Final = 10_000_000
+"""One answer, unpacked; for an HTTP agent unless its target says otherwise."""
+ANSWER_VALUES: Final = 250_000
+"""Values of one answer. One byte of JSON costs up to sixty of memory."""
+DOCUMENT_VALUES: Final = 1_000_000
+"""Values of one JSON file."""
+YAML_VALUES: Final = 50_000
+"""Values of one YAML file, aliases written out: more is an alias bomb or not a file for a person. A larger suite is
+several files, or JSON."""
+SETTING_VALUES: Final = 50_000
+"""Values of a JSON file with settings."""
+REGISTRY_BYTES: Final = 16_000_000
+"""A file of tool definitions."""
+REGISTRY_VALUES: Final = 250_000
+"""Values in it."""
+CASES: Final = 100_000
+"""Cases of one eval file."""
+MISTAKES: Final = 1_000
+"""Mistakes in the shape of one file that are named. Of more their number has to do."""
+FINDINGS: Final = 500
+"""Problems, or warnings, of one file that are named; the others are counted."""
+MAX_COST_USD: Final = 1e9
+MAX_TOKENS: Final = 10**15
+MAX_DURATION_MS: Final = 1e12
+"""Thirty years."""
+
+# of single readers, each of which has it under a name of its own
+CONFIG_BYTES: Final = 1_000_000
+TARGETS_BYTES: Final = 1_000_000
+EVAL_FILE_BYTES: Final = 64_000_000
+FILE_DIGITS: Final = 1_000
+ATTACHED_BYTES: Final = 1_000_000
+CASE_BYTES: Final = 4_000_000
+SUITE_BYTES: Final = 64_000_000
+EVALUATORS_DEPTH: Final = 10
+SNAPSHOT_BYTES: Final = 16_000_000
+SNAPSHOT_S: Final = 60.0
+SCRIPT_BYTES: Final = 4_000_000
+SOURCE_BYTES: Final = 1_000_000
+SOURCE_FILES: Final = 2_000
+LITERAL_DEPTH: Final = 60
+MCP_S: Final = 30.0
+MCP_TOOLS: Final = 10_000
+WAIVERS_BYTES: Final = 200_000
+WAIVERS: Final = 500
+COMMANDS: Final = 20
+COMMAND_CHARACTERS: Final = 4_000
+COMMENT_LINES: Final = 400
+RESULT_BYTES: Final = 64_000_000
+ARCHIVE_ENTRIES: Final = 10_000
+RUNS_READ: Final = 50
+RUNS_SOUGHT: Final = 1_000
+LEDGER_BYTES: Final = 64_000_000
+LEDGER_RUNS: Final = 50
+LEDGER_EXECUTIONS: Final = 100
+RECORDING_BYTES: Final = 256_000_000
+RECORDING_LINE_BYTES: Final = 16_000_000
+ANSWER_CALLS: Final = 10_000
+CALL_NAME: Final = 1_000
+ANSWER_MESSAGES: Final = 10_000
+ANSWER_EVENTS: Final = 100_000
+ERROR_BYTES: Final = 4_096
+COMMAND_BYTES: Final = 8_000_000
+BATCH_BYTES: Final = 64_000_000
+CODEX_BYTES: Final = 32_000_000
+VSCODE_BYTES: Final = 4_000_000
+PROMPT_BYTES: Final = 1_000_000
+SUBAGENT_BYTES: Final = 1_000_000
+VERDICT_CHARACTERS: Final = 200_000
+GRADER_BYTES: Final = 1_000_000
+GRADER_S: Final = 120.0
+PATTERN_CHARACTERS: Final = 10_000
+MATCHED_CHARACTERS: Final = 2_000_000
+PATTERN_S: Final = 2.0
+SANDBOX_DEPTH: Final = 32
+EVENT_BYTES: Final = 32_000_000
+ARCHIVE_BYTES: Final = 256_000_000
+ANSWER_S: Final = 60.0
+TRANSFER_SILENCE_S: Final = 60.0
+TRANSFER_S: Final = 300.0
+GITHUB_S: Final = 180.0
+COMMENT_PAGES: Final = 100
+ACCEPTANCE_PAGES: Final = 20
+
+Cost = Annotated[float, Field(ge=0, le=MAX_COST_USD)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+
+
+class Row(NamedTuple):
+    """One line of the table that people read."""
+
+    what: str
+    limit: float
+    unit: str
+
+
+TABLE: Final = (
+    Row("lists and mappings within each other, in whatever is read", DEPTH, "levels"),
+    Row("a whole number in an answer", NUMBER_DIGITS, "digits"),
+    Row("one answer, unpacked", MAX_ANSWER_BYTES, "bytes"),
+    Row("values of one answer", ANSWER_VALUES, "values"),
+    Row("the cost of one answer", MAX_COST_USD, "USD"),
+    Row("tokens of one answer", MAX_TOKENS, "tokens"),
+    Row("the duration of one call", MAX_DURATION_MS, "milliseconds"),
+    Row("values of one JSON file", DOCUMENT_VALUES, "values"),
+    Row("values of one YAML file, aliases written out", YAML_VALUES, "values"),
+    Row("values of a JSON file with settings", SETTING_VALUES, "values"),
+    Row("cases of one eval file", CASES, "cases"),
+    Row("a file of tool definitions", REGISTRY_BYTES, "bytes"),
+    Row("values in it", REGISTRY_VALUES, "values"),
+    Row("mistakes in the shape of one file that are named", MISTAKES, "mistakes"),
+    Row("problems, or warnings, of one file that are named", FINDINGS, "problems"),
+    Row("a word for which a near one is looked for", NEAR_WORD, "characters"),
+    Row("words among which it is looked for", NEAR_WORDS, "words"),
+    Row("the configuration file", CONFIG_BYTES, "bytes"),
+    Row("a file of targets", TARGETS_BYTES, "bytes"),
+    Row("an eval file, of any format", EVAL_FILE_BYTES, "bytes"),
+    Row("a number in a file of ours", FILE_DIGITS, "digits"),
+    Row("a file that an AgentV case attaches", ATTACHED_BYTES, "bytes"),
+    Row("an AgentV case with all that it attaches", CASE_BYTES, "bytes"),
+    Row("an AgentV file with all that it attaches", SUITE_BYTES, "bytes"),
+    Row("evaluators within each other", EVALUATORS_DEPTH, "levels"),
+    Row("a snapshot", SNAPSHOT_BYTES, "bytes"),
+    Row("the command or address of a snapshot", SNAPSHOT_S, "seconds"),
+    Row("a grader's script, of which the hash is kept", SCRIPT_BYTES, "bytes"),
+    Row("a source file of tool definitions", SOURCE_BYTES, "bytes"),
+    Row("source files of tool definitions", SOURCE_FILES, "files"),
+    Row("values within each other in source", LITERAL_DEPTH, "levels"),
+    Row("an MCP server that lists its tools", MCP_S, "seconds"),
+    Row("tools of an MCP server", MCP_TOOLS, "tools"),
+    Row("the file of accepted failures", WAIVERS_BYTES, "bytes"),
+    Row("entries of each of its lists", WAIVERS, "entries"),
+    Row("commands in one comment", COMMANDS, "commands"),
+    Row("one command in a comment", COMMAND_CHARACTERS, "characters"),
+    Row("lines of a comment that are looked at", COMMENT_LINES, "lines"),
+    Row("a stored result", RESULT_BYTES, "bytes"),
+    Row("entries of an archive", ARCHIVE_ENTRIES, "entries"),
+    Row("runs of a folder of runs", RUNS_READ, "runs"),
+    Row("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),
+    Row("a ledger", LEDGER_BYTES, "bytes"),
+    Row("runs of a ledger", LEDGER_RUNS, "runs"),
+    Row("executions of a case in one run of a ledger", LEDGER_EXECUTIONS, "executions"),
+    Row("a file of recorded answers", RECORDING_BYTES, "bytes"),
+    Row("one recorded answer", RECORDING_LINE_BYTES, "bytes"),
+    Row("tool calls of one answer", ANSWER_CALLS, "calls"),
+    Row("the name of a tool that was called", CALL_NAME, "characters"),
+    Row("messages of one answer", ANSWER_MESSAGES, "messages"),
+    Row("events of one trace", ANSWER_EVENTS, "events"),
+    Row("the body of an HTTP error", ERROR_BYTES, "bytes"),
+    Row("what a command prints", COMMAND_BYTES, "bytes"),
+    Row("what a command prints for a batch", BATCH_BYTES, "bytes"),
+    Row("what Codex prints", CODEX_BYTES, "bytes"),
+    Row("an answer that an editor's agent writes", VSCODE_BYTES, "bytes"),
+    Row("a system prompt", PROMPT_BYTES, "bytes"),
+    Row("the template of an editor's agent", SUBAGENT_BYTES, "bytes"),
+    Row("a judge's answer", VERDICT_CHARACTERS, "characters"),
+    Row("what a grader prints", GRADER_BYTES, "bytes"),
+    Row("a grader, where its case says nothing", GRADER_S, "seconds"),
+    Row("a pattern of an eval file", PATTERN_CHARACTERS, "characters"),
+    Row("a text that patterns are held against", MATCHED_CHARACTERS, "characters"),
+    Row("one pattern", PATTERN_S, "seconds"),
+    Row("folders within each other in an agent's sandbox", SANDBOX_DEPTH, "levels"),
+    Row("the event that started a workflow", EVENT_BYTES, "bytes"),
+    Row("an artifact", ARCHIVE_BYTES, "bytes"),
+    Row("one answer of GitHub, however slowly it comes", ANSWER_S, "seconds"),
+    Row("an artifact on its way, without a byte", TRANSFER_SILENCE_S, "seconds"),
+    Row("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
+    Row("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
+    Row("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
+    Row("pages of comments that may accept a failure", ACCEPTANCE_PAGES, "pages"),
+)
+"""What docs/limits.md shows."""
+
+
+def in_range(value: object, most: float) -> float | None:
+    """The number, where it is one between 0 and `most`; None for everything else, true and false among it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if 0 <= value <= most else None

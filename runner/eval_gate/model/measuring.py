@@ -1,0 +1,77 @@
+"""What differs in how two runs were measured, as data: it can turn a verdict without any change of the agent."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from eval_gate.model.base import Record
+
+
+class Measure(StrEnum):
+    """What differs, the weightiest first."""
+
+    LOOSENED = "loosened"
+    """A rule asks for less."""
+    REMOVED = "removed"
+    """Cases that passed in the baseline are gone."""
+    SKIPPED = "skipped"
+    """Cases that passed in the baseline are skipped."""
+    EMPTIED = "emptied"
+    """Cases that passed in the baseline check nothing any more."""
+    FEWER_CHECKS = "fewer_checks"
+    """Cases that passed in the baseline check less."""
+    EXPECTATION = "expectation"
+    QUESTION = "question"
+    ASKED = "asked"
+    """Question or expectation, and the records do not tell which."""
+    GRADER = "grader"
+    JUDGE = "judge"
+    RECORDED = "recorded"
+    """Nobody was asked: answers or grades are recorded ones that did not come with the baseline."""
+    SEEDS = "seeds"
+    SNAPSHOT_SOURCE = "snapshot_source"
+    """Another snapshot. Other values of the same live one are what a snapshot is for."""
+    TARGET = "target"
+    """Another address or program behind the same name, or another target."""
+    MODEL = "model"
+    TIGHTENED = "tightened"
+    """A rule asks for more."""
+    CHANGED = "changed"
+    """A rule is another one, neither looser nor tighter."""
+    RENAMED = "renamed"
+    """Cases that have another id or file and measure the same: nothing is lost."""
+
+
+class Touched(Record):
+    """One case that a difference is about, by its name in the baseline."""
+
+    suite: str
+    case_id: str
+    became: str | None = None
+    """Its id or file here, where that is another one."""
+
+
+class Difference(Record):
+    """One thing that differs. `then` and `now` are what it was and is, where that can be said in a word."""
+
+    kind: Measure
+    subject: str = ""
+    """The rule or the target."""
+    then: str | None = None
+    now: str | None = None
+    count: int = 0
+    """How many cases it is about; 0 for what is not about single cases."""
+    cases: tuple[Touched, ...] = ()
+    """The first of them."""
+
+
+class Measured(Record):
+    """All that differs, the weightiest first, and the three counts that rules are about."""
+
+    differences: tuple[Difference, ...] = ()
+    removed: int = 0
+    """Cases that passed in the baseline and are gone."""
+    changed: int = 0
+    """Cases that passed in the baseline and are measured by another yardstick."""
+    loosened: int = 0
+    """Rules that ask for less."""

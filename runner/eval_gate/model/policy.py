@@ -1,0 +1,49 @@
+"""The rules that a run was held against, and how it was measured as a whole, as its record keeps them."""
+
+from __future__ import annotations
+
+from eval_gate.model.base import JsonValue, Record
+
+
+class RunPolicy(Record):
+    """The policy as it took effect: of flags, variables, file and defaults together. None: no such rule, or unknown."""
+
+    fail_on: tuple[str, ...] = ()
+    min_pass_rate: float | None = None
+    max_errors: int = 0
+    pass_score: float = 1.0
+    score_tolerance: float | None = None
+    max_score_drop: float | None = None
+    confirm: int | None = None
+    """How often a doubtful case was to be run again at most, whether there was anything to compare with or not."""
+    error_rate: float | None = None
+    must_pass: tuple[str, ...] = ()
+    allowed_regressions: int = 0
+    min_coverage: float | None = None
+    max_latency_increase: float | None = None
+    max_cost_increase: float | None = None
+    max_token_increase: float | None = None
+    trials: int | None = None
+    accepted: str | None = None
+    """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
+
+    def as_settings(self) -> dict[str, JsonValue]:
+        """The same as keys of the configuration, for whoever judges by these rules again."""
+        told = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"trials", "accepted"})
+        return told | ({"acceptedPath": self.accepted} if self.accepted else {})
+
+
+class Measuring(Record):
+    """What holds for every case of a run. What holds for one case is its yardstick."""
+
+    trials: int | None = None
+    confirm: int | None = None
+    """As it was asked for: without a baseline nothing is run again."""
+    snapshot: str | None = None
+    """Where snapshot tokens took their values from: a path, an address without credentials, or a command."""
+    snapshot_fixed: bool = False
+    """The snapshot is a file, which only changes when somebody changes it."""
+    snapshot_scripts: str | None = None
+    """The files that the snapshot command names, by content."""
+    recorded: str | None = None
+    """The file of recorded answers that stood in for models or judges; None for none, and for the baseline's own."""

@@ -1,0 +1,370 @@
+"""The result of a run, as it is written to disk (docs/results.md). The contract's fields first, then ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey, Location, Tier
+from eval_gate.model.comparison import Comparison, Verdict
+from eval_gate.model.conversation import Message
+from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.waiver import Waiving
+
+SCHEMA_VERSION = 1
+HELD_BACK: Final = "rubric cases are run when all others pass (rubric: after-pass)"
+"""Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
+
+
+class Status(StrEnum):
+    """What became of a case or a trial. Only `passed` and `failed` are judgements."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """Could not be judged: the target or a judge broke."""
+    SKIPPED = "skipped"
+    """Cannot be run as things are; the reason is in `error`."""
+    NOT_RUN = "not_run"
+    """Was to be run, but the run ended before."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether this says anything about the agent."""
+        return self in {Status.PASSED, Status.FAILED}
+
+
+class Blame(StrEnum):
+    """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
+
+    CRASHED = "crashed"
+    """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
+    UNREACHABLE = "unreachable"
+    """No connection, or a provider that refuses: rate limit, quota, authentication."""
+    OURS = "ours"
+    """A judge without a verdict, a grader that broke, or a defect of this program."""
+
+
+class RerunEnd(StrEnum):
+    """Why a case in doubt was not run once more."""
+
+    DECIDED = "decided"
+    """One more execution could not have changed what is known."""
+    BROKEN = "broken"
+    """Re-runs said nothing about the target until none were left."""
+    STOPPED = "stopped"
+    """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
+
+
+class EvaluatorResult(Record):
+    """What one evaluator said. For an assertion the score is 0 or 1."""
+
+    name: str
+    type: str
+    score: float
+    weight: float = 1.0
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    evaluator_provider_request: dict[str, Any] | None = None
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    """What the members said, where it is made of several."""
+    vetoed: bool = False
+    """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
+
+
+class Trial(Record):
+    """One execution of one case, in short."""
+
+    status: Status
+    score: float
+    duration_ms: float
+    error: str | None = None
+    blame: Blame | None = None
+    """Of an execution error; None for everything else, and where an older version did not say."""
+    timed_out: bool = False
+    """The target gave no answer in time; then it is to blame, as one that has crashed."""
+    vetoed: bool = False
+    """Something that is required is missing, so that no score is good enough."""
+
+
+class CaseDetails(Record):
+    """The contract's `details`. `response` is absent when responses are not stored."""
+
+    tools_called: tuple[str, ...] = ()
+    response_length: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    response: str | None = None
+    response_truncated: bool = False
+    conversation: tuple[Message, ...] = ()
+    """The whole exchange with a model, where we led it and responses are stored."""
+    max_turns_reached: bool = False
+    replayed: bool = False
+    """Answered from a recording: nothing was asked and nothing spent."""
+
+
+class TokenUsage(Record):
+    """Tokens, summed over the trials of a case; None when the target does not say."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class TraceSummary(Record):
+    """The trace in four numbers (AgentV)."""
+
+    event_count: int
+    tool_names: tuple[str, ...]
+    tool_calls_by_name: dict[str, int]
+    error_count: int
+
+
+class Yardstick(Record):
+    """What one case was measured with, part by part. None is "does not apply".
+
+    All but `judge` are the first 16 hex digits of a SHA-256.
+    """
+
+    question: str | None = None
+    """What was asked: messages, attachments, stubs."""
+    expectation: str | None = None
+    """What the answer is held against, as the eval file has it."""
+    grader: str | None = None
+    """Scripts and prompts that grade, by content."""
+    seeds: str | None = None
+    """The values that the case's seed tokens stood for."""
+    snapshot: str | None = None
+    """The values that its snapshot tokens stood for. They are current values: others are no other yardstick."""
+    judge: str | None = None
+    """Who graded, in plain text: name, model and address, without credentials."""
+
+
+class CaseResult(Record):
+    """One case. With several trials the details are those of the trial that decided."""
+
+    id: str
+    description: str = ""
+    passed: bool
+    duration_ms: float = 0.0
+    assertions_run: int = 0
+    assertions_skipped: int = 0
+    error: str | None = None
+    details: CaseDetails = CaseDetails()
+
+    status: Status
+    score: float = 0.0
+    graded: bool = False
+    """The score is a grade from 0 to 1, and a threshold makes sense; else it is a yes or no."""
+    flaky: bool = False
+    target: str | None = None
+    """The name of the target that was asked, where it is not the run's own."""
+    difficulty: str | None = None
+    tags: tuple[str, ...] = ()
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    trace_summary: TraceSummary | None = None
+    conversation_id: str | None = None
+    trials: tuple[Trial, ...] = ()
+    dependent: bool = False
+    """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
+    reruns: int = 0
+    """How many of the trials, the last ones, were made because the first ones left a doubt."""
+    rerun_end: RerunEnd | None = None
+    """Why there was no further re-run; None where nobody had asked for one."""
+    attempts: int = 0
+    usage: TokenUsage | None = None
+    cost_usd: float | None = None
+    judge_usage: TokenUsage | None = None
+    judge_cost_usd: float | None = None
+    location: Location | None = None
+    fingerprint: str | None = None
+    yardstick: Yardstick | None = None
+    """What it was measured with; None where an older version did not say."""
+    blame: Blame | None = None
+    """Of a case that could not be judged: of the execution that `error` is about."""
+    warnings: tuple[str, ...] = ()
+
+    def executions(self) -> tuple[Trial, ...]:
+        """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
+        if len(self.trials) > 1:
+            return self.trials
+        vetoed = any(result.vetoed and result.weight > 0 for result in self.evaluator_results)
+        if self.trials:
+            return (self.trials[0].model_copy(update={"vetoed": True}),) if vetoed else self.trials
+        alone = Trial(
+            status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=vetoed
+        )
+        return (alone,)
+
+
+class ToolFacts(Record):
+    """The tool and its registry at the time of the run; None where unknown."""
+
+    tool_version: str | None = None
+    description_hash: str | None = None
+    registry_size: int | None = None
+    eval_file_hash: str | None = None
+
+
+class StaleKind(StrEnum):
+    """In which way an eval file is older than the tool it speaks about."""
+
+    DESCRIPTION = "description"
+    """The description is another one; the values are hashes."""
+    REGISTRY_SIZE = "registrySize"
+    """The registry has grown by more than half; the values are counts."""
+    VERSION = "version"
+    """The major version is another one."""
+    MISSING = "missing"
+    """The tool is not in the registry; there are no values."""
+    STATUS = "status"
+    """The tool is deprecated or removed; `current` is that word."""
+
+
+class StaleFact(Record):
+    """One staleness warning as data: what the eval file records, and what is true now."""
+
+    kind: StaleKind
+    recorded: str | None = None
+    current: str | None = None
+
+
+class Summary(Record):
+    """Counts over cases. `totalDurationMs` is the sum of the cases, `wallMs` the clock; unknown cost is null."""
+
+    total_cases: int = 0
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+    skipped: int = 0
+    not_run: int = 0
+    flaky: int = 0
+    skipped_assertions: int = 0
+    total_duration_ms: float = 0.0
+    wall_ms: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    estimated_cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    """What the judges cost, apart from the target; None when unknown or none was asked."""
+    replayed: int = 0
+    """Cases that were answered from a recording."""
+    pass_rate: float | None = None
+    """passed / (passed + failed); None when nothing was judged."""
+
+
+class SuiteResult(Record):
+    """The contract's EvalSuiteResult, complete, one per eval file."""
+
+    run_id: str
+    timestamp: str
+    tier: Tier | None
+    tool_name: str
+    agent_endpoint: str | None = None
+    metadata: ToolFacts = ToolFacts()
+    staleness_warnings: tuple[str, ...] = ()
+    cases: tuple[CaseResult, ...] = ()
+    summary: Summary = Summary()
+    baseline_run_id: str | None = None
+    regressions: tuple[str, ...] = ()
+    new_passes: tuple[str, ...] = ()
+
+    eval_file: str = ""
+    format: str = "tool-forge"
+    stale: bool = False
+    stale_facts: tuple[StaleFact, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+class ToolIdentity(Record):
+    """Which program made the result."""
+
+    name: str = "eval-gate"
+    version: str
+
+
+class TargetIdentity(Record):
+    """What was evaluated. `identity` carries no credentials and no query."""
+
+    name: str
+    provider: str
+    identity: str
+    model: str | None = None
+
+
+class GitFacts(Record):
+    """The commit that was evaluated; None where unknown."""
+
+    sha: str | None = None
+    ref: str | None = None
+    repository: str | None = None
+
+
+LEG_PATTERN = r"^[0-9a-f]{8}(-[0-9a-f]{8}){2}$"
+
+
+class MadeBy(Record):
+    """Which gate of which attempt of which workflow run made a result. A claim like the rest of the record."""
+
+    gate: str = Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")
+    """The gate's key: `comment-key`, or workflow file, job, configuration and artifact name (docs/action.md)."""
+    run_id: int
+    attempt: int = 1
+    leg: str | None = Field(None, pattern=LEG_PATTERN)
+    """Digests of job, step and inputs, which tell legs of a matrix apart; None where it is not known."""
+
+
+class Shard(Record):
+    """Part `index` of `count`, counting from 1."""
+
+    index: int
+    count: int
+
+
+class RunResult(Record):
+    """The run record, `run.json`. `complete` is false while cases are missing (interrupted, target gone)."""
+
+    schema_version: Literal[1] = 1
+    run_id: str
+    timestamp: str
+    complete: bool
+    tool: ToolIdentity
+    target: TargetIdentity
+    targets: tuple[TargetIdentity, ...] = ()
+    """All that were asked, where it was more than one."""
+    git: GitFacts | None = None
+    shard: Shard | None = None
+    made_by: MadeBy | None = None
+    """The gate of a workflow that stored it; None on the command line."""
+    partial: bool = False
+    """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
+    suites: tuple[SuiteResult, ...] = ()
+    summary: Summary = Summary()
+    warnings: tuple[str, ...] = Field(default=())
+    stopped: str | None = None
+    """Why the run ended before its last case, in one sentence; None when it did not."""
+    baseline_run_id: str | None = None
+    planned: int | None = Field(None, ge=0)
+    """Cases that could be run of the whole plan, those of other shards and those that were not chosen among them."""
+    confirm: int = Field(0, ge=0, le=100)
+    """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
+    measuring: Measuring | None = None
+    """How all cases were measured; None where an older version did not say."""
+    policy: RunPolicy | None = None
+    """The rules that it was judged by; None where it was not judged, or by an older version."""
+    comparison: Comparison | None = None
+    waiving: Waiving | None = None
+    """Failures that somebody accepted or set aside; None where nobody did."""
+    verdict: Verdict | None = None
+
+    def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
+        """Every case with its key, in file order."""
+        return ((CaseKey(suite.eval_file, case.id), case) for suite in self.suites for case in suite.cases)
+
+    def by_key(self) -> dict[CaseKey, CaseResult]:
+        """The cases by eval file and id. Made anew at every call."""
+        return dict(self.cases())

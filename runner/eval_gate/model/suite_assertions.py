@@ -1,0 +1,89 @@
+"""The assertions of Agent Evals suites, as data: one class for each `type`, with the fields of the suite file.
+
+Source: Agent Evals, "Assertion Types" and "File Assertions"; `fileNotExists` is used by its suites and not in its text
+(agent-evals behaviour, B-07).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.evaluator import NamedEvaluatorSpec
+
+
+class SuiteAssertion(NamedEvaluatorSpec):
+    """One assertion of a suite; its own `description`, where it has one, is its name in results."""
+
+    @property
+    def as_written(self) -> dict[str, JsonValue]:
+        """The assertion under the suite file's names, with its defaults."""
+        fields: dict[str, JsonValue] = self.model_dump(mode="json", by_alias=True, exclude={"weight", "label"})
+        return fields | ({"description": self.label} if self.label else {})
+
+
+class OutputContains(SuiteAssertion):
+    """The value is in the answer."""
+
+    type: Literal["contains"] = "contains"
+    value: str
+    case_sensitive: bool = True
+
+
+class OutputMatches(SuiteAssertion):
+    """The ECMAScript pattern finds something in the answer."""
+
+    type: Literal["matchesRegex"] = "matchesRegex"
+    pattern: str
+    flags: str = ""
+
+
+class OutputEquals(SuiteAssertion):
+    """The answer is this text, or this value when it is read as JSON."""
+
+    type: Literal["equals"] = "equals"
+    expected: JsonValue
+
+
+class OutputJsonPath(SuiteAssertion):
+    """The value at a dotted path of the answer, which is read as JSON, is this one."""
+
+    type: Literal["jsonPath"] = "jsonPath"
+    path: str
+    expected: JsonValue
+
+
+class FileExists(SuiteAssertion):
+    """There is such a file, or folder, when the agent is done."""
+
+    type: Literal["fileExists"] = "fileExists"
+    path: str
+
+
+class FileNotExists(SuiteAssertion):
+    """There is neither such a file nor such a folder when the agent is done."""
+
+    type: Literal["fileNotExists"] = "fileNotExists"
+    path: str
+
+
+class FileContains(SuiteAssertion):
+    """The value is in the file."""
+
+    type: Literal["fileContains"] = "fileContains"
+    path: str
+    value: str
+    case_sensitive: bool = True
+
+
+class FileJsonPath(SuiteAssertion):
+    """The value at a dotted path of a JSON file is this one."""
+
+    type: Literal["fileJsonPath"] = "fileJsonPath"
+    path: str
+    json_path: str
+    expected: JsonValue
+
+
+FILE_ASSERTIONS = (FileExists, FileNotExists, FileContains, FileJsonPath)
+"""Those that look at what the agent left in its folder."""

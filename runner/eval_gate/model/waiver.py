@@ -1,0 +1,186 @@
+"""Failures that somebody accepted, and flaky cases that are set aside: who said so, why, and until when.
+
+A waiver is what a person wrote. What it did to one run is an `Entry`; all of them together are a `Waiving`.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import Record
+
+MAX_DAYS: Final = 90
+"""The longest that anything may be waived: what is wrong for longer belongs into the eval, or out of it."""
+MAX_NAME: Final = 300
+"""Characters of a case id or glob."""
+MAX_REASON: Final = 500
+"""Characters of a reason."""
+
+
+class Kind(StrEnum):
+    """Which promise was made about the case."""
+
+    ACCEPTED = "accepted"
+    """Its failure is known and wanted for now."""
+    QUARANTINE = "quarantine"
+    """It is flaky: its result is not asked for until somebody has looked."""
+
+
+class FileOrigin(Record):
+    """A line of a file of the repository."""
+
+    source: Literal["file"] = "file"
+    file: str
+    line: int
+    new: bool | None = None
+    """The base branch does not have it, or only for a shorter time; None when that was not asked or not answered."""
+
+
+class CommentOrigin(Record):
+    """A comment on the pull request, by somebody who may write to the repository."""
+
+    source: Literal["comment"] = "comment"
+    author: str
+    """As GitHub knows them."""
+    url: str
+    written: str
+    """When, as GitHub says it: ISO 8601 in UTC."""
+    commit: str | None = None
+    """The one commit that it is about, where the comment names it."""
+
+
+class Waiver(Record):
+    """One case, or the cases of one glob, whose failure is not to block until the end of a day."""
+
+    kind: Kind
+    case: str
+    """An id, or a glob over whole ids."""
+    suite: str | None = None
+    """A glob over eval files; None for all of them."""
+    reason: str
+    until: date
+    """The last day on which it holds, in UTC."""
+    by: str | None = None
+    """Who answers for it. In a file that is what the file claims."""
+    origin: Annotated[FileOrigin | CommentOrigin, Field(discriminator="source")]
+
+    @property
+    def new(self) -> bool | None:
+        """Whether the pull request itself brings it; None when that is not known. A comment always stands apart."""
+        return self.origin.new if isinstance(self.origin, FileOrigin) else None
+
+
+class Refusal(Record):
+    """A command in a comment that was not followed, and the sentence for whoever wrote it."""
+
+    author: str
+    """Empty where the account is gone."""
+    url: str
+    sentence: str
+
+
+class Standing(StrEnum):
+    """How a case stands at the end of a run, as far as waiving it is concerned."""
+
+    REGRESSED = "regressed"
+    FAILS = "fails"
+    """Fails, and is not known to be a regression."""
+    WAVERS = "wavers"
+    """Passes, but not cleanly: failures among its trials, an unsettled result, or a score that dropped."""
+    PASSES = "passes"
+    UNJUDGED = "unjudged"
+    """An execution error, or not run. Never waived: it says nothing about the case."""
+
+    @property
+    def waivable(self) -> bool:
+        """Whether there is anything to waive. A case that wavers is: else failing wholly were better than in part."""
+        return self in {Standing.REGRESSED, Standing.FAILS, Standing.WAVERS}
+
+
+class CaseName(Record):
+    """Which case: its eval file and its id."""
+
+    suite: str
+    case_id: str
+
+
+class CaseStanding(CaseName):
+    """A case and how it stands."""
+
+    standing: Standing
+
+
+class State(StrEnum):
+    """What a waiver did to this run. Only `in_use` changes anything."""
+
+    IN_USE = "in_use"
+    EXPIRED = "expired"
+    UNMATCHED = "unmatched"
+    """It names no case of this run: perhaps a typo, perhaps the case is gone."""
+    SUPERFLUOUS = "superfluous"
+    """Every case that it names passes."""
+    PROPOSED = "proposed"
+    """It comes with a pull request whose author may not waive anything: it does not count."""
+    IDLE = "idle"
+    """There is nothing to say: its cases could not be judged, or were not selected."""
+
+
+class Entry(Record):
+    """One waiver, what it did, and how the cases that it names stand."""
+
+    waiver: Waiver
+    state: State
+    days_left: int
+    """Until its last day, which is 0; negative when that is past."""
+    failing: tuple[CaseName, ...] = ()
+    """Waived if the state is `in_use`, and not otherwise."""
+    passing: tuple[CaseName, ...] = ()
+    unjudged: tuple[CaseName, ...] = ()
+
+
+class Waived(CaseStanding):
+    """A case whose failure does not block, with the place of the decisive entry in `Waiving.entries`."""
+
+    entry: int
+
+
+class Waiving(Record):
+    """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
+
+    entries: tuple[Entry, ...] = ()
+    waived: tuple[Waived, ...] = ()
+    """In the order of the run, each case once."""
+    refusals: tuple[Refusal, ...] = ()
+    troubles: tuple[str, ...] = ()
+    """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str]]:
+        """Eval file and id of every case whose failure does not block."""
+        return frozenset((one.suite, one.case_id) for one in self.waived)
+
+    @property
+    def quarantined(self) -> frozenset[tuple[str, str]]:
+        """Eval file and id of every case that is set aside, whatever its result: none of them enters a pass rate."""
+        return frozenset(
+            (case.suite, case.case_id)
+            for entry in self.of(State.IN_USE, State.SUPERFLUOUS)
+            if entry.waiver.kind is Kind.QUARANTINE
+            for case in (*entry.failing, *entry.passing)
+        )
+
+    def of(self, *states: State) -> tuple[Entry, ...]:
+        """The entries in these states."""
+        return tuple(entry for entry in self.entries if entry.state in states)
+
+    def count(self, *standings: Standing) -> int:
+        """How many waived cases stand so."""
+        return sum(one.standing in standings for one in self.waived)
+
+    def decisive(self, waived: Waived) -> Entry:
+        """The entry that a case is waived by."""
+        return self.entries[waived.entry]

@@ -1,0 +1,109 @@
+"""The three streams of a program, as ordinary pipes that it may also open by name (`/dev/stdin` and the like).
+
+Nothing here waits, so that no cancellation can come between opening a pipe and knowing of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Final
+
+from eval_gate.process.captured import Capture, Captured
+from eval_gate.process.identity import Identity
+
+_AT_ONCE: Final = 262_144
+"""Bytes that are read in one go: more than a pipe usually holds, so that one reading empties it."""
+
+
+class Stream:
+    """One of a program's outputs: read for as long as it comes, kept within a limit."""
+
+    def __init__(self, limit: int, watch: Callable[[bytes], object] | None = None) -> None:
+        """`watch` gets what comes, as it comes."""
+        self._watch = watch
+        self.closed = asyncio.Event()
+        self.when_full: Callable[[], object] | None = None
+        self._capture = Capture(limit)
+        self._loop = asyncio.get_running_loop()
+        self._source: int | None = None
+
+    def open(self, identity: Identity | None, theirs: ExitStack) -> int:
+        """The end that the program writes to, closed by `theirs`. Reading begins. Raises OSError."""
+        self._source, sink = os.pipe()
+        theirs.callback(os.close, sink)
+        os.set_blocking(self._source, False)
+        self._loop.add_reader(self._source, self._read)
+        if identity:
+            identity.own(sink)  # else `> /dev/stderr` is refused to it
+        return sink
+
+    def close(self) -> None:
+        """Stop reading."""
+        if self._source is not None:
+            self._loop.remove_reader(self._source)
+            os.close(self._source)
+            self._source = None
+            self.closed.set()
+
+    def captured(self) -> Captured:
+        """What was kept."""
+        return self._capture.captured()
+
+    def _read(self) -> None:
+        if self._source is None:
+            return
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._source, _AT_ONCE)
+            if not data:
+                self.close()
+            self._capture.add(data)
+            if self._watch is not None and data:
+                self._watch(data)
+            if self.when_full and self._capture.full:
+                self.when_full()
+
+
+class Feed:
+    """A program's input: written as it reads, and given up when it reads no more."""
+
+    def __init__(self, data: bytes | None) -> None:
+        self._rest = memoryview(data or b"")
+        self._is_given = data is not None
+        self._loop = asyncio.get_running_loop()
+        self._sink: int | None = None
+
+    def open(self, identity: Identity | None, theirs: ExitStack) -> int:
+        """The end that the program reads from, closed by `theirs`. Writing begins. Raises OSError."""
+        if not self._is_given:
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            theirs.callback(os.close, nothing)
+            return nothing
+        source, self._sink = os.pipe()
+        theirs.callback(os.close, source)
+        os.set_blocking(self._sink, False)
+        if identity:
+            identity.own(source)
+        self._loop.add_writer(self._sink, self._write)
+        return source
+
+    def close(self) -> None:
+        """Stop writing."""
+        if self._sink is not None:
+            self._loop.remove_writer(self._sink)
+            os.close(self._sink)
+            self._sink = None
+
+    def _write(self) -> None:
+        if self._sink is None:
+            return
+        with contextlib.suppress(BlockingIOError):
+            try:
+                self._rest = self._rest[os.write(self._sink, self._rest[:_AT_ONCE]) :]
+            except BrokenPipeError:
+                self._rest = self._rest[:0]
+            if not self._rest:
+                self.close()

@@ -1,0 +1,198 @@
+"""Runs a foreign program: in a group of its own, within limits of time and size, and ends it as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from eval_gate.process.captured import Captured, Mask
+from eval_gate.process.child import Child
+from eval_gate.process.identity import NOBODY, Identity, identity_for
+from eval_gate.process.pipes import Feed, Stream
+
+__all__ = ["Captured", "Command", "Finished", "ProcessError", "Refusal", "run"]
+
+GRACE_S: Final = 2.0
+"""Seconds between the request to end and the end by force."""
+DRAIN_S: Final = 1.0
+"""Seconds that are given to the pipes once all of the group has ended: who left the group may hold them for ever."""
+
+_PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.ELOOP, errno.EISDIR}
+
+
+class Refusal(StrEnum):
+    """Why a program could not be started or its file not be read, as far as it changes what to do about it."""
+
+    PROGRAM = "program"
+    """There is no such program, or it may not be executed."""
+    FOLDER = "folder"
+    """The working directory is not there."""
+    TOO_LONG = "too-long"
+    """An argument, or all of them, are more than the system passes on (128 KiB for one on Linux)."""
+    TEXT = "text"
+    """An argument or variable holds what cannot be passed on: a NUL, or half a surrogate pair."""
+    FILE = "file"
+    """What it left behind as its file cannot be read."""
+    SYSTEM = "system"
+    """The system had no room for another process, or refuses the user."""
+
+
+class ProcessError(Exception):
+    """The program could not be started; the message says why, in words for people."""
+
+    def __init__(self, message: str, refusal: Refusal = Refusal.SYSTEM) -> None:
+        super().__init__(message)
+        self.message = message
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run and within which limits.
+
+    `line`: a text is for `/bin/sh -c`, a tuple is a program with its arguments. `environment` is all that the program
+    sees. Without `stdin` it reads nothing. Of stdout and stderr so many bytes are kept as `max_output` and `max_errors`
+    say; the program is not stopped for saying more, unless `end_when_cut`. `watch` gets stdout as it comes, all of it.
+    """
+
+    line: str | tuple[str, ...]
+    cwd: Path
+    environment: Mapping[str, str]
+    stdin: bytes | None = None
+    timeout_s: float | None = None
+    max_output: int = 8_000_000
+    max_errors: int = 64_000
+    end_when_cut: bool = False
+    watch: Callable[[bytes], object] | None = None
+    mask: Mask | None = None
+    """Takes secrets out of what was printed, before anybody sees it; `watch` sees it as it comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of a command. `code` is negative where a signal ended it: -9 for SIGKILL.
+
+    `seconds` is from the start until the program itself ended.
+    """
+
+    code: int
+    stdout: Captured
+    stderr: Captured
+    seconds: float
+    timed_out: bool
+
+
+async def run(command: Command) -> Finished:
+    """Run the command to its end, whatever its exit code. Raises ProcessError when it cannot be started.
+
+    The program and what it started are one process group, all of which is ended: when the program ends, takes too long
+    (asked first, by force after two seconds), or we are cancelled. As root it runs as whom its folder belongs to.
+    """
+    output, errors = Stream(command.max_output, command.watch), Stream(command.max_errors)
+    with contextlib.ExitStack() as ours:
+        child = _start(command, (Feed(command.stdin), output, errors), ours)
+        try:
+            timed_out = await _until_the_end(child, command, output)
+        finally:
+            await _end(child)
+        await _drain(output, errors)
+    printed = [stream.captured() for stream in (output, errors)]
+    said, complained = [one.masked(command.mask) for one in printed] if command.mask else printed
+    return Finished(child.code, said, complained, child.seconds, timed_out)
+
+
+def _start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
+    """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
+    with contextlib.ExitStack() as theirs:
+        try:
+            identity = identity_for(command.cwd)
+            for stream in streams:
+                ours.callback(stream.close)
+            stdin, stdout, stderr = [stream.open(identity, theirs) for stream in streams]
+            began = time.perf_counter()
+            return Child(_spawn(command, identity, (stdin, stdout, stderr)), began)
+        except (OSError, ValueError) as error:
+            raise _refused(command, error) from error
+
+
+def _spawn(command: Command, identity: Identity | None, streams: tuple[int, int, int]) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = streams
+    line = command.line
+    return subprocess.Popen(  # noqa: S603 (foreign programs are what this room is for)
+        ("/bin/sh", "-c", line) if isinstance(line, str) else line,
+        cwd=command.cwd,
+        env=_at_home(command.environment, identity),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        start_new_session=True,
+        user=identity.uid if identity else None,
+        group=identity.gid if identity else None,
+        extra_groups=() if identity else None,
+    )
+
+
+def _at_home(environment: Mapping[str, str], identity: Identity | None) -> dict[str, str]:
+    """The environment; for nobody with a home that is open, since git and others end where theirs is closed to them."""
+    return {**environment, "HOME": tempfile.gettempdir()} if identity == NOBODY else {**environment}
+
+
+async def _until_the_end(child: Child, command: Command, output: Stream) -> bool:
+    """Wait for the end of the program; whether its time was over before."""
+    if command.end_when_cut:
+        output.when_full = child.over.set
+    try:
+        async with asyncio.timeout(command.timeout_s):
+            await child.over.wait()
+    except TimeoutError:
+        return not child.exited.is_set()
+    return False
+
+
+async def _end(child: Child) -> None:
+    """End a program that still runs, and its group: asked first, then by force. A group whose program ended is gone."""
+    if child.exited.is_set():
+        return
+    try:
+        child.signal(signal.SIGTERM)
+        await _within(GRACE_S, child.exited)
+    finally:
+        child.signal(signal.SIGKILL)  # also when we are cancelled a second time
+    await _within(GRACE_S, child.exited)
+
+
+async def _drain(*streams: Stream) -> None:
+    """Read what is left in the pipes."""
+    for stream in streams:
+        await _within(DRAIN_S, stream.closed)
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+
+
+def _refused(command: Command, error: OSError | ValueError) -> ProcessError:
+    """Why it did not start: Python's error does not always say which of the parts was meant."""
+    program = "the shell" if isinstance(command.line, str) else f'"{command.line[0][:200]}"'
+    if not isinstance(error, OSError):
+        what = "an argument or a variable holds a NUL or another character that cannot be passed on"
+        return ProcessError(f"{program} cannot be started: {what}", Refusal.TEXT)
+    if error.errno == errno.E2BIG:
+        return ProcessError(f"{program} cannot be started: an argument is too long for the system", Refusal.TOO_LONG)
+    words = error.strerror or type(error).__name__
+    if not command.cwd.is_dir():
+        return ProcessError(f"the working directory {command.cwd} cannot be used: {words}", Refusal.FOLDER)
+    refusal = Refusal.PROGRAM if error.errno in _PROGRAM_ERRORS else Refusal.SYSTEM
+    return ProcessError(f"{program} cannot be started: {words}", refusal)

@@ -1,0 +1,203 @@
+"""The values of JavaScript literals in a syntax tree, read without running anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+
+from eval_gate.model import limits
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from eval_gate.model.base import JsonValue
+
+
+class Unknown(Enum):
+    """A value that only running the code would tell: a reference, a call, an interpolation."""
+
+    VALUE = "unknown"
+
+
+Literal: TypeAlias = "JsonValue | Unknown"
+
+_MAX_DEPTH: Final = limits.LITERAL_DEPTH
+_CONSTANTS: Final[dict[str, bool | None]] = {"true": True, "false": False, "null": None}
+_WRAPPERS: Final = frozenset(
+    {
+        "parenthesized_expression",
+        "as_expression",
+        "satisfies_expression",
+        "non_null_expression",
+        "type_assertion",
+    }
+)
+_ESCAPE: Final = re.compile(
+    r"\\(?:u\{(?P<point>[0-9A-Fa-f]{1,6})\}|u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
+    r"|(?P<zero>0(?![0-9]))|(?P<newline>\r\n|[\n\r\u2028\u2029])|(?P<wrong>[ux0-9])|(?P<other>.))",
+    re.DOTALL,
+)
+_SINGLE: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v"}
+_DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLiteral:
+    """The top level of an object literal: what each key is written as.
+
+    A key that may be overridden by a later spread or computed key has no node. `open` means that keys which are not
+    listed may exist all the same.
+    """
+
+    members: dict[str, Node | None] = field(default_factory=dict)
+    open: bool = False
+
+    def value(self, key: str) -> Literal | None:
+        """The value of a key: None when it is not there, UNKNOWN when only running the code would tell."""
+        if key not in self.members:
+            return Unknown.VALUE if self.open else None
+        node = self.members[key]
+        return Unknown.VALUE if node is None else literal(node)
+
+
+def text_of(node: Node) -> str:
+    """The source of a node."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def unwrapped(node: Node) -> Node:
+    """The expression without parentheses and without what only the type checker reads."""
+    while node.type in _WRAPPERS:
+        inner = [child for child in node.named_children if child.type != "comment"]
+        if not inner:
+            break
+        node = inner[-1] if node.type == "type_assertion" else inner[0]
+    return node
+
+
+def object_literal(node: Node) -> ObjectLiteral | None:
+    """The members of an object literal, or None when the node is something else."""
+    node = unwrapped(node)
+    if node.type != "object":
+        return None
+    members: dict[str, Node | None] = {}
+    is_open = False
+    for member in node.named_children:
+        if member.type == "comment":
+            continue
+        key = _key(member)
+        if key is None:  # a spread or a computed key: may set any key, those before it included
+            members = dict.fromkeys(members)
+            is_open = True
+        else:
+            members[key] = member.child_by_field_name("value") if member.type == "pair" else None
+    return ObjectLiteral(members, is_open)
+
+
+def literal(node: Node, depth: int = 0) -> Literal:
+    """The value of an expression made of literals only, else UNKNOWN."""
+    node = unwrapped(node)
+    if depth > _MAX_DEPTH or node.has_error:
+        return Unknown.VALUE
+    match node.type:
+        case "string" | "template_string" | "binary_expression":
+            return _text(node)
+        case "object":
+            return _mapping(node, depth)
+        case "array":
+            elements = [literal(child, depth + 1) for child in node.named_children if child.type != "comment"]
+            return Unknown.VALUE if Unknown.VALUE in elements else cast("list[JsonValue]", elements)
+        case "number" | "unary_expression":
+            return _number(text_of(node))
+        case kind:
+            return _CONSTANTS.get(kind, Unknown.VALUE)
+
+
+def _mapping(node: Node, depth: int) -> Literal:
+    members = object_literal(node)
+    if members is None or members.open:
+        return Unknown.VALUE
+    values = {key: literal(value, depth + 1) if value else Unknown.VALUE for key, value in members.members.items()}
+    return Unknown.VALUE if Unknown.VALUE in values.values() else cast("dict[str, JsonValue]", values)
+
+
+def _key(member: Node) -> str | None:
+    """The name a member of an object sets, or None when that is not written out."""
+    if member.type == "shorthand_property_identifier":
+        return text_of(member)
+    key = member.child_by_field_name("key" if member.type == "pair" else "name")
+    if key is None:
+        return None
+    if key.type == "property_identifier":
+        name = text_of(key)
+        return None if "\\" in name else name
+    if key.type == "string":
+        return _unescaped(text_of(key)[1:-1])
+    return text_of(key) if key.type == "number" else None
+
+
+def _text(node: Node) -> str | Unknown:
+    """The value of a string, of a template without interpolation, or of a sum of such."""
+    parts = []
+    for operand in _operands(node):
+        if operand.type == "string":
+            part = _unescaped(text_of(operand)[1:-1])
+        elif operand.type == "template_string" and not _interpolates(operand):
+            # ECMA-262: the line ends of a template are line feeds, whatever the file has
+            part = _unescaped(text_of(operand)[1:-1].replace("\r\n", "\n").replace("\r", "\n"))
+        else:
+            part = None
+        if part is None:
+            return Unknown.VALUE
+        parts.append(part)
+    joined = "".join(parts)
+    # a pair of surrogates is one character, a lone one cannot be written as UTF-8
+    return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _operands(node: Node) -> Iterator[Node]:
+    """The operands of a sum from left to right; a node that is no sum is its own only operand."""
+    pending = [node]
+    while pending:
+        current = unwrapped(pending.pop())
+        operator = current.child_by_field_name("operator") if current.type == "binary_expression" else None
+        left, right = current.child_by_field_name("left"), current.child_by_field_name("right")
+        if operator is not None and operator.type == "+" and left is not None and right is not None:
+            pending += [right, left]
+        else:
+            yield current
+
+
+def _interpolates(template: Node) -> bool:
+    return any(child.type == "template_substitution" for child in template.named_children)
+
+
+def _unescaped(source: str) -> str | None:
+    """The text between two quotes, or None for an escape that a module may not hold (ECMA-262, 12.9.4)."""
+    wrong = False
+
+    def replacement(match: re.Match[str]) -> str:
+        nonlocal wrong
+        hexadecimal = match["point"] or match["unit"] or match["byte"]
+        if hexadecimal and int(hexadecimal, 16) <= 0x10FFFF:
+            return chr(int(hexadecimal, 16))
+        wrong = wrong or hexadecimal is not None or match["wrong"] is not None
+        if match["zero"]:
+            return "\0"
+        other = match["other"] or ""
+        return _SINGLE.get(other, other)
+
+    text = _ESCAPE.sub(replacement, source)
+    return None if wrong else text
+
+
+def _number(source: str) -> int | float | Unknown:
+    """A plain decimal number; other notations are rare enough in a schema to be left unknown."""
+    digits = source.removeprefix("-").strip()
+    if not _DECIMAL.fullmatch(digits):
+        return Unknown.VALUE
+    value = int(digits) if digits.isdigit() else float(digits)
+    return -value if source.startswith("-") else value

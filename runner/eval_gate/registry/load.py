@@ -1,0 +1,81 @@
+"""Where tool definitions come from: a JSON file, TypeScript or JavaScript, or a live MCP server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.registry.base import Registry
+
+_BARRELS: Final = ("tools.exports.ts", "tools.exports.js", "tools.exports.mjs", "index.ts", "index.js", "index.mjs")
+_SOURCES: Final = (
+    "a .json file, a .ts or .js file that exports the tools, a folder of *.tool.ts or *.tool.js files, "
+    "or the http(s) URL of an MCP server"
+)
+
+
+async def load_registry(location: str, root: Path) -> Registry:
+    """The registry at `location`: a path relative to `root` (the working directory), or a URL.
+
+    Raises GateError: the path does not exist or leads out of `root` by a link, the kind of file is not known, or the
+    content is refused (each source says by which code).
+    """
+    scheme, separator, _ = location.partition("://")
+    if separator:
+        if scheme.lower() not in {"http", "https"}:
+            raise GateError("unknown-registry", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES}")
+        from eval_gate.registry.mcp import load_mcp
+
+        return await load_mcp(location)
+    return _load_path(location, root)
+
+
+def _load_path(location: str, root: Path) -> Registry:
+    path = root / location
+    if not path.exists():
+        raise GateError(
+            "registry-not-found",
+            f"the tool registry {location} does not exist",
+            f"paths are relative to {root}; give {_SOURCES}",
+        )
+    _refuse_link_out(path, location, root)
+    if path.is_dir():
+        return _load_folder(path, location, root)
+    from eval_gate.registry.js_files import SUFFIXES
+
+    if path.suffix.lower() == ".json":
+        from eval_gate.registry.json_file import load_json
+
+        return load_json(path, location)
+    if path.suffix in SUFFIXES:
+        from eval_gate.registry.typescript import load_barrel
+
+        return load_barrel(path, root)
+    raise GateError(
+        "unknown-registry", f"{location} is no tool registry: unknown kind of file {path.suffix!r}", f"give {_SOURCES}"
+    )
+
+
+def _load_folder(folder: Path, location: str, root: Path) -> Registry:
+    from eval_gate.registry.typescript import load_folder
+
+    registry = load_folder(folder, root)
+    if registry is not None:
+        return registry
+    found = next((name for name in _BARRELS if (folder / name).is_file()), None)
+    barrel = f"the file that exports the tools: {(Path(location) / found).as_posix()}" if found else _SOURCES
+    raise GateError("registry-empty", f"the folder {location} holds no *.tool.ts or *.tool.js file", f"give {barrel}")
+
+
+def _refuse_link_out(path: Path, location: str, root: Path) -> None:
+    """A location that is written as if it were inside of `root` must be there."""
+    written = Path(os.path.normpath(path.absolute()))
+    inside = written.is_relative_to(os.path.normpath(root.absolute()))
+    if inside and not path.resolve().is_relative_to(root.resolve()):
+        raise GateError(
+            "registry-outside",
+            f"the tool registry {location} is a link that leads out of {root}",
+            "give the real path, or put the definitions into the repository",
+        )

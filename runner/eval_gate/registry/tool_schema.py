@@ -1,0 +1,37 @@
+"""The JSON Schema of a tool's arguments, from the ways a definition writes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+
+SCHEMA_KEYS: Final = ("parameters", "inputSchema", "input_schema", "schema")
+"""Where definitions keep it: OpenAI, MCP, Anthropic, tool-forge. The first that is there counts."""
+
+_JSON_SCHEMA_KEYS: Final = ("$schema", "$ref", "anyOf", "oneOf", "allOf")
+
+
+def parameters_schema(written: JsonValue) -> dict[str, JsonValue] | None:
+    """A JSON Schema as it is, tool-forge's short form written out; None (any arguments) for everything else.
+
+    The short form is `{city: {type: "string"}, units: {type: "string", optional: true}}`: what is not optional is
+    required, and a missing type is `string` (tool-forge behaviour 1.9).
+    """
+    if not isinstance(written, dict):
+        return None
+    if isinstance(written.get("type"), str | list) or any(
+        isinstance(written.get(key), str | list) for key in _JSON_SCHEMA_KEYS
+    ):
+        return written
+    properties: dict[str, JsonValue] = {}
+    required: list[JsonValue] = []
+    for name, described in written.items():
+        if not isinstance(described, dict):
+            return None
+        property_schema: dict[str, JsonValue] = {"type": "string", **described}
+        property_schema.pop("optional", None)
+        properties[name] = property_schema
+        if described.get("optional") is not True:
+            required.append(name)
+    return {"type": "object", "properties": properties, "required": required}

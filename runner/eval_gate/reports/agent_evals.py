@@ -1,0 +1,242 @@
+"""The two reports of the Agent Evals command: JSON for machines, Markdown for people.
+
+Source: Agent Evals, "Output"; agent-evals behaviour 3.5, E-08. A case that was not run is an error here: the format has
+no other word for it, and it must not look fine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.files.writing import open_new
+from eval_gate.model.case import EvalSuite
+from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult
+from eval_gate.text.escape import code_span, console_line, plain
+
+FORMAT: Final = "agent-evals"
+KINDS: Final = ("json", "md")
+_WORDS: Final = {
+    Status.PASSED: "pass",
+    Status.FAILED: "fail",
+    Status.ERROR: "error",
+    Status.SKIPPED: "skip",
+    Status.NOT_RUN: "error",
+}
+_SHOWN: Final = {"pass": "PASS", "fail": "FAIL", "error": "ERROR", "skip": "SKIP"}
+_COUNTS: Final = (("pass", "passed"), ("fail", "failed"), ("error", "errors"), ("skip", "skipped"))
+_MAX_SENTENCE: Final = 500
+_MAX_TRIES: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When what happened: the report, and by eval file the begin and end of each suite."""
+
+    generated: datetime
+    suites: Mapping[str, tuple[datetime, datetime]] = field(default_factory=dict)
+
+
+def report(run: RunResult, suites: Sequence[EvalSuite], moments: Moments) -> dict[str, Any]:
+    """The report as data, under the format's own names: only the run's Agent Evals suites. `suites` are as loaded.
+
+    A suite without moments of its own took at most as long as the run.
+    """
+    versions = {suite.file: suite.version for suite in suites}
+    shown = [
+        _suite(suite, versions.get(suite.eval_file), run, moments) for suite in run.suites if suite.format == FORMAT
+    ]
+    statuses = [case["status"] for suite in shown for case in suite["cases"]]
+    return {
+        "generatedAt": _written(moments.generated),
+        "durationMs": sum(suite["durationMs"] for suite in shown),
+        "summary": {"totalSuites": len(shown), "totalCases": len(statuses), **_counts(statuses)},
+        "suites": shown,
+    }
+
+
+def as_json(made: Mapping[str, Any]) -> str:
+    """The report as a file for machines."""
+    return json.dumps(made, ensure_ascii=False, indent=2) + "\n"
+
+
+def _suite(suite: SuiteResult, version: str | None, run: RunResult, moments: Moments) -> dict[str, Any]:
+    begun, ended = moments.suites.get(suite.eval_file, (datetime.fromisoformat(run.timestamp), moments.generated))
+    cases = [_case(case) for case in suite.cases]
+    statuses = [case["status"] for case in cases]
+    return {
+        "suiteName": suite.tool_name,
+        "suiteVersion": version or "1.0.0",
+        "startedAt": _written(begun),
+        "completedAt": _written(ended),
+        "durationMs": round((ended - begun).total_seconds() * 1000),
+        "summary": {"total": len(statuses), **_counts(statuses)},
+        "cases": cases,
+    }
+
+
+def _case(case: CaseResult) -> dict[str, Any]:
+    judged = case.status.judged
+    return {
+        "caseId": case.id,
+        "caseName": case.description or case.id,
+        "status": _WORDS[case.status],
+        "durationMs": round(case.duration_ms),
+        "output": case.details.response if judged else None,
+        "assertionResults": [_assertion(result) for result in case.evaluator_results] if judged else [],
+        "error": None if judged else case.error or case.status.value.replace("_", " "),
+    }
+
+
+def _assertion(result: EvaluatorResult) -> dict[str, Any]:
+    facts = result.evaluator_provider_request or {}
+    said = next(iter((*result.misses, *result.hits)), "")
+    return {
+        "assertion": facts.get("assertion", {"type": result.type}),
+        "passed": result.score >= 1.0 and not result.vetoed,
+        "message": facts.get("message", said),
+        "actual": facts.get("actual"),
+        "expected": facts.get("expected"),
+    }
+
+
+def _counts(statuses: Sequence[str]) -> dict[str, float]:
+    """How many ended how. The rate is of all cases, errors included, from 0 to 1; 0 where there is none."""
+    counts: dict[str, float] = {name: statuses.count(word) for word, name in _COUNTS}
+    return counts | {"passRate": counts["passed"] / len(statuses) if statuses else 0.0}
+
+
+def _written(moment: datetime) -> str:
+    """`2026-11-21T10:00:00.000Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def as_markdown(made: Mapping[str, Any]) -> str:
+    """The report as a page for people. What suites, models and files say is escaped."""
+    summary = made["summary"]
+    verdict = _verdict(summary["passed"], summary["totalCases"])
+    counts = ("totalSuites", "totalCases", "passed", "failed", "errors", "skipped")
+    lines = [
+        "# Agent Evals",
+        "",
+        f"{verdict} in {_seconds(made['durationMs'])}, {made['generatedAt']}.",
+        "",
+        "| suites | cases | passed | failed | errors | skipped |",
+        "|--:|--:|--:|--:|--:|--:|",
+        f"| {' | '.join(str(summary[count]) for count in counts)} |",
+    ]
+    for suite in made["suites"]:
+        lines += _suite_lines(suite)
+    return "\n".join(lines) + "\n"
+
+
+def _suite_lines(suite: Mapping[str, Any]) -> Iterable[str]:
+    summary = suite["summary"]
+    verdict = _verdict(summary["passed"], summary["total"])
+    yield from ("", f"## {plain(suite['suiteName'])}", "")
+    yield f"Version {plain(suite['suiteVersion'])}: {verdict} in {_seconds(suite['durationMs'])}."
+    yield from ("", "| status | case | name | duration |", "|:--|:--|:--|--:|")
+    for case in suite["cases"]:
+        shown = _SHOWN[case["status"]]
+        yield f"| {shown} | {plain(case['caseId'])} | {plain(case['caseName'])} | {_seconds(case['durationMs'])} |"
+    for case in suite["cases"]:
+        if case["status"] in {"fail", "error"}:
+            yield from ("", f"### {plain(case['caseId'])}: {plain(case['caseName'])}", "")
+            yield from _details(case)
+
+
+def _details(case: Mapping[str, Any]) -> Iterable[str]:
+    if case["error"]:
+        yield f"- ERROR {plain(case['error'], _MAX_SENTENCE)}"
+    for result in case["assertionResults"]:
+        word = "PASS" if result["passed"] else "FAIL"
+        yield f"- {word} {plain(_name(result['assertion']))}: {plain(result['message'], _MAX_SENTENCE)}"
+        if not result["passed"]:
+            yield f"  - expected {code_span(_text(result['expected']))}"
+            yield f"  - got {code_span(_text(result['actual']))}"
+
+
+def failures(made: Mapping[str, Any]) -> tuple[str, ...]:
+    """What `--verbose` says beside the cases, for a terminal or a log.
+
+    One line for each assertion that does not hold, with what was expected and seen, and for each error.
+    """
+    lines = []
+    for suite in made["suites"]:
+        for case in suite["cases"]:
+            place = f"{suite['suiteName']} / {case['caseId']}"
+            if case["status"] == "error":
+                lines.append(f"{place}: {case['error']}")
+            lines += [
+                f"{place}: {_name(result['assertion'])}: {result['message']} "
+                f"(expected {_text(result['expected'])}, got {_text(result['actual'])})"
+                for result in case["assertionResults"]
+                if not result["passed"]
+            ]
+    return tuple(map(console_line, lines))
+
+
+def _name(assertion: Mapping[str, Any]) -> str:
+    """`contains`, or with its description `contains (names the city)`."""
+    described = assertion.get("description")
+    return f"{assertion['type']} ({described})" if described else str(assertion["type"])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _verdict(passed: int, total: int) -> str:
+    return f"{passed} of {total} passed"
+
+
+def _seconds(milliseconds: float) -> str:
+    return f"{milliseconds / 1000:.1f} s"
+
+
+def write(folder: Path, texts: Mapping[str, str], moment: datetime, prefix: str = "report") -> tuple[Path, ...]:
+    """Write each text, by its ending, as `report-2026-11-21T10-00-00.json`; where they are.
+
+    All of one call have the same name; one that is taken gets a number, so that nothing is ever replaced. Raises
+    GateError `output-not-writable`.
+    """
+    stem = f"{prefix}-{moment.astimezone(UTC):%Y-%m-%dT%H-%M-%S}"
+    try:
+        for number in range(1, _MAX_TRIES):
+            name = stem if number == 1 else f"{stem}-{number}"
+            files = {folder / f"{name}.{ending}": text for ending, text in texts.items()}
+            if not any((folder / f"{name}.{kind}").exists() for kind in KINDS) and _claimed(files):
+                return tuple(files)
+    except OSError as error:
+        raise _not_writable(folder, error.strerror) from error
+    raise _not_writable(folder, "too many reports of one second")
+
+
+def _claimed(files: Mapping[Path, str]) -> bool:
+    """Write them, unless somebody was faster; then none of them is left."""
+    written: list[Path] = []
+    for file, text in files.items():
+        descriptor = open_new(file)
+        if descriptor is None:
+            for own in written:
+                own.unlink()
+            return False
+        written.append(file)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(text.encode("utf-8", "backslashreplace"))
+    return True
+
+
+def _not_writable(folder: Path, why: str | None) -> GateError:
+    return GateError(
+        "output-not-writable",
+        f"{folder} cannot be written: {why}",
+        "choose another folder with --out",
+        exit_code=ExitCode.USAGE,
+    )

@@ -1,0 +1,107 @@
+"""The run as AgentV's records: one JSON object a line, one line a case, in that specification's snake_case names.
+
+The status is the specification's: `pass` at 1.0 only, whatever the gate takes for good enough. A case without a
+judgement is an `error` with its reason, also where it was skipped or not run: left out it would look as if it had
+never been there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Final
+
+from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, TokenUsage, TraceSummary
+
+STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
+"""The words of what was judged; everything else is an `error`."""
+
+
+def render_agentv(run: RunResult) -> str:
+    """The records in file order, each ended by a line break. Only ASCII: no reader finds another end of line."""
+    records = (_record(run, suite, case) for suite in run.suites for case in suite.cases)
+    return "".join(_line(record) + "\n" for record in records)
+
+
+def _line(record: dict[str, Any]) -> str:
+    try:
+        return json.dumps(record, allow_nan=False)
+    except ValueError:  # what a judge was asked is anything, and JSON knows no NaN
+        return json.dumps(json.loads(json.dumps(record), parse_constant=lambda _: None))
+
+
+def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, Any]:
+    """Every field in every record; null where there is nothing to say."""
+    judged, results = case.status.judged, case.evaluator_results
+    record = {
+        "timestamp": run.timestamp,
+        "eval_id": case.id,
+        "dataset": suite.tool_name,
+        "conversation_id": case.conversation_id,
+        "score": case.score if judged else 0.0,
+        "status": STATUSES.get(case.status, "error"),
+        "hits": [hit for result in results for hit in result.hits],
+        "misses": _misses(case),
+        # the answer of an error is no answer; one that was not kept is not an empty one
+        "candidate_answer": case.details.response if judged else "",
+        "target": case.target or run.target.name,
+        "reasoning": _reasoning(results),
+        "evaluator_provider_request": _first_request(results),
+        "evaluator_results": [_evaluator(result) for result in results],
+        "trace_summary": _trace(case.trace_summary),
+        "error": None if judged else _why_not(run, case),
+        "duration_ms": case.duration_ms,
+        "usage": _usage(case.usage),
+        "cost_usd": case.cost_usd,
+        "attempts": case.attempts,
+    }
+    return record | ({"candidate_answer_truncated": True} if case.details.response_truncated else {})
+
+
+def _misses(case: CaseResult) -> list[str]:
+    """What the evaluators missed; of a failure that no evaluator saw, such as a timeout, its reason."""
+    misses = [miss for result in case.evaluator_results for miss in result.misses]
+    return [case.error] if not misses and case.error and case.status is Status.FAILED else misses
+
+
+def _reasoning(results: Iterable[EvaluatorResult]) -> str | None:
+    """`policy: it names the limit | style: too long`."""
+    return " | ".join(f"{result.name}: {result.reasoning}" for result in results if result.reasoning) or None
+
+
+def _first_request(results: Iterable[EvaluatorResult]) -> dict[str, Any] | None:
+    """What the first judge was asked; the others' stand with their results."""
+    return next((result.evaluator_provider_request for result in results if result.evaluator_provider_request), None)
+
+
+def _evaluator(result: EvaluatorResult) -> dict[str, Any]:
+    """One evaluator, and the members of a composite in it."""
+    return {
+        "name": result.name,
+        "type": result.type,
+        "score": result.score,
+        "weight": result.weight,
+        "hits": list(result.hits),
+        "misses": list(result.misses),
+        "reasoning": result.reasoning,
+        "evaluator_provider_request": result.evaluator_provider_request,
+        "evaluator_results": [_evaluator(member) for member in result.evaluator_results],
+    }
+
+
+def _trace(summary: TraceSummary | None) -> dict[str, Any] | None:
+    """The specification writes these keys in camelCase."""
+    return summary.model_dump(mode="json", by_alias=True) if summary else None
+
+
+def _usage(usage: TokenUsage | None) -> dict[str, Any] | None:
+    return usage.model_dump(mode="json") if usage else None
+
+
+def _why_not(run: RunResult, case: CaseResult) -> str:
+    match case.status:
+        case Status.SKIPPED:
+            return f"skipped: {case.error or 'no reason was given'}"
+        case Status.NOT_RUN:
+            return f"not run: {run.stopped or 'the run ended before'}"
+    return case.error or "no reason was given"

@@ -1,0 +1,54 @@
+"""What a report may say beside the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eval_gate.model.measuring import Difference
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContext:
+    """Names and addresses, each only where it is known: without them there are no links, never broken ones."""
+
+    name: str | None = None
+    comment_key: str = "default"
+    server_url: str = "https://github.com"
+    repository: str | None = None
+    """`owner/name`; with `head_sha` it makes a case's name a link to its line."""
+    head_sha: str | None = None
+    base_branch: str | None = None
+    """What the change is merged into."""
+    baseline_branch: str | None = None
+    """Whose run the baseline is; the base branch where nothing else is said."""
+    run_url: str | None = None
+    report_url: str | None = None
+    evals: tuple[str, ...] = ("evals",)
+    """Where eval files are, as the configuration says: no other file gets a remark."""
+    baseline_run_url: str | None = None
+    workflow_url: str | None = None
+    errors_doc_url: str | None = None
+    """The page of errors; a code is added as its fragment."""
+    no_baseline_reason: str | None = None
+    no_baseline_words: str = "no baseline yet"
+    """The same in the few words of a heading."""
+    previous_red_sha: str | None = None
+    """The commit of this pull request whose result was red, when this one is green."""
+    accept_hint: bool = False
+    """It is a pull request, where somebody may accept regressions by a comment."""
+    accept_label: str = "eval-gate:accept"
+    """The label that such a comment needs."""
+    accept_by_commit: bool = False
+    """Such a comment has to name the commit: the pull request is a fork's."""
+    unused_rules: tuple[Difference, ...] = ()
+    """What the pull request's own configuration says otherwise, where it is judged by the base branch's rules."""
+    rerun_command: str | None = None
+    accept_line: str | None = None
+    """The command that accepts the regressions, where somebody sits at a terminal."""
+    result_path: str | None = None
+    losses: tuple[str, ...] = ()
+    """What could not be published, in sentences."""
+    trail: tuple[str, ...] = ()
+    """What was decided and done around the run, in order, in sentences."""
+    max_baseline_age_days: float = 14
+    max_baseline_commits: int = 50

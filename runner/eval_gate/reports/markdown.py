@@ -1,0 +1,129 @@
+"""The pull request comment and the job summary, in GitHub's Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from eval_gate.errors import GateError
+from eval_gate.reports import phrases, wording
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
+from eval_gate.reports.view import View
+from eval_gate.text import escape
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+OPEN_ROWS: Final = 10
+"""Rows of a table that are not folded."""
+SUMMARY_LIMIT: Final = 900_000
+"""Characters of a job summary. Beyond a mebibyte GitHub drops all of it, and a character may be more than a byte."""
+SUMMARY_LADDER: Final = (
+    Detail(rows=2_000, names=2_000, warnings=200, answers=20),
+    Detail(rows=2_000, names=2_000, warnings=200),
+    Detail(rows=500, names=500, warnings=100),
+    *LADDER,
+)
+
+
+def render_comment(view: View, *, limit: int = COMMENT_LIMIT, start: int = 0) -> str:
+    """The comment: marker, verdict, why, the cases to look at, what to do, counts, warnings, provenance.
+
+    At most `limit` characters; `start` begins further down the ladder, after a refusal.
+    """
+    return _render("comment.md.j2", view, limit, LADDER[start:])
+
+
+def render_summary(view: View, *, limit: int = SUMMARY_LIMIT) -> str:
+    """The job summary: the complete page, with the rules, every case, answers, and how it was decided.
+
+    At most `limit` characters and bytes.
+    """
+    text = ""
+    for allowed in (limit, limit // 4):  # a character takes four bytes at most
+        text = _render("summary.md.j2", view, allowed, SUMMARY_LADDER)
+        if len(text.encode()) <= limit:
+            break
+    return text
+
+
+def render_problem(error: GateError, context: ReportContext, heading: str, *, as_comment: bool = False) -> str:
+    """The page of a step that ended before there was a run; as a comment it begins with the marker."""
+    marker = escape.comment_key(context.comment_key) if as_comment else None
+    names = {"error": error, "context": context, "heading": heading, "marker": marker}
+    return _tidy(_environment().get_template("problem.md.j2").render(names))
+
+
+def _render(name: str, view: View, limit: int, ladder: tuple[Detail, ...]) -> str:
+    template = _environment().get_template(name)
+    return fit(lambda detail: _tidy(template.render(_names(view, detail))), limit, ladder)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("eval_gate.reports"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 (Markdown is escaped by the filters below; a test walks the templates)
+    )
+    filters: dict[str, Callable[..., object]] = {
+        "code": escape.code_span,
+        "code_cell": escape.code_cell,
+        "text": escape.plain,
+        "sentence": phrases.sentence,
+        "html": escape.html_text,
+        "block": escape.block,
+        "percent": wording.percent,
+        "signed": wording.signed,
+        "seconds": wording.seconds,
+        "case_link": phrases.case_link,
+        "names": phrases.names,
+        "names_seen": phrases.names_seen,
+        "names_here": phrases.names_here,
+        "prose": phrases.prose,
+        "measured_block": phrases.measured_block,
+        "why_cell": phrases.why_cell,
+        "terms_cell": phrases.terms_cell,
+        "entry_line": phrases.entry_line,
+        "names_by_reason": phrases.names_by_reason,
+        "staleness": phrases.staleness,
+    }
+    environment.filters.update(filters)
+    environment.globals["count"] = wording.count
+    return environment
+
+
+def _names(view: View, detail: Detail) -> dict[str, object]:
+    return {
+        "view": view,
+        "context": view.context,
+        "detail": detail,
+        "summary": view.summary,
+        "marker": escape.comment_key(view.context.comment_key),
+        "open_rows": OPEN_ROWS,
+        "provenance": phrases.provenance(view),
+        "baseline_words": phrases.baseline(view) if view.comparison else None,
+        "unmeasured_note": phrases.unmeasured(view),
+        "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
+    }
+
+
+def _tidy(text: str) -> str:
+    """Never more than one blank line, and one line break at the end. What stands in a fence stays as it is."""
+    lines: list[str] = []
+    fence: str | None = None
+    for line in text.splitlines():
+        if fence is None and line.startswith("~~~"):
+            fence = line.removesuffix("text")
+        elif fence is not None and line == fence:
+            fence = None
+        if line.strip() or fence or (lines and lines[-1]):
+            lines.append(line if fence else line.rstrip())
+    return "\n".join(lines).strip() + "\n"

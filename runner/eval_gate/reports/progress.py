@@ -1,0 +1,88 @@
+"""A run's progress in words: what is about to happen, counts, and calm lines for a log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.plan import RunPlan
+from eval_gate.model.result import Status
+
+CALM_SECONDS = 30.0
+CALM_SHARE = 0.1
+
+
+def opening_line(plan: RunPlan, total: int, done: int) -> str:
+    """What is about to happen, in one line."""
+    cases = len(plan.runnable())
+    trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
+    resumed = f" · resuming, {done} of {total} done" if done else ""
+    suites = len(plan.suites)
+    targets = plan.every_target()
+    against = ", ".join(target.identity.identity for target in targets)
+    most = max(plan.concurrency_of(target) for target in targets)
+    return (
+        f"running {cases} case{'s' if cases != 1 else ''}{trials} of {suites} suite{'s' if suites != 1 else ''} "
+        f"against {against}, {most} at a time{resumed}"
+    )
+
+
+class Counts:
+    """Finished trials by status, and re-runs beside them; of `trials` each case has so many."""
+
+    def __init__(self, total: int = 0, done: int = 0, trials: int = 1) -> None:
+        self.total, self.done = total, done
+        self.failed = self.errored = self.reruns = 0
+        self._trials = trials
+
+    def add(self, record: TrialRecord) -> bool:
+        """Count one more; whether it was one of the total, and no re-run."""
+        if record.trial >= self._trials:
+            self.reruns += 1
+            return False
+        self.done += 1
+        self.failed += record.status is Status.FAILED
+        self.errored += record.status is Status.ERROR
+        return True
+
+    def __str__(self) -> str:
+        parts = [f"{self.done}/{self.total}"]
+        if self.failed:
+            parts.append(f"{self.failed} failed")
+        if self.errored:
+            parts.append(f"{self.errored} error{'s' if self.errored != 1 else ''}")
+        if self.reruns:
+            parts.append(f"{self.reruns} re-run{'s' if self.reruns != 1 else ''}")
+        return " · ".join(parts)
+
+
+class CalmProgress:
+    """A line at every tenth of the way or every 30 seconds: readable in a log afterwards."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._counts = Counts()
+        self._said_at = time.monotonic()
+        self._next = 0.0
+
+    def started(self, plan: RunPlan, total: int, done: int) -> None:
+        """Say what is about to happen."""
+        self._counts = Counts(total, done, plan.limits.trials)
+        self._next = done + total * CALM_SHARE
+        self._say(opening_line(plan, total, done))
+
+    def finished(self, record: TrialRecord) -> None:
+        """Say how far it is, now and then."""
+        counts = self._counts
+        first = counts.add(record)
+        now = time.monotonic()
+        if (first and counts.done >= self._next) or now - self._said_at >= CALM_SECONDS:
+            self._say(f"  {counts}")
+            self._said_at = now
+            self._next = counts.done + counts.total * CALM_SHARE
+
+    def close(self) -> None:
+        """Say how many re-runs there were: they come after the last line."""
+        if self._counts.reruns:
+            self._say(f"  {self._counts}")

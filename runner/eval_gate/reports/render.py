@@ -1,0 +1,46 @@
+"""Every report by its name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.errors import GateError, did_you_mean
+from eval_gate.model.result import RunResult
+from eval_gate.reports.console import ConsoleStyle, render_console
+from eval_gate.reports.view import ReportContext, view_of
+
+REPORTS: Final = ("md", "html", "junit", "console", "json")
+"""For people and for CI systems."""
+EXPORTS: Final = ("agentv",)
+"""For other tools that know evals."""
+FORMATS: Final = (*REPORTS, *EXPORTS)
+
+
+def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
+    """The run in this form. Raises GateError `unknown-value` for a format there is not."""
+    match report_format:
+        case "md":
+            from eval_gate.reports.markdown import render_comment
+
+            return render_comment(view_of(run, context))
+        case "html":
+            from eval_gate.reports.html import render_html
+
+            return render_html(view_of(run, context))
+        case "junit":
+            from eval_gate.reports.junit import render_junit
+
+            return render_junit(view_of(run, context))
+        case "console":
+            return render_console(view_of(run, context), style or ConsoleStyle())
+        case "json":
+            return run.model_dump_json(by_alias=True, indent=2) + "\n"
+        case "agentv":
+            from eval_gate.reports.agentv_export import render_agentv
+
+            return render_agentv(run)
+    raise GateError(
+        "unknown-value",
+        f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',
+        f"allowed: {', '.join(FORMATS)}",
+    )

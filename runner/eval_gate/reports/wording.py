@@ -1,0 +1,105 @@
+"""The words for numbers, the same in every report."""
+
+from __future__ import annotations
+
+import math
+
+from eval_gate.model.comparison import BaselineFacts, Tally
+from eval_gate.model.result import Summary
+
+MINUS = "−"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 regression`, `3 regressions`."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def percent(share: float | None) -> str:
+    """`92.5 %`; a dash where nothing was judged."""
+    return "–" if share is None else f"{share * 100:.1f} %"
+
+
+def points(before: float, now: float) -> str:
+    """`+1.7 pp`, `−1.7 pp`."""
+    difference = round((now - before) * 100, 1)
+    sign = MINUS if difference < 0 else "+" if difference > 0 else ""
+    return f"{sign}{abs(difference):.1f} pp"
+
+
+def signed(number: int) -> str:
+    """`+2`, `−1`, `0`."""
+    return f"{MINUS if number < 0 else '+' if number > 0 else ''}{abs(number)}"
+
+
+def seconds(milliseconds: float) -> str:
+    """`120 ms`, `1.5 s`, `214 s`."""
+    if milliseconds < 1_000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds < 100_000 else f"{milliseconds / 1000:.0f} s"
+
+
+def money(dollars: float) -> str:
+    """`$0.84`, `$0.0042`: two digits that say something."""
+    return f"${dollars:.2f}" if dollars >= 0.1 or not dollars else f"${dollars:.4f}"
+
+
+def score(value: float, least: float = 1.0) -> str:
+    """`0.67`; with more digits where two would make it look as if it reached 1, or the `least` that is asked."""
+    if not 0.0 <= value <= 1.0:
+        return f"{value:.6g}"  # nothing of ours: a record may hold numbers of three hundred digits
+    for digits in (2, 3, 4, 5):
+        shown = f"{value:.{digits}f}"
+        if all((float(shown) >= limit) == (value >= limit) for limit in (least, 1.0)):
+            return shown
+    return f"{math.floor(value * 100_000) / 100_000:.5f}"
+
+
+def score_change(change: float | None) -> str:
+    """` (−0.23)`, ` (+0.10)`; nothing where that would be zero or is not known."""
+    rounded = round(change or 0.0, 2)
+    return f" ({MINUS if rounded < 0 else '+'}{abs(rounded):.2f})" if rounded else ""
+
+
+def tally_words(tally: Tally | None) -> str | None:
+    """`2/3` for several trials, else `pass` or `fail`."""
+    if tally is None:
+        return None
+    if tally.n > 1:
+        return f"{tally.k}/{tally.n}"
+    return "pass" if tally.k else "fail"
+
+
+def age(days: float | None) -> str | None:
+    """`2 days old`, `5 hours old`."""
+    if days is None:
+        return None
+    return f"{count(round(days), 'day')} old" if days >= 1 else f"{count(max(round(days * 24), 0), 'hour')} old"
+
+
+def spending(summary: Summary, baseline: BaselineFacts | None) -> str:
+    """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
+    same = baseline is not None and baseline.total_cases == summary.total_cases
+    then_cost = baseline.estimated_cost_usd if same and baseline else None
+    then_time = baseline.total_duration_ms if same and baseline else None
+    parts = []
+    if summary.estimated_cost_usd is not None:
+        parts.append(f"{money(summary.estimated_cost_usd)}{_change(then_cost, summary.estimated_cost_usd)}")
+    if summary.judge_cost_usd is not None:
+        parts.append(f"{money(summary.judge_cost_usd)} for judges")
+    if summary.replayed:
+        parts.append(f"{summary.replayed} replayed")
+    parts.append(f"{seconds(summary.total_duration_ms)} of answers{_change(then_time, summary.total_duration_ms)}")
+    if summary.wall_ms is not None:
+        parts.append(f"{seconds(summary.wall_ms)} by the clock")
+    if summary.input_tokens is not None or summary.output_tokens is not None:
+        parts.append(f"{summary.input_tokens or 0:,} tokens in, {summary.output_tokens or 0:,} out")
+    if summary.skipped_assertions:
+        parts.append(count(summary.skipped_assertions, "skipped assertion"))
+    return " · ".join(parts)
+
+
+def _change(then: float | None, now: float) -> str:
+    if not then:
+        return ""
+    return f" ({signed(round((now - then) / then * 100))} %)"

@@ -1,0 +1,381 @@
+"""The ledger: what the newest runs of a branch said about every case, small enough to travel with each run.
+
+A run record has everything about one run. To tell a regression from a flake one needs a little about many, so each run
+of a branch takes over the ledger of the run before it and adds itself. Whoever has one run has the past of it too.
+
+One case in one run is a few letters: first executions, and after a bar its re-runs. `P` passed, `F` failed, `C`
+crashed, `T` too late, `U` unreachable, `O` ours (`Blame`); `-` is a run without the case. A graded case has a score for
+each letter beside them. A file holds such words from the newest run to the oldest, equal neighbours once: `0P*9 0F|PP`
+passed in the nine newest runs and recovered in the tenth. The number is the yardstick's place in the case's own list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from eval_gate.errors import GateError
+from eval_gate.model import limits
+from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import RunName
+from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
+
+LEDGER_NAME: Final = "ledger.json"
+SCHEMA_VERSION: Final = 1
+MAX_RUNS: Final = limits.LEDGER_RUNS
+"""Newest runs that are kept. More of the past says less about today."""
+MAX_LEDGER_BYTES: Final = limits.LEDGER_BYTES
+MAX_EXECUTIONS: Final = limits.LEDGER_EXECUTIONS
+"""Of one case in one run; the same again of its re-runs."""
+MANY_YARDSTICKS: Final = 8
+NOTHING: Final = "-"
+_WORD: Final = re.compile(
+    r"(?P<what>-|(?P<yardstick>\d{1,3})(?P<first>[PFCTUO]{1,200})(?:\|(?P<again>[PFCTUO]{1,200}))?"
+    r"(?::(?P<scores>[\d.x,]{1,2000}))?)(?:\*(?P<times>\d{1,2}))?"
+)
+_LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
+_BLAMED: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
+SCORE_DIGITS: Final = 4
+"""Decimals of a score."""
+
+
+class LedgerRun(Record):
+    """One run of the branch. `judged` are cases that passed or failed, of `cases` that could be run."""
+
+    run_id: str = Field(max_length=200)
+    timestamp: str = Field(max_length=100)
+    sha: str | None = Field(None, max_length=100)
+    complete: bool = True
+    partial: bool = False
+    target: str = Field("", max_length=1000)
+    """Name, provider and model: another one is another agent, and says nothing about this."""
+    cases: int = Field(0, ge=0)
+    judged: int = Field(0, ge=0)
+
+    @property
+    def name(self) -> RunName:
+        """As people tell runs apart."""
+        return RunName(run_id=self.run_id, sha=self.sha)
+
+    @property
+    def usable(self) -> bool:
+        """Whether it says something about the branch: all cases were run, and at least half of them judged."""
+        return self.complete and not self.partial and self.judged * 2 >= self.cases
+
+
+class LedgerCase(Record):
+    """One case over the runs of the ledger."""
+
+    yardsticks: tuple[str, ...] = Field((), max_length=1000)
+    runs: str = Field("", max_length=200_000)
+
+    def entries(self) -> tuple[Entry | None, ...]:
+        """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
+
+        Raises GateError for what is no word of a ledger.
+        """
+        entries = self.words()
+        if any(entry is not None and entry.place >= len(self.yardsticks) for entry in entries):
+            raise _corrupt("the ledger", "a run names a yardstick that is not there")
+        return entries
+
+    def words(self) -> tuple[Entry | None, ...]:
+        """The same, without a look at the yardsticks."""
+        return _entries(self.runs)
+
+
+class Execution(NamedTuple):
+    """One execution: its letter, and the score of a graded one that no veto forbids to count."""
+
+    letter: str
+    score: float | None = None
+
+
+class Entry(NamedTuple):
+    """One case in one run: the place of its yardstick, the first executions and the re-runs."""
+
+    place: int
+    first: tuple[Execution, ...]
+    again: tuple[Execution, ...] = ()
+
+
+class Ledger(Record):
+    """What is known of a branch's recent runs, newest first, and of every case in them."""
+
+    schema_version: Literal[1] = 1
+    runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS)
+    suites: dict[str, dict[str, LedgerCase]] = Field(default_factory=dict)
+    """By eval file and case id."""
+
+    def every_key(self) -> Iterator[CaseKey]:
+        """Every case that any of the runs had."""
+        return (CaseKey(suite, case_id) for suite, cases in self.suites.items() for case_id in cases)
+
+    def case(self, key: CaseKey) -> LedgerCase:
+        """The case; one without any runs where it is not known."""
+        return self.suites.get(key.suite, {}).get(key.case_id, _UNKNOWN)
+
+    def up_to(self, run: RunResult) -> Ledger:
+        """Only this run and those before it. It is added where it is not there."""
+        start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
+        if start is not None:
+            return self._without_newest(start)
+        newer = sum(known.timestamp > run.timestamp for known in self.runs)
+        return self._without_newest(newer).with_run(run)
+
+    def _without_newest(self, start: int) -> Ledger:
+        if start == 0:
+            return self
+        suites = {
+            suite: {
+                case_id: LedgerCase(yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
+                for case_id, case in cases.items()
+            }
+            for suite, cases in self.suites.items()
+        }
+        return Ledger(runs=self.runs[start:], suites=suites)
+
+    def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> Ledger:
+        """The same with one more run, the newest. One that it has already stays where it is.
+
+        `earlier` says under which key the past of a case stands that was renamed or moved.
+        """
+        if any(known.run_id == run.run_id for known in self.runs):
+            return self
+        earlier = earlier or {}
+        suites: dict[str, dict[str, LedgerCase]] = {}
+        taken: set[CaseKey] = set()
+        for key, case in run.cases():
+            before = earlier.get(key, key)
+            taken.add(before)
+            known = self.suites.get(before.suite, {}).get(before.case_id)
+            suites.setdefault(key.suite, {})[key.case_id] = _with_case(known, case, len(self.runs))
+        for key in self.every_key():
+            gone = self.suites[key.suite][key.case_id]
+            if key not in taken and key.case_id not in suites.get(key.suite, {}):
+                kept = LedgerCase(yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
+                if not _empty(kept.runs):
+                    suites.setdefault(key.suite, {})[key.case_id] = kept
+        return Ledger(runs=(ledger_run(run), *self.runs)[:MAX_RUNS], suites=suites)
+
+
+_UNKNOWN: Final = LedgerCase()
+EMPTY: Final = Ledger()
+_FILE: Final = TypeAdapter(Ledger)
+
+
+def ledger_run(run: RunResult) -> LedgerRun:
+    """The run itself, as a line of the ledger."""
+    cases = [case for _, case in run.cases()]
+    could_run = [case for case in cases if case.status is not Status.SKIPPED]
+    return LedgerRun(
+        run_id=run.run_id,
+        timestamp=run.timestamp,
+        sha=run.git.sha if run.git else None,
+        complete=run.complete,
+        partial=run.partial or run.shard is not None,
+        target=target_of(run),
+        cases=len(could_run),
+        judged=sum(case.status.judged for case in could_run),
+    )
+
+
+def target_of(run: RunResult) -> str:
+    """Which agent was evaluated, as runs are told apart by it: not its address, which may change from run to run."""
+    return " ".join(filter(None, (run.target.name, run.target.provider, run.target.model)))[:1000]
+
+
+def ledger_of(runs: Iterable[RunResult]) -> Ledger:
+    """The ledger of these runs, newest first, of which nothing older is known."""
+    ledger = EMPTY
+    for run in reversed(list(runs)[:MAX_RUNS]):
+        ledger = ledger.with_run(run)
+    return ledger
+
+
+def read_ledger(data: bytes, shown: str) -> Ledger:
+    """A ledger from a file; `shown` names it. Raises GateError `ledger-corrupt` for what is none."""
+    if len(data) > MAX_LEDGER_BYTES:
+        raise _corrupt(shown, f"larger than {MAX_LEDGER_BYTES:,} bytes")
+    try:
+        return _FILE.validate_json(data)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        raise _corrupt(shown, f"{'.'.join(map(str, detail['loc'][:4]))[:200]}: {detail['msg'][:200]}") from error
+
+
+def ledger_bytes(ledger: Ledger) -> bytes:
+    """The file."""
+    return _FILE.dump_json(ledger, by_alias=True, exclude_defaults=True) + b"\n"
+
+
+def executions_of(case: CaseResult) -> tuple[tuple[Execution, ...], tuple[Execution, ...]]:
+    """What a case did in one run: the first execution (or the trials), and the re-runs."""
+    if case.status in {Status.SKIPPED, Status.NOT_RUN}:
+        return (), ()
+    trials = case.executions()
+    first = max(len(trials) - case.reruns, 0)
+    return executions(trials[:first], graded=case.graded), executions(trials[first:], graded=case.graded)
+
+
+def executions(trials: Iterable[Trial], *, graded: bool) -> tuple[Execution, ...]:
+    """The same of executions alone; what was skipped or not run is none."""
+    return tuple(filter(None, (_execution(trial, graded=graded) for trial in trials)))
+
+
+def _execution(trial: Trial, *, graded: bool) -> Execution | None:
+    if trial.status.judged:
+        score = None if not graded or trial.vetoed else round(min(max(trial.score, 0.0), 1.0), SCORE_DIGITS)
+        return Execution(_LETTERS[trial.status], score)
+    if trial.status is not Status.ERROR:
+        return None
+    return Execution("T" if trial.timed_out else _BLAMED[trial.blame])
+
+
+@dataclass(frozen=True, slots=True)
+class SameAs:
+    """How alike two yardsticks are: the question and the expectation, and beside them graders, seeds and judge."""
+
+    question: bool
+    all: bool
+
+
+def yardstick_of(case: CaseResult) -> str:
+    """What a case was measured with, in short: `question and expectation.everything else`. Empty where unknown."""
+    question = (case.fingerprint or "")[:16]
+    beside = case.yardstick
+    parts = (beside.grader, beside.seeds, beside.judge) if beside else ()
+    if not any(parts):
+        return question
+    return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+
+
+def alike(one: str, other: str) -> SameAs:
+    """How alike they are. Runs of other programs have no fingerprints; their cases go by id."""
+    question = one.partition(".")[0], other.partition(".")[0]
+    same = not all(question) or question[0] == question[1]
+    return SameAs(same, same and one.partition(".")[2] == other.partition(".")[2])
+
+
+def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerCase:
+    """The case with one more run in front; of a new one the older runs are empty."""
+    yardsticks = known.yardsticks if known else ()
+    older = known.runs if known else " ".join([NOTHING] * runs)
+    first, again = executions_of(case)
+    if not first:
+        return LedgerCase(yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
+    yardstick = yardstick_of(case)
+    if yardstick not in yardsticks:
+        yardsticks = (*yardsticks, yardstick)
+    word = _word(Entry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
+    return _tidied(LedgerCase(yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
+
+
+def _word(entry: Entry) -> str:
+    executions = (*entry.first, *entry.again)
+    again = "|" + "".join(one.letter for one in entry.again) if entry.again else ""
+    scores = ""
+    if any(one.score is not None for one in executions):
+        scores = ":" + ",".join("x" if one.score is None else f"{one.score:g}" for one in executions)
+    return f"{entry.place}{''.join(one.letter for one in entry.first)}{again}{scores}"
+
+
+def _limited(runs: str) -> str:
+    """At most as many runs as a ledger has, equal neighbours as one word."""
+    counted: list[tuple[str, int]] = []
+    left = MAX_RUNS
+    for what, times in _words(runs):
+        number = min(times, left)
+        left -= number
+        if counted and counted[-1][0] == what:
+            counted[-1] = what, counted[-1][1] + number
+        elif number:
+            counted.append((what, number))
+    return " ".join(what if times == 1 else f"{what}*{times}" for what, times in counted)
+
+
+def _dropped(runs: str, count: int) -> str:
+    """Without the newest so many runs."""
+    kept = []
+    for what, times in _words(runs):
+        number = max(times - count, 0)
+        count = max(count - times, 0)
+        if number:
+            kept.append(what if number == 1 else f"{what}*{number}")
+    return " ".join(kept)
+
+
+def _tidied(case: LedgerCase) -> LedgerCase:
+    """Without yardsticks that no run uses any more; only looked at when there are many."""
+    if len(case.yardsticks) <= MANY_YARDSTICKS:
+        return case
+    entries = [(entry, times) for what, times in _words(case.runs) for entry in _entries(what)]
+    places = {old: new for new, old in enumerate(dict.fromkeys(entry.place for entry, _ in entries if entry))}
+    words = [
+        (_word(entry._replace(place=places[entry.place])) if entry else NOTHING) + (f"*{times}" if times > 1 else "")
+        for entry, times in entries
+    ]
+    return LedgerCase(yardsticks=tuple(case.yardsticks[old] for old in places), runs=" ".join(words))
+
+
+def _empty(runs: str) -> bool:
+    return all(what == NOTHING for what, _ in _words(runs))
+
+
+def _words(runs: str) -> Iterator[tuple[str, int]]:
+    """Each word without its number of times, and that."""
+    for word in runs.split():
+        what, _, times = word.partition("*")
+        yield what, int(times) if times.isdecimal() else 1
+
+
+@lru_cache(maxsize=50_000)
+def _entries(runs: str) -> tuple[Entry | None, ...]:
+    found: list[Entry | None] = []
+    for word in runs.split()[:MAX_RUNS]:
+        match = _WORD.fullmatch(word)
+        if match is None:
+            raise _corrupt("the ledger", f'"{word[:40]}" says nothing about a run')
+        entry = None if match["what"] == NOTHING else _entry(match)
+        found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
+    return tuple(found)
+
+
+def _entry(match: re.Match[str]) -> Entry:
+    letters = match["first"] + (match["again"] or "")
+    scores: list[float | None] = [None] * len(letters)
+    if match["scores"]:
+        given = match["scores"].split(",")
+        if len(given) != len(letters):
+            raise _corrupt("the ledger", f"{len(given)} scores for {len(letters)} executions")
+        scores = [_score(text) for text in given]
+    executions = tuple(Execution(*pair) for pair in zip(letters, scores, strict=True))
+    first = len(match["first"])
+    return Entry(int(match["yardstick"]), executions[:first], executions[first:])
+
+
+def _score(text: str) -> float | None:
+    if text == "x":
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise _corrupt("the ledger", f'"{text[:20]}" is no score')
+    return value
+
+
+def _corrupt(shown: str, what: str) -> GateError:
+    return GateError(
+        "ledger-corrupt",
+        f"{shown} is not a ledger: {what}",
+        "the next run on the default branch writes another one; a ledger is never changed by hand",
+    )

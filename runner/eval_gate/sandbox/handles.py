@@ -1,0 +1,133 @@
+"""Opening what lies in a folder, name by name and relative to the folder that was opened before.
+
+No path is ever given to the system as a whole, so that nobody can swap a part of it for a link between a check and
+its use. Every function here takes the handle (file descriptor) of a folder and one name in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from eval_gate.sandbox.paths import HARD_LINK, LINK, MISSING, NO_FILE, NO_FOLDER, SandboxError
+
+SUPPORTED: Final = {os.open, os.mkdir, os.stat, os.unlink} <= os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+"""Whether this system opens relative to a folder and refuses links: Linux and macOS do."""
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_LINK
+_FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _NO_LINK
+"""Not blocking: a pipe must not keep us waiting for its other end."""
+_SAID: Final[Mapping[int | None, str]] = {
+    errno.ELOOP: LINK,
+    errno.ENOENT: MISSING,
+    errno.ENOTDIR: NO_FOLDER,
+    errno.EISDIR: NO_FILE,
+    errno.ENXIO: NO_FILE,
+}
+"""What the system answers to a path that is not as it has to be, in our words; all else is a broken system."""
+
+
+@contextlib.contextmanager
+def _in_our_words() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = _SAID.get(error.errno)
+        if said is None:
+            raise
+        raise SandboxError(said) from None
+
+
+def open_root(path: str) -> int:
+    """The handle of the folder everything is relative to. Raises OSError."""
+    return os.open(path, _FOLDER)
+
+
+def enter(folder: int, name: str, *, create: bool = False) -> int:
+    """The handle of the folder `name`, made if it is missing and `create`. Raises SandboxError and OSError."""
+    if create:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=folder)
+    found = look_at(folder, name)
+    if stat.S_ISLNK(found.st_mode):
+        raise SandboxError(LINK)
+    with _in_our_words():
+        # the look was for the message; that no link is followed is what the flags see to
+        return _same_device(os.open(name, _FOLDER, dir_fd=folder), folder)
+
+
+def _same_device(below: int, folder: int) -> int:
+    """`below`, unless something else is mounted there."""
+    if os.fstat(below).st_dev != os.fstat(folder).st_dev:
+        os.close(below)
+        raise SandboxError("Path leads into another file system.")
+    return below
+
+
+def look_at(folder: int, name: str) -> os.stat_result:
+    """What `name` is, itself and not where it leads. Raises SandboxError when there is nothing."""
+    with _in_our_words():
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def why_no_file(found: os.stat_result) -> str | None:
+    """Why this is not simply a file; None when it is one."""
+    if stat.S_ISLNK(found.st_mode):
+        return LINK
+    if not stat.S_ISREG(found.st_mode):
+        return NO_FILE
+    return HARD_LINK if found.st_nlink > 1 else None
+
+
+def read_bytes(folder: int, name: str, limit: int) -> bytes:
+    """What the file holds, at most one byte more than `limit`. Raises SandboxError and OSError."""
+    with os.fdopen(_open_file(folder, name, os.O_RDONLY), "rb") as stream:
+        return stream.read(limit + 1)
+
+
+def write_bytes(folder: int, name: str, data: bytes) -> None:
+    """Make the file or replace what it holds. Raises SandboxError and OSError."""
+    with os.fdopen(_open_file(folder, name, os.O_WRONLY | os.O_CREAT), "wb") as stream:
+        stream.truncate(0)
+        stream.write(data)
+
+
+def _open_file(folder: int, name: str, flags: int) -> int:
+    # opening a device may already do something: looked at first, and what was opened is looked at again
+    with contextlib.suppress(FileNotFoundError):
+        _refuse_other(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    with _in_our_words():
+        handle = os.open(name, flags | _FILE, 0o600, dir_fd=folder)
+    try:
+        _refuse_other(os.fstat(handle))
+    except SandboxError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _refuse_other(found: os.stat_result) -> None:
+    problem = why_no_file(found)
+    if problem is not None:
+        raise SandboxError(problem)
+
+
+def unlink(folder: int, name: str) -> None:
+    """Remove the file. Raises SandboxError and OSError; a link that appears in its place is removed itself."""
+    _refuse_other(look_at(folder, name))
+    os.unlink(name, dir_fd=folder)
+
+
+def names_in(folder: int, limit: int) -> Iterator[str]:
+    """The names in the folder, sorted. Raises SandboxError when there are more than `limit`."""
+    names: list[str] = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            names.append(entry.name)
+            if len(names) > limit:
+                raise SandboxError(f"There are more than {limit} entries.")
+    return iter(sorted(names))

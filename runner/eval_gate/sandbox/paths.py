@@ -1,0 +1,86 @@
+"""Which paths may be named at all: decided by the text alone, before anything on disk is looked at.
+
+Source: agent-evals behaviour 3.4. The rules are the same on every system, so that a suite means the same everywhere:
+what some system would read as a way out, or as another name, is refused on all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from eval_gate.model import limits
+
+MAX_NAME: Final = 255
+"""Bytes of one name."""
+MAX_DEPTH: Final = limits.SANDBOX_DEPTH
+"""Names in a path."""
+
+EMPTY: Final = "Path cannot be empty."
+TRAVERSAL: Final = "Path traversal is not allowed."
+OUTSIDE: Final = "Path must be within the repo tmp directory."
+NO_FILE: Final = "Path must point to a file."
+NO_FOLDER: Final = "Path must point to a directory."
+MISSING: Final = "Path does not exist."
+LINK: Final = "Symlink paths are not allowed."
+HARD_LINK: Final = "Files with a second name (hard links) are not allowed."
+
+_SLASHES: Final = frozenset("\u1735\u2044\u2215\u2571\u27cb\u29f5\u29f6\u29f8\u29f9\u2216\u2572\ufe68\uff0f\uff3c")
+"""Characters that look like `/` or `\\`, whether or not normalisation makes them one."""
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories that cannot be seen: control, format, half a surrogate pair, line, paragraph."""
+_ENCODED: Final = re.compile(r"%(?:2e|2f|5c|00|25)", re.IGNORECASE)
+_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)(?:\..*)?", re.IGNORECASE)
+
+
+class SandboxError(Exception):
+    """What was asked for is refused or cannot be done. The message may be shown to a model; it names no real place."""
+
+
+def names_of(path: str) -> tuple[str, ...]:
+    """The names that lead from the folder to what `path` means; none when it means the folder itself.
+
+    Blanks around the path are dropped, and so are empty names and `.`. Raises SandboxError for everything that could
+    lead elsewhere.
+    """
+    path = path.strip(" \t\r\n")
+    if not path:
+        raise SandboxError(EMPTY)
+    if any(unicodedata.category(sign) in _HIDDEN for sign in path):
+        raise SandboxError("Path must not hold control characters or characters that cannot be seen.")
+    if ".." in re.split(r"[/\\]", path):
+        raise SandboxError(TRAVERSAL)
+    if path.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", path):
+        raise SandboxError(OUTSIDE)
+    names = tuple(name for name in path.split("/") if name not in {"", "."})
+    if len(names) > MAX_DEPTH:
+        raise SandboxError(f"Path is too deep: at most {MAX_DEPTH} names.")
+    for name in names:
+        _check(name)
+    return names
+
+
+def file_names(path: str) -> tuple[str, ...]:
+    """As `names_of`, but the folder itself is refused. At least one name."""
+    names = names_of(path)
+    if not names:
+        raise SandboxError("Path must point to a file within tmp.")
+    return names
+
+
+def _check(name: str) -> None:
+    """Refuse a name that could be read as something else."""
+    if len(name.encode()) > MAX_NAME:  # first: putting thousands of marks on one letter in order takes minutes
+        raise SandboxError(f"Names in a path must not be longer than {MAX_NAME} bytes.")
+    if any(sign in name for sign in "\\:"):
+        raise SandboxError("Path must not hold a backslash or a colon: folders are separated by /.")
+    plain = unicodedata.normalize("NFKC", name)
+    if not _SLASHES.isdisjoint(name) or "/" in plain or "\\" in plain:
+        raise SandboxError("Path must not hold characters that look like a slash.")
+    if not plain.strip(". ") or _ENCODED.search(plain):
+        raise SandboxError(TRAVERSAL)
+    if name.endswith((".", " ")):
+        raise SandboxError("Names in a path must not end with a dot or a blank.")
+    if _DEVICE.fullmatch(plain):
+        raise SandboxError("Path must not name a device.")

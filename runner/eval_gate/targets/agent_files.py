@@ -1,0 +1,42 @@
+"""Files that are written for and about agents: their names, made of foreign words, and the folders they lie in."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from eval_gate.files.writing import open_new
+
+MAX_PART: Final = 60
+"""Characters of a foreign word within a file's name."""
+
+
+def safe_part(word: str) -> str:
+    """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
+
+
+def stamp(moment: datetime | None = None) -> str:
+    """The time as part of a file's name: `20260102T075700Z`."""
+    return f"{moment or datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:
+    """A new file in `folder`, which is made, named after the time, these words and something random.
+
+    Raises GateError.
+    """
+    name = "_".join([stamp(), *(safe_part(word) for word in words), secrets.token_hex(8)])
+    path = folder / f"{name}{suffix}"
+    descriptor = open_new(path)
+    assert descriptor is not None  # nobody else has this name
+    return os.fdopen(descriptor, "wb", buffering=0), path
+
+
+def shown_path(path: Path, root: Path) -> str:
+    """The path for people: relative to the root of the run where it lies below it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -1,0 +1,75 @@
+"""What an agent that reads files itself is told: which files to read first, and the question (agentv behaviour 5.4)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Final
+from urllib.parse import quote
+
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.text.escape import one_line
+from eval_gate.text.turns import flat
+
+INPUT_FILES: Final = "input files"
+"""What a case's files are called for Codex."""
+ATTACHMENT_FILES: Final = "attachment files"
+"""What they are called for VS Code."""
+MISSING: Final = "ERROR: missing-file"
+"""How an answer begins that says a file could not be read."""
+
+_UNSHOWN: Final = re.compile(r"[\[\]()<>\\`]")
+
+
+def prompt_document(request: Request, files_word: str, preamble: str | None = None) -> str:
+    """The whole prompt as Markdown: the preamble, the files to read first if there are any, the user's query.
+
+    `files_word` is how the case's own files are called. A case without a brief gives its messages as one text.
+    """
+    brief = request.brief
+    guidelines, files = (brief.guideline_files, brief.input_files) if brief else ((), ())
+    question = brief.linked_question if brief else flat(request.messages)
+    parts = [(preamble or "").strip(), _preread(guidelines, files, files_word), f"[[ ## user_query ## ]]\n{question}"]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def linked_files(request: Request) -> tuple[str, ...]:
+    """The absolute paths of all files that the prompt links to, guidelines first, each once."""
+    brief = request.brief
+    return tuple(dict.fromkeys((*brief.guideline_files, *brief.input_files))) if brief else ()
+
+
+def file_link(path: str) -> str:
+    """A Markdown link to a file by its absolute path. Whatever the name holds, it stays one link on one line."""
+    name = _UNSHOWN.sub("_", one_line(PurePath(path).name, limit=255))
+    return f"[{name}](file://{quote(os.fsencode(path), safe='/')})"
+
+
+def refuse_missing_file(request: Request, answer: str) -> None:
+    """Raise TargetError when the agent says, in the words it was told, that it could not read one of the files.
+
+    Then it has not worked on the case, and its words are no answer to judge.
+    """
+    said = answer.lstrip()
+    if linked_files(request) and said.startswith(MISSING):
+        named = one_line(said.removeprefix(MISSING).partition("\n")[0].strip(" :"))
+        what = f"the agent could not read a file of the case: {named or 'it does not say which'}"
+        raise TargetError(what, fault=TargetFault.REFUSED)
+
+
+def _preread(guidelines: Sequence[str], files: Sequence[str], files_word: str) -> str:
+    """The block that comes before everything else; empty where there is no file."""
+    lists = [("guideline files", guidelines), (files_word, files)]
+    blocks = [
+        "\n".join([f"Read all {word} before you begin:", *(f"* {file_link(path)}" for path in paths)])
+        for word, paths in lists
+        if paths
+    ]
+    if not blocks:
+        return ""
+    rules = [f"If you cannot read one of them, answer only `{MISSING} <file name>` and stop."]
+    if guidelines:
+        rules.append("The guideline files hold for everything you do about the query below.")
+    return "\n\n".join([*blocks, "\n".join(rules)])

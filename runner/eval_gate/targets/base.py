@@ -1,0 +1,160 @@
+"""The protocol of a target, and the only error it raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Protocol, runtime_checkable
+
+from eval_gate.model.agent import SuiteAgent
+from eval_gate.model.base import JsonValue
+from eval_gate.model.brief import Brief
+from eval_gate.model.conversation import Message, Response
+from eval_gate.model.result import Blame, TargetIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run.
+
+    `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
+    `brief` is there where the case's format says more than messages, `agent` where it describes who is to answer.
+    """
+
+    case_id: str
+    messages: tuple[Message, ...]
+    trial: int = 0
+    stubs: Mapping[str, JsonValue] | None = None
+    max_turns: int = 5
+    eval_file: str = ""
+    brief: Brief | None = None
+    agent: SuiteAgent | None = None
+
+
+TURNED_AWAY: Final = frozenset({401, 402, 403, 407, 429, 529})
+"""HTTP statuses of one who does not let us in: authentication, credit, a rate limit (529: Anthropic is overloaded)."""
+
+
+class TargetFault(StrEnum):
+    """Where it broke, as far as that changes what happens next."""
+
+    UNREACHABLE = "unreachable"
+    """No connection: the next case will fare no better."""
+    REFUSED = "refused"
+    """The target answered with an error of its own, broke off, or ended with one."""
+    MALFORMED = "malformed"
+    """The answer is not of the agreed shape."""
+    LATE = "late"
+    """No answer in time."""
+    NOT_ASKED = "not-asked"
+    """It is this run's own doing that nobody was asked, or that nothing came of it: settings, files, our folders."""
+
+
+class TargetError(Exception):
+    """A target could not answer. `message` quotes the target's own words, bounded, and names no secret.
+
+    `retry_after_s` is what the target asked for, in seconds. `status` is that of an HTTP answer.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        fault: TargetFault,
+        retryable: bool = False,
+        status: int | None = None,
+        retry_after_s: float | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.fault = fault
+        self.retryable = retryable
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.hint = hint
+
+    def mask(self, redact: Callable[[str], str]) -> None:
+        """Take what nobody may see out of what this says."""
+        self.message = redact(self.message)
+        self.args = (self.message,)
+        self.hint = redact(self.hint) if self.hint else self.hint
+
+    @property
+    def blame(self) -> Blame:
+        """Whose fault it is: the one place that says so for every target.
+
+        An HTTP status outside `TURNED_AWAY` is a crash, be it 5xx or another 4xx (400, 404, 422): the target was there
+        and gave no answer, and which requests it takes is a part of what a change can break.
+        """
+        match self.fault:
+            case TargetFault.NOT_ASKED:
+                return Blame.OURS
+            case TargetFault.UNREACHABLE:
+                return Blame.UNREACHABLE
+            case _:
+                return Blame.UNREACHABLE if self.status in TURNED_AWAY else Blame.CRASHED
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the target was too slow, and nothing else is known of it."""
+        return self.fault is TargetFault.LATE
+
+
+class Target(Protocol):
+    """Something that answers a message. Time, retries and concurrency belong to the engine and to `retry`."""
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What this is, for results: without credentials and query."""
+        ...
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once the target's own description asks for; None when it does not say."""
+        ...
+
+    @property
+    def takes_stubs(self) -> bool:
+        """Whether a case's stubs can be answered with: a model can, an agent behind an endpoint cannot."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What happened while asking and is worth a line in the result, such as a rate limit that was met."""
+        ...
+
+    async def respond(self, request: Request) -> Response:
+        """Answer one case. Raises TargetError and nothing else; may be cancelled at any time."""
+        ...
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """The target's own limit for one case, which wins over the run's; None when it does not say."""
+        ...
+
+    async def check_health(self) -> None:
+        """Raise TargetError when the target is known to be unable to answer; do nothing when unknown."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections and processes."""
+        ...
+
+
+@runtime_checkable
+class BatchTarget(Target, Protocol):
+    """A target that can answer many cases in one call."""
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for that (`provider_batching`)."""
+        ...
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """Answers by case id; a case that is missing was not answered. Raises TargetError when the whole call broke.
+
+        The ids of the requests are different, and their eval file is the same.
+        """
+        ...

@@ -1,0 +1,169 @@
+"""Which target is meant by which name, for which eval file; each is built once.
+
+What the command line or configuration chooses holds for all cases. Else the eval file's own word counts, looked up in
+the given list of targets or, as AgentV does it, in the one nearest to the eval file.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeAlias
+
+from eval_gate.errors import GateError
+from eval_gate.targets.asking import Asker
+from eval_gate.targets.base import BatchTarget, Target
+from eval_gate.targets.build import (
+    Surroundings,
+    TargetChoice,
+    described_by_flags,
+    make_asker,
+    make_target,
+    model_settings,
+)
+from eval_gate.targets.kinds import CODEX, VSCODE, kind_of_provider
+from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
+from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.receiving import receiver_of
+from eval_gate.text.redact import Redactor
+
+Grader: TypeAlias = Asker | Target
+"""Who grades: a model with everything around it, or any other target that answers."""
+
+AGENTS = CODEX | VSCODE
+"""Providers whose answers are seldom the bare JSON that a grade is."""
+PROGRAMS = AGENTS | {"cli"}
+"""Providers that start one."""
+
+
+class TargetBook:
+    """All targets and graders of a run. Raises GateError for what is not there or not described well."""
+
+    def __init__(self, choice: TargetChoice, around: Surroundings) -> None:
+        self._choice = choice
+        self._around = around
+        self._fixed = described_by_flags(choice)
+        self._lists: dict[Path | None, TargetList] = {}
+        self._targets: dict[tuple[Path | None, str], Target] = {}
+        self._graders: dict[tuple[Path | None, str], Grader] = {}
+        self._notices: dict[str, None] = {}
+        self.starts_programs = False
+        """Whether one of them is a program."""
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What is worth a line in the result: settings that were left out, wishes that cannot be met."""
+        return tuple(self._notices)
+
+    def target(self, eval_file: str = "", wanted: str | None = None) -> Target:
+        """Who is asked the cases of this eval file that want the target of this name."""
+        place, chosen = self._described(eval_file, wanted)
+        key = place, chosen.settings.name
+        if key not in self._targets:
+            self._admit(chosen)
+            self._targets[key] = self._made(chosen)
+            self._note(chosen, self._targets[key])
+        return self._targets[key]
+
+    def judge(self, eval_file: str, wanted: str | None, named: str | None) -> tuple[str, Grader] | None:
+        """Who grades these cases; None when nobody does.
+
+        Whom the configuration names, else the target's own judge, else the target itself if it is a model.
+        """
+        if named is not None:
+            return self.grader(eval_file, named)
+        _, chosen = self._described(eval_file, wanted)
+        settings = chosen.settings
+        if settings.judge_target is not None:
+            return self.grader(eval_file, settings.judge_target)
+        if isinstance(settings, ModelSettings):
+            return settings.name, self._grader(None, chosen)
+        return None
+
+    def grader(self, eval_file: str, name: str) -> tuple[str, Grader]:
+        """A grader by name: a target of the list, or `provider:model`."""
+        model = _model(name)
+        if model is not None:
+            return name, self._grader(None, model)
+        place, listed = self._list(eval_file)
+        if listed is None:
+            raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
+        chosen = listed.choose(name, self._around.environment, keyless=self._around.replays)
+        if chosen.settings.provider in AGENTS:
+            self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
+        return name, self._grader(place, chosen)
+
+    def _grader(self, place: Path | None, chosen: Chosen) -> Grader:
+        key = place, chosen.settings.name
+        if key not in self._graders:
+            settings = chosen.settings
+            self._around.redact.include(chosen.redact)
+            self._admit(chosen)
+            if isinstance(settings, ModelSettings):
+                self._graders[key] = make_asker(settings, self._choice, self._around)
+            else:
+                self._graders[key] = self._made(chosen)
+            self._notices |= dict.fromkeys(chosen.notices)
+        return self._graders[key]
+
+    def _admit(self, chosen: Chosen) -> None:
+        """Raises GateError where the target must not be given what its description asks for."""
+        receiver = receiver_of(chosen, self._around.environment)
+        if receiver is not None and self._around.doorkeeper is not None:
+            self._around.doorkeeper(receiver)
+
+    def _made(self, chosen: Chosen) -> Target:
+        self.starts_programs |= chosen.settings.provider in PROGRAMS
+        return make_target(chosen, self._choice, self._around)
+
+    def _described(self, eval_file: str, wanted: str | None) -> tuple[Path | None, Chosen]:
+        if self._fixed is not None:
+            return None, self._fixed
+        if self._choice.name is None and wanted is not None and (model := _model(wanted)) is not None:
+            return None, model
+        place, listed = self._list(eval_file)
+        name = self._choice.name or wanted
+        if listed is None:
+            asked = f'the target "{name[:80]}" is described nowhere' if name else "nothing to evaluate"
+            raise GateError(
+                "no-target",
+                f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
+                "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
+            )
+        return place, listed.choose(name, self._around.environment, keyless=self._around.replays)
+
+    def _list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
+        """The list that counts for an eval file, and the file it was found in; None where it was given."""
+        root = self._around.root
+        if self._choice.targets is not None:
+            if None not in self._lists:
+                self._lists[None] = read_targets(self._choice.targets, root)
+            return None, self._lists[None]
+        # not resolved: a link to an eval file belongs where the link is
+        folder = Path(os.path.normpath(root / eval_file)).parent if eval_file else root
+        found = find_targets(folder, _repository(folder, root), root)
+        if found is None:
+            return None, None
+        if found not in self._lists:
+            shown = found.relative_to(root) if found.is_relative_to(root) else found
+            self._lists[found] = read_targets(shown.as_posix(), root)
+        return found, self._lists[found]
+
+    def _note(self, chosen: Chosen, target: Target) -> None:
+        self._notices |= dict.fromkeys(chosen.notices)
+        if getattr(chosen.settings, "provider_batching", False) and not isinstance(target, BatchTarget):
+            what = f"target {chosen.settings.name}: {chosen.settings.provider} takes no batches (provider_batching)"
+            self._notices[f"{what}: each case is asked by itself"] = None
+
+
+def _model(name: str) -> Chosen | None:
+    """The model that `provider:model` names; None for what is the name of a target."""
+    provider, colon, model = name.partition(":")
+    if not colon or kind_of_provider(provider.lower()) is not ModelSettings:
+        return None
+    return Chosen(model_settings(name, {"provider": provider, "model": model}), Redactor())
+
+
+def _repository(folder: Path, root: Path) -> Path:
+    """The nearest folder above with a `.git`, else the root of the run."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), root)

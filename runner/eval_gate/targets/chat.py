@@ -1,0 +1,54 @@
+"""One question to a model, whoever provides it: the protocol between the providers and everything that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from eval_gate.model.base import Frozen
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
+
+
+class Turn(Frozen):
+    """What a model gave back for one request. `text` is empty when it only called tools."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    model: str | None = None
+    """The model as the provider names it in its answer, which may be more precise than what was asked for."""
+    finish: str | None = None
+    """Why it ended, in the provider-neutral words `stop`, `length`, `content_filter`, `tool_call`, `error`."""
+    thinking: str | None = None
+
+
+class Chat(Protocol):
+    """A model behind a provider. One call of `ask` is one request: retries, caching and pacing are built around it."""
+
+    @property
+    def provider(self) -> str:
+        """Our name for the provider, such as `azure` or `openai`."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model or deployment that is asked."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Where it is asked, without credentials and query."""
+        ...
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """Everything beside messages and tools that decides the answer (temperature, …): JSON values, no secret."""
+        ...
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
+        """One request. Raises TargetError and nothing else; may be cancelled at any time."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        ...

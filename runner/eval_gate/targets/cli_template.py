@@ -1,0 +1,208 @@
+"""Command templates: which placeholders they hold, and each value put in as one word that the shell reads no further.
+
+Source: agentv evaluation spec, "CLI Template Configuration"; agentv behaviour 5.3.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+from eval_gate.errors import nearest
+
+PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
+"""What a command template may hold, each as `{NAME}`."""
+FILE_PLACEHOLDERS: Final = ("path", "basename")
+"""What the format of one file may hold."""
+
+_NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
+_HERE_DOCUMENT: Final = re.compile(r"(?<!<)<<(?!<)")
+_SPACE: Final = " \t\n;|&("
+_EXPANSION: Final = re.compile(r"\$\{[A-Za-z0-9_]+(?:[:#%+=?-][^'\"`$\\{}()\n]*)?\}")
+"""A variable in braces, such as `${MODEL:-small}`, that holds nothing which opens something else."""
+_CASE: Final = re.compile(r"(?<![A-Za-z0-9_])case(?![A-Za-z0-9_])")
+_ARITHMETIC: Final = ("$((", "((", "$[")
+_REST: Final = "\0"
+"""Closes what nothing closes: no template holds it."""
+_UNREAD: Final = "\0\0"
+"""The same, for what shells do not read alike."""
+_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT"})
+"""Their values are ours, and hold nothing that means something to a shell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A template, taken apart: texts that stay as they are, and between each two of them a placeholder's name."""
+
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of_command(cls, text: str) -> Self:
+        """Of a shell command. Lower-case braces and the shell's own `${NAME}` stay as they are. Raises ValueError."""
+        return cls._parse(text, PLACEHOLDERS)
+
+    @classmethod
+    def of_file(cls, text: str) -> Self:
+        """Of what stands in a command for one file. Raises ValueError."""
+        return cls._parse(text, FILE_PLACEHOLDERS)
+
+    @classmethod
+    def _parse(cls, text: str, known: Collection[str]) -> Self:
+        if "\0" in text:
+            raise ValueError("holds a NUL, which no command can hold")
+        texts, names, end = [], [], 0
+        for begin, after, name in _Scanner(text, known).placeholders():
+            texts.append(text[end:begin])
+            names.append(name)
+            end = after
+        return cls((*texts, text[end:]), tuple(names))
+
+    def render(self, words: Mapping[str, str]) -> str:
+        """The text with each placeholder replaced by what is already quoted. In one pass: values hold none."""
+        parts = [self.texts[0]]
+        for name, text in zip(self.names, self.texts[1:], strict=True):
+            parts += [words[name], text]
+        return "".join(parts)
+
+
+def quoted(value: str) -> str:
+    """The value as one word of a POSIX shell."""
+    # one that needs no quotes may be an assignment, `PATH=x`, where a template begins with it
+    return f"'{value}'" if "=" in value and shlex.quote(value) == value else shlex.quote(value)
+
+
+_PLACES: Final = {
+    "\n": "a comment",
+    "`": "backquotes",
+    ")": "arithmetic",
+    "]": "arithmetic",
+    "": "arithmetic",
+    _REST: "a here-document",
+    _UNREAD: "a case or ${…} that is too involved",
+}
+"""What is said of where a placeholder must not stand, by what would close it."""
+
+
+class _Scanner:
+    """Reads a template as the shell will, as far as quotes go: a value inside quotes would be read as code."""
+
+    def __init__(self, text: str, known: Collection[str]) -> None:
+        self._text = text
+        self._known = known
+        self._inside: list[tuple[str, int]] = []
+        """What is open: the sign that closes it, and where it begins."""
+        self._here_document = _HERE_DOCUMENT.search(text)
+
+    def placeholders(self) -> list[tuple[int, int, str]]:
+        """Where each begins and ends, and its name. Raises ValueError for one that is unknown or not in a safe place.
+
+        Quotes with nothing else in them belong to the placeholder: its value brings its own.
+        """
+        found, place = [], 0
+        while place < len(self._text):
+            name = self._name_at(place)
+            if name is None:
+                place += self._step(place)
+                continue
+            after = place + len(name) + 2
+            if self._alone_in_quotes(place, after):
+                self._inside.pop()
+                found.append((place - 1, after + 1, name))
+                place = after + 1
+            else:
+                self._check(name)
+                found.append((place, after, name))
+                place = after
+        return found
+
+    def _name_at(self, place: int) -> str | None:
+        match = _NAME.match(self._text, place)
+        if match is None:
+            return None
+        name, dollar = match[1], place > 0 and self._text[place - 1] == "$"
+        if name in self._known:
+            if dollar:
+                raise ValueError(f"holds ${{{name}}}, which is a variable of the shell: write {{{name}}} without the $")
+            return name
+        if dollar or not (name.isupper() or self._known is FILE_PLACEHOLDERS):
+            return None
+        listed = ", ".join(f"{{{one}}}" for one in self._known)
+        close = nearest(name, self._known)
+        meant = f" (did you mean {{{close}}}?)" if close else ""
+        raise ValueError(f"holds the unknown placeholder {{{name}}}{meant}; there are {listed}")
+
+    @property
+    def _closing(self) -> str:
+        return self._inside[-1][0] if self._inside else ""
+
+    def _alone_in_quotes(self, place: int, after: int) -> bool:
+        if self._closing not in {'"', "'"} or (place > 1 and self._text[place - 2] == "$"):
+            return False  # some shells have a kind of quotes that begins with $, and reads escapes
+        return self._inside[-1][1] == place - 1 and self._text[after : after + 1] == self._closing
+
+    def _check(self, name: str) -> None:
+        if self._closing in {"", ")"} and not self._calculates:
+            return
+        if name in _HARMLESS:
+            return
+        where = _PLACES.get(self._closing, "quotes")
+        instead = ", or use {PROMPT_FILE}" if name == "PROMPT" else ""
+        raise ValueError(
+            f"holds {{{name}}} inside {where}, where the shell would read parts of its value as code:"
+            f" every value is quoted already, so write the placeholder outside{instead}"
+        )
+
+    @property
+    def _calculates(self) -> bool:
+        """Whether this is within arithmetic, where shells evaluate what a quoted value holds."""
+        return any(self._text.startswith(_ARITHMETIC, begin) for _, begin in self._inside)
+
+    def _step(self, place: int) -> int:
+        """Note what the sign here opens or closes; how many signs it is."""
+        sign, closing = self._text[place], self._closing
+        if sign == closing:
+            self._inside.pop()
+        elif closing in {"'", "\n", _REST, _UNREAD}:
+            pass
+        elif sign == "\\":
+            return 2
+        elif sign == "$":
+            return self._dollar(place)
+        elif sign in {"`", '"'} or (sign == "'" and closing != '"'):
+            self._inside.append((sign, place))
+        elif closing != '"':
+            self._step_outside(place)
+        return 1
+
+    def _dollar(self, place: int) -> int:
+        """A command, arithmetic or a variable in braces; how many signs of it are read."""
+        text = self._text
+        if text.startswith("$(", place):
+            self._inside.append((")", place))
+            return 2
+        if text.startswith("$[", place):
+            self._inside.append(("]", place))
+            return 2
+        named = _NAME.match(text, place + 1)
+        if text.startswith("${", place) and not (named and named[1] in self._known):  # that is a mistake of its own
+            found = _EXPANSION.match(text, place)
+            if found:
+                return found.end() - place
+            self._inside.append((_UNREAD, place))
+        return 1
+
+    def _step_outside(self, place: int) -> None:
+        """Parentheses; a comment, to the end of its line; and a here-document, whose text are the lines below."""
+        text = self._text
+        if text[place] == "(":
+            self._inside.append((")", place))
+        elif self._inside and text[place] == "c" and _CASE.match(text, place):
+            self._inside.append((_UNREAD, place))  # the `)` of its patterns closes nothing
+        elif text[place] == "#" and (place == 0 or text[place - 1] in _SPACE):
+            self._inside.append(("\n", place))
+        elif text[place] == "\n" and self._here_document is not None and self._here_document.end() <= place:
+            self._inside.append((_REST, place))

@@ -1,0 +1,31 @@
+"""What is said of a command that did not do its work: how it ended, and its last words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.process.captured import Captured
+from eval_gate.process.run import Finished
+from eval_gate.text.escape import one_line
+
+QUOTED: Final = 300
+"""Characters of a program's words that a message holds."""
+_LOOKED_AT: Final = 20_000
+"""Bytes at the end of an output that are looked at for them."""
+
+
+def ending(finished: Finished) -> str:
+    """How it ended, as the rest of a sentence."""
+    return f"exited with code {finished.code}" if finished.code >= 0 else f"was ended by signal {-finished.code}"
+
+
+def last_words(finished: Finished) -> str:
+    """The end of stderr, else of stdout, as the end of a sentence; nothing where nothing was said."""
+    words = _words(finished.stderr) or _words(finished.stdout)
+    return f": {words}" if words else ""
+
+
+def _words(printed: Captured) -> str:
+    text = printed.data[-_LOOKED_AT:].decode("utf-8", "replace")
+    words = " ".join(one_line(text, _LOOKED_AT).split())
+    return words if len(words) <= QUOTED else f"…{words[-QUOTED:].lstrip()}"

@@ -1,0 +1,73 @@
+"""Whose time it is: waiting for a turn is not the target's and counts neither as latency nor against the limit.
+
+Waiting for another try counts, but when the limit is reached meanwhile it was not the target that was slow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from eval_gate.targets.base import TargetError
+
+
+@dataclass(slots=True)
+class Retrying:
+    """After which failure another try is being waited for; None while the target is asked."""
+
+    after: TargetError | None = None
+
+
+_LIMIT: ContextVar[asyncio.Timeout | None] = ContextVar("limit", default=None)
+_RETRYING: ContextVar[Retrying | None] = ContextVar("retrying", default=None)
+_WAITED: ContextVar[list[float] | None] = ContextVar("waited", default=None)
+
+
+@contextmanager
+def counted_against(limit: asyncio.Timeout, retrying: Retrying | None = None) -> Iterator[None]:
+    """The limit of the case that runs inside, and where it is noted what its next try waits for."""
+    tokens = _LIMIT.set(limit), _RETRYING.set(retrying)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(tokens[0])
+        _RETRYING.reset(tokens[1])
+
+
+def waits_after(error: BaseException | None) -> None:
+    """From now on the case waits for another try after this failure; None: it is asking again."""
+    retrying = _RETRYING.get()
+    if retrying is not None:
+        retrying.after = error if isinstance(error, TargetError) else None
+
+
+@contextmanager
+def measured() -> Iterator[list[float]]:
+    """Collects the seconds that were waited inside."""
+    waits: list[float] = []
+    token = _WAITED.set(waits)
+    try:
+        yield waits
+    finally:
+        _WAITED.reset(token)
+
+
+@contextmanager
+def not_counted() -> Iterator[None]:
+    """Inside, the clock of the case stands still."""
+    clock = asyncio.get_running_loop().time
+    began, limit, waits = clock(), _LIMIT.get(), _WAITED.get()
+    due = limit.when() if limit else None
+    if limit is not None:
+        limit.reschedule(None)
+    try:
+        yield
+    finally:
+        waited = clock() - began
+        if limit is not None and due is not None:
+            limit.reschedule(due + waited)
+        if waits is not None:
+            waits.append(waited)

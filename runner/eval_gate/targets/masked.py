@@ -1,0 +1,92 @@
+"""The door through which everything a target says comes in: answers, errors and its own words, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import TargetIdentity
+from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
+from eval_gate.text.redact import Redactor
+
+
+def masked(target: Target, redact: Redactor) -> Target:
+    """The same target behind the door."""
+    if isinstance(target, BatchTarget):
+        return MaskedBatchTarget(target, redact)
+    return MaskedTarget(target, redact)
+
+
+class MaskedTarget:
+    """Asks another target. No secret that is known when the answer comes passes, in whatever part of it."""
+
+    def __init__(self, inner: Target, redact: Redactor) -> None:
+        self.inner = inner
+        self._redact = redact
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """The target's."""
+        return self._redact.model(self.inner.identity)
+
+    @property
+    def workers(self) -> int | None:
+        """The target's."""
+        return self.inner.workers
+
+    @property
+    def takes_stubs(self) -> bool:
+        """The target's."""
+        return self.inner.takes_stubs
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """The target's."""
+        return tuple(map(self._redact, self.inner.notices))
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """The target's."""
+        return self.inner.timeout_ms
+
+    async def respond(self, request: Request) -> Response:
+        """The target's answer. Raises TargetError."""
+        with self._errors():
+            return self._redact.model(await self.inner.respond(request))
+
+    async def check_health(self) -> None:
+        """The target's. Raises TargetError."""
+        with self._errors():
+            await self.inner.check_health()
+
+    async def aclose(self) -> None:
+        """Give back what the target holds."""
+        await self.inner.aclose()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except TargetError as error:
+            error.mask(self._redact)
+            raise
+
+
+class MaskedBatchTarget(MaskedTarget):
+    """The same for one that can answer many cases in one call."""
+
+    def __init__(self, inner: BatchTarget, redact: Redactor) -> None:
+        super().__init__(inner, redact)
+        self._batch = inner
+
+    @property
+    def batches(self) -> bool:
+        """The target's."""
+        return self._batch.batches
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """The target's answers. Raises TargetError."""
+        with self._errors():
+            found = await self._batch.respond_batch(requests)
+            return {case_id: self._redact.model(response) for case_id, response in found.items()}

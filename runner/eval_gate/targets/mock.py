@@ -1,0 +1,142 @@
+"""A target that answers from its description, so that a workflow can be tried without keys and without an agent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.result import TargetIdentity
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.described import Described
+from eval_gate.targets.envelope import read_record
+
+DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
+
+
+class MockCall(Described):
+    """One tool call of a canned answer."""
+
+    tool: Annotated[str, Field(min_length=1)]
+    input: dict[str, JsonValue] = Field(default_factory=dict)
+    success: bool | None = True
+
+
+class MockAnswer(Described):
+    """One canned answer, or the error that is given instead."""
+
+    response: str = DEFAULT_RESPONSE
+    tool_calls: tuple[MockCall, ...] = ()
+    output_messages: list[dict[str, JsonValue]] | None = None
+    trace: list[dict[str, JsonValue]] | None = None
+    error: str | None = None
+
+    def as_response(self) -> Response:
+        """The answer as an agent would have given it. Messages and trace are read as a command's are (AgentV)."""
+        if self.output_messages is None and self.trace is None:
+            return Response(
+                text=self.response,
+                calls_known=True if "tool_calls" in self.model_fields_set else None,
+                calls_place="`tool_calls` in the mock's description",
+                tool_calls=tuple(
+                    ToolCall(name=call.tool, params=call.input, success=call.success) for call in self.tool_calls
+                ),
+            )
+        record: dict[str, JsonValue] = {"text": self.response}
+        record |= {"output_messages": [*self.output_messages]} if self.output_messages else {}
+        record |= {"trace": [*self.trace]} if self.trace is not None else {}
+        return read_record(record)
+
+
+class MockSettings(Described):
+    """A mock target. `responses` are by case id, each a text or a whole answer; the others get `response`."""
+
+    name: Annotated[str, Field(min_length=1)]
+    provider: Literal["mock"] = "mock"
+    response: str = DEFAULT_RESPONSE
+    responses: dict[str, MockAnswer | str] = Field(default_factory=dict)
+    tool_calls: tuple[MockCall, ...] = ()
+    output_messages: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give them.")
+    trace: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give it.")
+    error: str | None = Field(None, description="Every case without an answer of its own breaks with these words.")
+    delay_ms: float = Field(0, ge=0, le=600_000)
+    delay_min_ms: float | None = Field(None, ge=0, le=600_000)
+    delay_max_ms: float | None = Field(None, ge=0, le=600_000)
+    workers: int | None = Field(None, ge=1, le=1000)
+    judge_target: Annotated[str, Field(min_length=1)] | None = None
+    provider_batching: bool = False
+
+    @model_validator(mode="after")
+    def _range(self) -> Self:
+        if (self.delay_min_ms or 0) > (self.delay_max_ms if self.delay_max_ms is not None else float("inf")):
+            raise ValueError("delayMinMs is greater than delayMaxMs")
+        return self
+
+
+class MockTarget:
+    """Answers without asking anybody."""
+
+    def __init__(self, settings: MockSettings) -> None:
+        self._settings = settings
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """The mock by its name."""
+        return TargetIdentity(name=self._settings.name, provider="mock", identity=f"mock:{self._settings.name}")
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once its description asks for."""
+        return self._settings.workers
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """None."""
+        return None
+
+    @property
+    def takes_stubs(self) -> bool:
+        """It has no conversation to lead."""
+        return False
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Nobody should take its results for an agent's."""
+        return ("the answers are canned: the target is a mock",)
+
+    async def respond(self, request: Request) -> Response:
+        """The canned answer, after its delay. Raises TargetError where the description says so."""
+        started = time.perf_counter()
+        await asyncio.sleep(self._delay_s())
+        answer = self._answer(request.case_id)
+        if answer.error is not None:
+            raise TargetError(f"mock error: {answer.error}", fault=TargetFault.REFUSED)
+        response = answer.as_response()
+        return response.model_copy(update={"duration_ms": (time.perf_counter() - started) * 1000})
+
+    async def check_health(self) -> None:
+        """Always well."""
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+    def _answer(self, case_id: str) -> MockAnswer:
+        settings = self._settings
+        own = settings.responses.get(case_id)
+        if isinstance(own, MockAnswer):
+            return own
+        if own is not None:
+            return MockAnswer(response=own)
+        return MockAnswer.model_validate(settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True))
+
+    def _delay_s(self) -> float:
+        settings = self._settings
+        if settings.delay_min_ms is None and settings.delay_max_ms is None:
+            return settings.delay_ms / 1000
+        least = settings.delay_min_ms or 0.0
+        most = settings.delay_max_ms if settings.delay_max_ms is not None else max(least, settings.delay_ms)
+        return random.uniform(least, most) / 1000  # noqa: S311 (a delay, not a secret)

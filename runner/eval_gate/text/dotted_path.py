@@ -1,0 +1,87 @@
+"""Paths such as `$.response.items.0.status` into JSON values.
+
+Source: Agent Evals, "Assertion Types", jsonPath; agent-evals behaviour 3.3. An optional `$` or `$.` at the beginning,
+then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+
+_BRACKETED: Final = re.compile(r"([^\[\]]*)((?:\[(?:0|[1-9][0-9]{0,8})\])+)")
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+_QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
+_OTHER: Final = re.compile(r"[^0-9]")
+_SHOWN: Final = 80
+
+
+class PathError(Exception):
+    """The path leads nowhere; the message names the step at which it ends."""
+
+
+def looks_like_a_query(path: str) -> bool:
+    """Whether somebody probably means JSONPath's wildcards, filters or descent, which are plain keys here."""
+    # no pattern for what stands in brackets: it would read to the end of the path for every one that is open
+    before = (part.partition("[")[2] for part in path.split("]")[:-1])
+    return _QUERY.search(path) is not None or any(_OTHER.search(inside) for inside in before)
+
+
+def value_at(value: JsonValue, path: str) -> JsonValue:
+    """The value at `path`. Raises PathError when a key or index is not there, or a step leads into no container."""
+    walked = "$"
+    for segment in _segments(path):
+        for step in _steps(segment, value):
+            value = _child(value, step, walked)
+            walked = f"{walked}.{step}"
+    return value
+
+
+def _segments(path: str) -> list[str]:
+    if path == "$":
+        return []
+    if path.startswith("$["):
+        path = path[1:]
+    return path.removeprefix("$.").split(".")
+
+
+def _steps(segment: str, value: JsonValue) -> list[str]:
+    """`key[0][1]` is a key and two indexes, but a key that is spelled so comes first."""
+    match = _BRACKETED.fullmatch(segment)
+    if match is None or (isinstance(value, dict) and segment in value):
+        return [segment]
+    indexes = _INDEX.findall(match[2])
+    return [match[1], *indexes] if match[1] else indexes
+
+
+def _child(value: JsonValue, step: str, walked: str) -> JsonValue:
+    shown, place = f'"{_cut(step)}"', _cut(walked)
+    if isinstance(value, dict):
+        if step not in value:
+            raise PathError(f"there is no {shown} at {place}")
+        return value[step]
+    if isinstance(value, list):
+        if _INDEX.fullmatch(step) is None:
+            raise PathError(f"{shown} is no index of the list at {place}")
+        if int(step) >= len(value):
+            raise PathError(f"the list at {place} has {len(value)} elements and no {shown}")
+        return value[int(step)]
+    raise PathError(f"{_kind(value)} at {place} has no {shown}")
+
+
+def _kind(value: JsonValue) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "the boolean"
+        case str():
+            return "the text"
+        case _:
+            return "the number"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

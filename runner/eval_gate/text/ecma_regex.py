@@ -1,0 +1,143 @@
+"""ECMAScript regular expressions with a time limit: `new RegExp(pattern, flags).test(text)`.
+
+Eval files hold JavaScript's patterns, and they come from pull requests. The engine (`regress`) is faithful but has no
+time limit and holds the interpreter lock, so it works in a process of its own that is ended when it takes too long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import struct
+import sys
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue
+
+from eval_gate.model import limits
+
+MAX_PATTERN: Final = limits.PATTERN_CHARACTERS
+"""Characters of a pattern."""
+MAX_TEXT: Final = limits.MATCHED_CHARACTERS
+"""Characters of a text that is searched."""
+TIME_LIMIT_S: Final = limits.PATTERN_S
+_START_LIMIT_S = 15.0
+_MAX_REPLY = 1_000_000
+_KNOWN_FLAGS = "dgimsuvy"
+_NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG")
+
+
+class PatternError(Exception):
+    """The pattern is not one, or cannot be searched for within the limits; the message says which."""
+
+
+class PatternWorkerError(Exception):
+    """The process that matches could not be started: nothing is known about the pattern."""
+
+
+class PatternMatcher:
+    """Searches texts, one after the other, in a worker process that is started on first use."""
+
+    def __init__(self, time_limit_s: float = TIME_LIMIT_S) -> None:
+        self._time_limit_s = time_limit_s
+        self._worker: asyncio.subprocess.Process | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def search(self, pattern: str, text: str, flags: str = "") -> bool:
+        """Whether the pattern finds something. Raises PatternError, PatternWorkerError."""
+        if len(text) > MAX_TEXT:
+            raise PatternError(f"text of {len(text):,} characters is longer than {MAX_TEXT:,}")
+        return bool(await self._ask({**_checked(pattern, flags), "text": text}))
+
+    async def compile_error(self, pattern: str, flags: str = "") -> str | None:
+        """What is wrong with the pattern, in the engine's words; None when it is one."""
+        try:
+            await self._ask(_checked(pattern, flags))
+        except PatternError as error:
+            return str(error)
+        return None
+
+    async def aclose(self) -> None:
+        """End the worker."""
+        async with self._one_at_a_time:
+            await self._end()
+
+    async def _ask(self, request: dict[str, JsonValue]) -> JsonValue:
+        async with self._one_at_a_time:
+            worker = await self._running()
+            try:
+                async with asyncio.timeout(self._time_limit_s):
+                    reply = await _exchange(worker, request)
+            except TimeoutError:
+                await self._end(kill=True)
+                raise PatternError(f"took longer than {self._time_limit_s:g} s: the pattern backtracks") from None
+            except (OSError, asyncio.IncompleteReadError, ValueError):
+                await self._end()
+                raise PatternError("the engine gave up: the pattern needs too much memory") from None
+            except asyncio.CancelledError:
+                # a reply that nobody waits for would be taken for the next one's
+                await self._end(kill=True)
+                raise
+        error = reply.get("error")
+        if isinstance(error, str):
+            raise PatternError(f"not a valid pattern: {error[:300]}")
+        return reply.get("found")
+
+    async def _running(self) -> asyncio.subprocess.Process:
+        """The worker, started if there is none; ready, so that its start does not count as matching time."""
+        if self._worker is not None and self._worker.returncode is None:
+            return self._worker
+        try:
+            # isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs
+            self._worker = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-I",
+                str(Path(__file__).with_name("regex_worker.py")),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                # others may read the environment of this process: it gets nothing of ours that could be a secret
+                env={name: os.environ[name] for name in _NEEDED if name in os.environ},
+            )
+            async with asyncio.timeout(_START_LIMIT_S):
+                await _exchange(self._worker, {"pattern": "", "flags": ""})
+        except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
+            await self._end(kill=True)
+            raise PatternWorkerError(f"the process that matches patterns does not start: {error}") from error
+        return self._worker
+
+    async def _end(self, *, kill: bool = False) -> None:
+        """End the worker: it leaves by itself when its requests end, unless it is busy with a pattern."""
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            if kill:
+                worker.kill()
+            if worker.stdin is not None:
+                worker.stdin.close()
+            await worker.communicate()
+
+
+async def _exchange(worker: asyncio.subprocess.Process, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Send one frame, read one frame. Non-ASCII travels as escapes, so a lone surrogate survives."""
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    frame = json.dumps(request).encode("ascii")
+    worker.stdin.write(struct.pack(">I", len(frame)) + frame)
+    await worker.stdin.drain()
+    (size,) = struct.unpack(">I", await worker.stdout.readexactly(4))
+    if size > _MAX_REPLY:
+        raise ValueError("reply too large")
+    reply: dict[str, JsonValue] = json.loads(await worker.stdout.readexactly(size))
+    return reply
+
+
+def _checked(pattern: str, flags: str) -> dict[str, JsonValue]:
+    """The request for this pattern. The engine ignores unknown and repeated flags; JavaScript does not."""
+    if len(pattern) > MAX_PATTERN:
+        raise PatternError(f"pattern of {len(pattern):,} characters is longer than {MAX_PATTERN:,}")
+    unknown = sorted(set(flags) - set(_KNOWN_FLAGS))
+    if unknown or len(set(flags)) != len(flags) or {"u", "v"} <= set(flags):
+        raise PatternError(f'invalid flags "{flags[:20]}": each of {_KNOWN_FLAGS} at most once, and not u with v')
+    return {"pattern": pattern, "flags": flags}

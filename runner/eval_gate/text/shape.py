@@ -1,0 +1,91 @@
+"""What pydantic found wrong with the shape of foreign data, in our words: expected this, got that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic_core import ErrorDetails, ValidationError
+
+from eval_gate.errors import did_you_mean
+from eval_gate.model.limits import MISTAKES
+
+_KINDS: Final = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "none_required": "null",
+}
+
+
+def kind_of(value: object) -> str:
+    """What a JSON value is, for people: `text "abc"`, `a list`, `null`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {value}"[:60]
+        case str():
+            return f'text "{value[:40]}{"…" if len(value) > 40 else ""}"'
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case dict():
+            return "a mapping"
+        case _:
+            return type(value).__name__
+
+
+def sentence(detail: ErrorDetails) -> str:  # noqa: C901, PLR0911 (a table of kinds, each one line)
+    """One problem as `expected …, got …`."""
+    kind, context, value = detail["type"], detail.get("ctx", {}), detail["input"]
+    if kind in _KINDS:
+        return f"expected {_KINDS[kind]}, got {kind_of(value)}"
+    match kind:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "unknown key"
+        case "literal_error" | "enum":
+            expected = str(context["expected"])
+            allowed = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
+            return f"expected {expected}, got {kind_of(value)}{did_you_mean(str(value), allowed)}"
+        case "string_too_short":
+            return "must not be empty"
+        case "too_short":
+            return f"needs at least {context['min_length']}, got {kind_of(value)}"
+        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
+            limit = next(iter(context.values()))
+            relation = {"greater_than": ">", "greater_than_equal": ">=", "less_than": "<", "less_than_equal": "<="}
+            return f"must be {relation[kind]} {limit}, got {kind_of(value)}"
+        case "string_too_long":
+            return f"is longer than {context['max_length']} characters"
+        case "string_pattern_mismatch":
+            return "holds control characters"
+        case "value_error":
+            return str(context["error"])
+        case _:
+            return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}, got {kind_of(value)}"
+
+
+def mistakes(error: ValidationError) -> list[ErrorDetails]:
+    """What is wrong, one by one; of very many only how many they are: each costs a thousand bytes to name."""
+    if error.error_count() <= MISTAKES:
+        return error.errors(include_url=False)
+    said = f"{error.error_count():,} mistakes, which are too many to name each: is this the right kind of file?"
+    return [ErrorDetails(type="value_error", loc=(), msg=said, input=None, ctx={"error": said})]
+
+
+def field_path(steps: Sequence[str | int]) -> str:
+    """`cases[2].expect.toolsCalled`."""
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return path.removeprefix(".")

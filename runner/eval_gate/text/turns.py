@@ -1,0 +1,34 @@
+"""Several messages as one text, for targets and graders that take no list.
+
+Source: agentv behaviour 1.4: one user message stands for itself; otherwise every turn has its marker on a line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message
+
+_MARKERS = {"system": "@[System]:", "user": "@[User]:", "assistant": "@[Assistant]:", "tool": "@[Tool]:"}
+
+
+def flat(messages: Sequence[Message]) -> str:
+    """The whole exchange as one text; blank messages are left out."""
+    visible = [(message.role, text) for message in messages if (text := content_text(message.content)).strip()]
+    if len(visible) == 1 and not any(message.role in {"assistant", "tool"} for message in messages):
+        return visible[0][1]
+    return "\n\n".join(marked(role, text) for role, text in visible)
+
+
+def marked(role: str, text: str) -> str:
+    """One turn with its marker on a line of its own."""
+    return f"{_MARKERS[role]}\n{text}"
+
+
+def content_text(content: JsonValue) -> str:
+    """What a message says: text as it is, anything else as indented JSON, nothing for null."""
+    if content is None:
+        return ""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)

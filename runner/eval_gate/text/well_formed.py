@@ -1,0 +1,66 @@
+"""Text that UTF-8 can hold: JSON may carry half a surrogate pair, files and hashes cannot."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+
+_MAY_BE_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
+
+
+def well_formed(text: str) -> str:
+    """The text with every lone surrogate as U+FFFD, as Node does it too."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def is_well_formed(text: str) -> bool:
+    """Whether UTF-8 can hold it."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def may_hold_halves(source: bytes) -> bool:
+    """Whether a value read from this JSON may hold half a surrogate pair: it has at least something of one."""
+    return _MAY_BE_HALF.search(source) is not None
+
+
+def holds_halves(value: JsonValue) -> bool:
+    """Whether a text somewhere in the value, or a key, holds half a surrogate pair."""
+    open_ = [value]
+    while open_:
+        match open_.pop():
+            case str() as text if not is_well_formed(text):
+                return True
+            case list() as members:
+                open_ += members
+            case dict() as members:
+                open_ += members
+                open_ += members.values()
+    return False
+
+
+def mend_halves(value: JsonValue) -> JsonValue:
+    """The value with all its texts well-formed. Lists and mappings are mended where they are."""
+    whole: list[JsonValue] = [value]
+    open_: list[list[JsonValue] | dict[str, JsonValue]] = [whole]
+    while open_:
+        one = open_.pop()
+        if isinstance(one, dict) and not all(map(is_well_formed, one)):
+            members = [(well_formed(key), member) for key, member in one.items()]
+            one.clear()
+            one.update(members)
+        for place, member in enumerate(one) if isinstance(one, list) else one.items():
+            if isinstance(member, str) and not is_well_formed(member):
+                one[place] = well_formed(member)  # type: ignore[index]  # an index of a list, a key else
+            elif isinstance(member, list | dict):
+                open_.append(member)
+    return whole[0]

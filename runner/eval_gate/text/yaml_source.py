@@ -1,0 +1,202 @@
+"""YAML read strictly, with the line of every value: no duplicate keys, no endless aliases, JSON values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent, DocumentStartEvent, NodeEvent
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import DEPTH, FILE_DIGITS, YAML_VALUES
+
+MAX_VALUES: Final = YAML_VALUES
+MAX_DEPTH: Final = DEPTH
+"""Lists and mappings within each other. The parser itself recurses, and ends the process where nobody stops it."""
+
+MAX_KEY: Final = 100
+"""Characters of a key that are shown."""
+MAX_DIGITS: Final = FILE_DIGITS
+"""Digits of a number: more is not a value anybody compares with."""
+
+_TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
+_TOO_MANY: Final = f"more than {MAX_VALUES:,} values"
+_TAG: Final = "tag:yaml.org,2002:"
+_SCALARS: Final = frozenset(_TAG + kind for kind in ("str", "int", "float", "bool", "null"))
+_NUMBERS: Final = frozenset({f"{_TAG}int", f"{_TAG}float"})
+_Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc, valid-type]  # the C loader exists only where libyaml was built in
+    """YAML without dates: `2026-11-21` stays the text it is, as in JSON."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}
+
+
+class RefusedYaml(GateError):  # noqa: N818 (named like GateError's other kinds, by what happened)
+    """Well-formed YAML that is not taken: several documents, duplicate keys, tags, too much or too deep."""
+
+
+class YamlPositions:
+    """Where values stand in the document they were parsed from."""
+
+    def __init__(self, root: Node | None) -> None:
+        self._root = root
+        self._members: dict[int, dict[str, tuple[int, Node]]] = {}
+
+    def line(self, path: Sequence[str | int]) -> int:
+        """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
+        return self._find(path)[0]
+
+    def unquoted(self, path: Sequence[str | int]) -> str | None:
+        """The scalar at `path` as it is written, where it stands without quotes; None for anything else."""
+        node = self._find(path)[1]
+        return str(node.value) if isinstance(node, ScalarNode) and not node.style else None
+
+    def _find(self, path: Sequence[str | int]) -> tuple[int, Node | None]:
+        """The line of the nearest that exists, and the node at `path` itself."""
+        node, line = self._root, 1
+        for step in path:
+            found = self._below(node, step)
+            if found is None:
+                return line, None
+            line, node = found
+        return line, node
+
+    def _below(self, node: Node | None, step: str | int) -> tuple[int, Node] | None:
+        """The line and node below `node` at `step`."""
+        if isinstance(node, MappingNode):
+            if id(node) not in self._members:
+                self._members[id(node)] = {str(key.value): (key.start_mark.line + 1, one) for key, one in node.value}
+            return self._members[id(node)].get(str(step))
+        if isinstance(node, SequenceNode) and isinstance(step, int) and step < len(node.value):
+            value = node.value[step]
+            return value.start_mark.line + 1, value
+        return None
+
+
+def parse_yaml(data: bytes, file: str) -> tuple[JsonValue, YamlPositions]:
+    """The document in `data` and the lines of its values; an empty document is None.
+
+    Raises GateError `invalid-yaml` naming file and line; RefusedYaml where it is YAML and still not taken.
+    """
+    loader = None
+    try:
+        _refuse(_outline_problems(data, file), file)
+        loader = _Loader(data)
+        node = loader.get_single_node()
+        _refuse(_Check(file).problems(node), file)
+        value: JsonValue = None if node is None else loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = Problem(str(error.problem or error.context), file=file, line=mark.line + 1 if mark else None)
+        raise _broken(problem) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _broken(Problem(f"not YAML text: {' '.join(str(error).split())}", file=file)) from error
+    except (ValueError, LookupError) as error:  # a value that is not what its tag says
+        raise _refused(file, Problem(f"a tag that does not fit: {error}", file=file)) from error
+    except RecursionError as error:
+        raise _refused(file, Problem(_TOO_DEEP, file=file)) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+    return value, YamlPositions(node)
+
+
+def _broken(problem: Problem) -> GateError:
+    return GateError("invalid-yaml", f"{problem.file} cannot be read", "correct the file", problems=[problem])
+
+
+def _refused(file: str, *problems: Problem) -> RefusedYaml:
+    return RefusedYaml("invalid-yaml", f"{file} cannot be read", "correct the file", problems=problems)
+
+
+def _refuse(problems: Sequence[Problem], file: str) -> None:
+    if problems:
+        raise _refused(file, *problems)
+
+
+def _outline_problems(data: bytes, file: str) -> list[Problem]:
+    """What must not even be put together: too deep, too much, several documents. Found without recursion."""
+    depth = nodes = documents = 0
+    for event in yaml.parse(data, Loader=_Loader):
+        if isinstance(event, NodeEvent):
+            nodes += 1
+            depth += isinstance(event, CollectionStartEvent)
+        else:
+            depth -= isinstance(event, CollectionEndEvent)
+            documents += isinstance(event, DocumentStartEvent)
+        if depth > MAX_DEPTH or documents > 1 or nodes > 2 * MAX_VALUES:
+            message = _TOO_DEEP if depth > MAX_DEPTH else _TOO_MANY if documents == 1 else "more than one document"
+            mark = event.start_mark
+            return [Problem(message, file=file, line=mark.line + 1 if mark else None)]
+    return []
+
+
+class _Check:
+    """One walk over the nodes: duplicate keys, keys that are no text, tags, aliases that explode."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._problems: list[Problem] = []
+        self._extents: dict[int, tuple[int, int]] = {}
+        self._open: set[int] = set()
+
+    def problems(self, root: Node | None) -> list[Problem]:
+        """Everything that is wrong below `root`."""
+        values, depth = (0, 0) if root is None else self._extent(root)
+        for message, holds in ((_TOO_MANY, values > MAX_VALUES), (_TOO_DEEP, depth > MAX_DEPTH)):
+            if holds and root is not None:
+                self._report(f"{message} once aliases are written out", root)
+        return self._problems
+
+    def _report(self, message: str, node: Node) -> None:
+        self._problems.append(Problem(message, file=self._file, line=node.start_mark.line + 1))
+
+    def _extent(self, node: Node) -> tuple[int, int]:
+        """How many values this node stands for, and how deep they are nested, aliases written out."""
+        known = self._extents.get(id(node))
+        if known is not None:
+            return known
+        if id(node) in self._open:
+            self._report("an alias that contains itself", node)
+            return 0, 0
+        self._open.add(id(node))
+        self._kind(node)
+        below: list[tuple[int, int]] = []
+        if isinstance(node, MappingNode):
+            self._keys(node)
+            below = [self._extent(value) for _, value in node.value]
+        elif isinstance(node, SequenceNode):
+            below = [self._extent(value) for value in node.value]
+        self._open.discard(id(node))
+        extent = 1 + sum(values for values, _ in below), 1 + max((depth for _, depth in below), default=0)
+        self._extents[id(node)] = extent
+        return extent
+
+    def _kind(self, node: Node) -> None:
+        """Only the kinds of values that JSON has."""
+        kind = "map" if isinstance(node, MappingNode) else "seq"
+        known = _SCALARS if isinstance(node, ScalarNode) else {_TAG + kind}
+        if node.tag not in known:
+            self._report(f'a value of the kind "{node.tag.removeprefix(_TAG)[:40]}", which JSON does not have', node)
+        elif isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
+            self._report(f"a number of {len(node.value):,} digits", node)
+
+    def _keys(self, node: MappingNode) -> None:
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+                self._report("a key that is not text: put it in quotes", key)
+            elif key.value in seen:
+                self._report(f'the key "{key.value[:MAX_KEY]}" stands already in line {seen[key.value]}', key)
+            else:
+                seen[key.value] = line
