@@ -58,8 +58,8 @@ async def alone(calls: int, concurrency: int) -> None:
     """So many calls of the target, so many at once, without an engine around it."""
     from eval_gate.model.conversation import Message
     from eval_gate.targets.base import Request
-    from eval_gate.targets.cli import CliTarget
-    from eval_gate.targets.cli_settings import CliSettings
+    from eval_gate.targets.command.settings import CliSettings
+    from eval_gate.targets.command.target import CliTarget
     from eval_gate.text.redact import Redactor
 
     settings = CliSettings.model_validate({"name": "desk", "commandTemplate": TEMPLATE})

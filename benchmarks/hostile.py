@@ -33,8 +33,7 @@ from eval_gate.engine.journal import TrialRecord, read_journal
 from eval_gate.errors import GateError
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import discover, load_suites
-from eval_gate.gate.stored import read_run
-from eval_gate.gate.waivers_file import parse_waivers
+from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.model.result import RunResult
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.check import render_check
@@ -42,10 +41,11 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
-from eval_gate.reports.view import View, view_of
+from eval_gate.reports.view.view import View, view_of
 from eval_gate.results.ledger import read_ledger
+from eval_gate.results.read import read_run
 from eval_gate.targets.listing import read_targets
-from eval_gate.targets.recording import read_recording
+from eval_gate.targets.model.recording import read_recording
 
 MEGA = 990_000
 MOST_S, MOST_MB = 2.0, 150.0

@@ -13,17 +13,17 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from eval_gate.engine.judging import ModelJudge
 from eval_gate.evaluators.base import EvaluationContext
-from eval_gate.evaluators.judge import llm_judge, render
+from eval_gate.evaluators.judge.judge import llm_judge, render
 from eval_gate.model.brief import Brief
 from eval_gate.model.case import EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.evaluator import LlmJudge
-from eval_gate.targets.asking import Asker
-from eval_gate.targets.model_settings import ModelSettings, retry_policy
-from eval_gate.targets.pace import Pace
-from eval_gate.targets.providers import build_chat
-from eval_gate.targets.recording import Mode, Recording
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.providers.build import build_chat
+from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.settings import ModelSettings, retry_policy
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
 RESPONSE = Response(text="It is 21 degrees and sunny in Lisbon.")

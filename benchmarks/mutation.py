@@ -187,7 +187,7 @@ class Tests:
 
 
 def _own(file: Path, test: str) -> bool:
-    return f"test_{room_of(file)}_{file.stem.lstrip('_')}" in test.partition("::")[0]
+    return "test_" + "_".join((*file.parts[2:-1], file.stem.lstrip("_"))) in test.partition("::")[0]
 
 
 def green(mutant: Mutant, tests: Tests) -> bool:

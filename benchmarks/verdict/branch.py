@@ -8,16 +8,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from eval_gate.engine.merge import merge
-from eval_gate.engine.store import write_result
-from eval_gate.engine.totals import summarise
-from eval_gate.gate.baseline import Baseline, NoBaseline, measured
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.past import ledger_after
-from eval_gate.gate.stored import baseline_of, read_run
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.result import (
     Blame,
@@ -31,7 +26,12 @@ from eval_gate.model.result import (
     ToolIdentity,
     Trial,
 )
+from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.results.merge import merge
+from eval_gate.results.read import baseline_of, read_run
+from eval_gate.results.totals import summarise
+from eval_gate.results.write import write_result
 
 FILE = "suite.json"
 PASS_SCORE = 0.8

@@ -21,40 +21,40 @@ from eval_gate.cli.console import Form
 from eval_gate.config.load import load_config
 from eval_gate.engine.journal import read_journal
 from eval_gate.errors import GateError
-from eval_gate.evaluators.judge_reply import read_verdict
+from eval_gate.evaluators.judge.reply import read_verdict
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import discover, load_suites
-from eval_gate.gate.baseline import Baseline
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.stored import read_run
-from eval_gate.gate.waivers_command import commands_in
-from eval_gate.gate.waivers_file import parse_waivers
+from eval_gate.gate.waivers.command import commands_in
+from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.github.comments import _state_in
 from eval_gate.github.event import read_event
 from eval_gate.model.result import GitFacts
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.problems import error_lines
 from eval_gate.reports.render import render
+from eval_gate.reports.words.problems import error_lines
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import read_ledger
+from eval_gate.results.read import read_run
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.cli_template import Template
-from eval_gate.targets.codex_output import OutputError, failure_of, read_output
+from eval_gate.targets.codex.output import OutputError, failure_of, read_output
+from eval_gate.targets.command.template import Template
 from eval_gate.targets.envelope import read_answer
-from eval_gate.targets.http_settings import HttpSettings
+from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.listing import read_targets
-from eval_gate.targets.provider_messages import arguments
-from eval_gate.targets.recording import read_recording
+from eval_gate.targets.model.providers.messages import arguments
+from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.wire import PRESETS, Wire
 from eval_gate.text import escape, inert
 from eval_gate.text.dotted_path import PathError, value_at
-from eval_gate.text.foreign_json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.judge_template import names_in, template_problem, unknown_variables
 from eval_gate.text.redact import Redactor
 from eval_gate.text.shell import shell_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, resolve_members, unknown_sources
-from eval_gate.text.unpacking import PackingError, Unpacker
 
 TODAY = date(2026, 11, 22)
 SECRET = 'k/3+y "\\=abcdefgh'

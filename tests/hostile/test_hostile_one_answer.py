@@ -11,7 +11,7 @@ import pytest
 from eval_gate.engine import trials
 from eval_gate.engine.plan import Limits
 from eval_gate.errors import GateError
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.agents import Exchange, agent
 from tests.support.cases import make_case

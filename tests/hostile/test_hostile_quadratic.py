@@ -78,7 +78,7 @@ def _called(function, arguments) -> None:
 
 
 def test_finding_3__command_template__lines_take_linear_time() -> None:
-    from eval_gate.targets.cli_template import Template
+    from eval_gate.targets.command.template import Template
 
     with within_cpu(2):
         Template.of_command("echo {PROMPT}\n" + "#\n" * 100_000)
@@ -96,7 +96,7 @@ def test_tokens__an_index_of_thousands_of_digits__leads_nowhere() -> None:
 
 def test_finding_3__marks_on_one_letter__are_not_put_in_order() -> None:
     """Unicode's normal form sorts them, one by one: 40,000 take over a second, a million a quarter of an hour."""
-    from eval_gate.gate.waivers_names import Names
+    from eval_gate.gate.waivers.names import Names
     from eval_gate.model.waiver import CaseStanding
     from eval_gate.sandbox.paths import SandboxError, names_of
 

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import hostile
 from eval_gate.errors import GateError, nearest
 from eval_gate.model.limits import FINDINGS
-from eval_gate.reports.problems import error_lines
+from eval_gate.reports.words.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
 

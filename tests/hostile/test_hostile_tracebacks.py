@@ -120,7 +120,7 @@ def test_finding_8__half_a_character_in_a_stored_result__is_shown_as_a_replaceme
     program = f"""
 import sys
 from eval_gate.errors import GateError
-from eval_gate.gate.stored import read_run
+from eval_gate.results.read import read_run
 from eval_gate.reports.render import render
 from eval_gate.reports.context import ReportContext
 from pathlib import Path
@@ -274,10 +274,15 @@ main()
 @pytest.mark.parametrize(
     "name",
     [
-        *("eval_gate.cli.streams", "eval_gate.errors", "typer", "eval_gate.cli.program", "eval_gate.cli.run"),
+        *("eval_gate.cli.streams", "eval_gate.errors", "typer", "eval_gate.cli.program", "eval_gate.cli.commands.run"),
         *("pydantic", "pydantic_core", "eval_gate.cli.running", "eval_gate.config.load", "asyncio", "yaml"),
-        *("eval_gate.engine.prepare", "eval_gate.engine.run", "eval_gate.formats.tool_forge", "eval_gate.targets.cli"),
-        *("eval_gate.reports.console", "eval_gate.reports.html", "jinja2", "eval_gate.reports.junit"),
+        *(
+            "eval_gate.engine.preparing.prepare",
+            "eval_gate.engine.run",
+            "eval_gate.formats.tool_forge.format",
+            "eval_gate.targets.command.target",
+        ),
+        *("eval_gate.reports.console.summary", "eval_gate.reports.html", "jinja2", "eval_gate.reports.junit"),
     ],
 )
 def test_finding_8__an_interrupt_in_the_middle_of_an_import__is_130(tmp_path, name) -> None:

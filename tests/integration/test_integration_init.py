@@ -20,8 +20,8 @@ from eval_gate.cli.starter.asked import Asked, Kind
 from eval_gate.cli.starter.writing import write_new
 from eval_gate.errors import GateError
 from eval_gate.targets.build import TargetChoice, described_by_flags
-from eval_gate.targets.model_settings import ModelSettings
-from eval_gate.targets.provider_credentials import credentials
+from eval_gate.targets.model.providers.credentials import credentials
+from eval_gate.targets.model.settings import ModelSettings
 from tests.integration.test_integration_run import ROOT, gate, write_suite
 from tests.support.agents import agent
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
@@ -596,8 +596,8 @@ def test_templates__as_they_are__pass_the_linters(linter) -> None:
 def test_templates__schemas__take_them() -> None:
     import jsonschema
 
-    from eval_gate.cli.schema import Kind as Schema
-    from eval_gate.cli.schema import schema_of
+    from eval_gate.cli.commands.schema import Kind as Schema
+    from eval_gate.cli.commands.schema import schema_of
 
     files = {
         "eval-gate.yaml": Schema.CONFIG,

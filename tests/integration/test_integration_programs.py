@@ -241,7 +241,7 @@ def test_finding_5__our_own_environment__is_no_file_that_we_can_be_told_to_read(
 
 @as_root
 def test_finding_5__worker_for_patterns__has_nothing_of_ours_in_its_environment() -> None:
-    code = "import asyncio; from eval_gate.text.ecma_regex import PatternMatcher\n"
+    code = "import asyncio; from eval_gate.text.javascript.regex import PatternMatcher\n"
     code += "async def main():\n m = PatternMatcher(); await m.search('a', 'a')\n"
     code += " print(open(f'/proc/{m._worker.pid}/environ').read()); await m.aclose()\nasyncio.run(main())"
     environment = ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")} | SECRETS

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.text.js_string import compact_json
+from eval_gate.text.javascript.strings import compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port
 
 PROGRAM = [sys.executable, "-m", "eval_gate"]

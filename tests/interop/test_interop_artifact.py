@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.github.artifacts import artifacts_of_run
+from eval_gate.github.artifacts.download import fetch_artifact
+from eval_gate.github.artifacts.listed import artifacts_of_run
+from eval_gate.github.artifacts.upload import Service, archive, upload
 from eval_gate.github.client import Client
-from eval_gate.github.download import fetch_artifact
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.upload import Service, archive, upload
 from tests.support.github import FakeGitHub, fake_github
 
 PEER = Path(__file__).parent / "artifact"

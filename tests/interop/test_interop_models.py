@@ -20,8 +20,8 @@ import pytest
 
 from eval_gate.model.conversation import Message, ToolSpec, Usage
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.model_settings import ModelSettings
-from eval_gate.targets.providers import build_chat
+from eval_gate.targets.model.providers.build import build_chat
+from eval_gate.targets.model.settings import ModelSettings
 from tests.support.agents import unused_port
 
 PEER = Path(__file__).parent / "models"

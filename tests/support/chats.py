@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
-from eval_gate.targets.asking import Asker
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.chat import Turn
-from eval_gate.targets.pace import Pace
-from eval_gate.targets.recording import Mode, Recording
+from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.chat import Turn
+from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.recording import Mode, Recording
 from eval_gate.targets.retry import RetryPolicy
 
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], Turn]

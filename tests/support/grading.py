@@ -13,7 +13,7 @@ from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.evaluator import EvaluatorSpec
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 

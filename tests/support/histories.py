@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.trials import settle, trial_of
-from eval_gate.gate.baseline import Baseline, NoBaseline, measured
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.past import ledger_after
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
 from eval_gate.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
+from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from tests.support.cases import make_case
 from tests.support.results import make_run, make_suite_result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_gate.engine.totals import summarise
 from eval_gate.model.case import Location, Tier
 from eval_gate.model.result import (
     CaseDetails,
@@ -18,6 +17,7 @@ from eval_gate.model.result import (
     ToolIdentity,
     Trial,
 )
+from eval_gate.results.totals import summarise
 
 RUN_ID = "11111111-2222-4333-8444-555555555555"
 BASELINE_ID = "99999999-8888-4777-8666-555555555555"

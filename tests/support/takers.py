@@ -11,8 +11,8 @@ TEXT = frozenset({"str", "str | None", "bytes", "JsonValue", "object"})
 ROOMS = ("text", "evaluators", "formats", "gate", "github", "registry", "reports", "results", "sandbox", "targets")
 TOUCH_THE_WORLD = frozenset(
     {
-        "eval_gate.gate.stored.read_history",
-        "eval_gate.gate.stored._path",
+        "eval_gate.results.read.read_history",
+        "eval_gate.results.read._path",
         "eval_gate.registry.mcp.load_mcp",
         "eval_gate.registry.mcp._list_tools",
         "eval_gate.sandbox.handles.open_root",
@@ -25,8 +25,8 @@ def takers() -> Iterator[tuple[str, Callable, list[str]]]:
     """Name, function, and the annotation of every argument that it needs."""
     for room in ROOMS:
         package = importlib.import_module(f"eval_gate.{room}")
-        for info in pkgutil.iter_modules(package.__path__, f"eval_gate.{room}."):
-            if info.name == "eval_gate.text.regex_worker":
+        for info in pkgutil.walk_packages(package.__path__, f"eval_gate.{room}."):
+            if info.ispkg or info.name == "eval_gate.text.javascript.regex_worker":
                 continue  # the program of a process of its own
             module = importlib.import_module(info.name)
             for name, function in vars(module).items():

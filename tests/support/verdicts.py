@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.compare import compare
+from eval_gate.gate.evidence.past import Past
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.pardons import Pardons
-from eval_gate.gate.past import Past
+from eval_gate.gate.waivers.known import Pardons
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 

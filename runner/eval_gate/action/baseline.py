@@ -11,15 +11,15 @@ from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.errors import GateError
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.gate.stored import find_baseline
-from eval_gate.github.artifacts import Wanted
-from eval_gate.github.baseline import ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.artifacts.baseline import ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
-from eval_gate.reports.wording import count
+from eval_gate.reports.words.numbers import count
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
-from eval_gate.targets.recording import MAX_BYTES, RECORDING_NAME
+from eval_gate.results.read import find_baseline
+from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import Settings
 from eval_gate.action.step import Step
 from eval_gate.config.load import flag_of
-from eval_gate.gate.baseline import NOT_ASKED_FOR, NoBaseline
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
+from eval_gate.results.baseline import NOT_ASKED_FOR, NoBaseline
 
 REPRODUCED = (
     "target",

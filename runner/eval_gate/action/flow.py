@@ -17,33 +17,33 @@ from eval_gate.action.inputs import read_inputs
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
 from eval_gate.action.opening import open_step
-from eval_gate.action.pardons import pardons_from_file, with_comments
 from eval_gate.action.plan import Mode
-from eval_gate.action.policy_from import ruled_by
-from eval_gate.action.publish import Finished, RunFiles, publish
-from eval_gate.action.receiving import doorkeeper_for
+from eval_gate.action.publishing.publish import Finished, RunFiles, publish
+from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.relay import find_pull_request, relayed_result
 from eval_gate.action.running import Asking, get_result, read_config, selection_of
 from eval_gate.action.step import Step
-from eval_gate.action.store import refuse_second
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
+from eval_gate.action.trust.policy import ruled_by
+from eval_gate.action.trust.variables import doorkeeper_for
+from eval_gate.action.trust.waivers import pardons_from_file, with_comments
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.store import write_result
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.baseline import Baseline, NoBaseline
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.past import ledger_after
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.files import hand_back
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.console.summary import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import ReportRequest, asked_for, write_reports
 from eval_gate.reports.render import render
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.write import write_result
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.action.inputs import AUTO, NONE, Settings
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts import TRUSTED_EVENTS
+from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.github.event import Event

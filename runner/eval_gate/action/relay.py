@@ -12,14 +12,14 @@ from dataclasses import replace
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
-from eval_gate.engine.totals import summarise
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.github.artifacts import artifacts_of_run, names_of_run
-from eval_gate.github.baseline import fetch_result
+from eval_gate.github.artifacts.baseline import fetch_result
+from eval_gate.github.artifacts.download import BadArchiveError
+from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
-from eval_gate.github.download import BadArchiveError
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import GitFacts, RunResult, Status, SuiteResult
+from eval_gate.results.totals import summarise
 
 
 def find_pull_request(step: Step, log: Log) -> Step | None:

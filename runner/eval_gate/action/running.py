@@ -15,16 +15,16 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.config.load import Hand, find_config, flag_of, from_text, load_config
 from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.interruptible import execute
-from eval_gate.engine.prepare import prepare
+from eval_gate.engine.preparing.prepare import prepare
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.evidence import DEFAULT_CONFIRM
+from eval_gate.gate.evidence.reruns import DEFAULT_CONFIRM
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.stored import read_run
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
-from eval_gate.reports.progress import CalmProgress
+from eval_gate.reports.words.progress import CalmProgress
+from eval_gate.results.read import read_run
+from eval_gate.session.interruptible import execute
 from eval_gate.targets.receiving import Doorkeeper
 
 DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"], "confirm": DEFAULT_CONFIRM}

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
 from eval_gate.action.plan import Plan
 from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.github.artifacts.upload import job_of
 from eval_gate.github.client import Client
 from eval_gate.github.environment import WorkflowEnvironment
-from eval_gate.github.upload import job_of
 from eval_gate.model.result import MadeBy
 from eval_gate.text.escape import comment_key
 

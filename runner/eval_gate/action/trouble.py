@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from eval_gate.action.check import CheckDraft, check
-from eval_gate.action.comment import Draft, comment
 from eval_gate.action.log import Log
-from eval_gate.action.publish import outputs_of, put_out, summarise
+from eval_gate.action.publishing.check import CheckDraft, check
+from eval_gate.action.publishing.comment import Draft, comment
+from eval_gate.action.publishing.publish import outputs_of, put_out, summarise
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.github.checks import Conclusion
@@ -17,7 +17,7 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.reports.check import problem_title
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem
-from eval_gate.reports.problems import error_lines
+from eval_gate.reports.words.problems import error_lines
 
 
 def publish_trouble(step: Step, error: GateError, context: ReportContext, log: Log) -> None:

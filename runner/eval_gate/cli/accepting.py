@@ -14,15 +14,15 @@ from eval_gate.config.places import wrong_file
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.acceptable import judged_as
-from eval_gate.gate.stored import runs_in
-from eval_gate.gate.waivers import standings, waive
-from eval_gate.gate.waivers_file import DEFAULT_PATH, waivers_data
-from eval_gate.gate.waivers_names import Names
-from eval_gate.gate.waivers_words import MAX_NAMED, terms
-from eval_gate.gate.waivers_writing import Wish, Written, with_entries
+from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.file import DEFAULT_PATH, waivers_data
+from eval_gate.gate.waivers.names import Names
+from eval_gate.gate.waivers.words import MAX_NAMED, terms
+from eval_gate.gate.waivers.writing import Wish, Written, with_entries
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Entry, Standing, State
-from eval_gate.reports.wording import count
+from eval_gate.reports.words.numbers import count
+from eval_gate.results.read import runs_in
 from eval_gate.text.escape import console_line, cut
 
 _SHOWN = 80

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from eval_gate.cli.console import Verbosity, out, print_problems, say
 from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.assign import assign
-from eval_gate.engine.prepare import Inputs, read_inputs, target_choice
+from eval_gate.engine.preparing.assign import assign
+from eval_gate.engine.preparing.prepare import Inputs, read_inputs, target_choice
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
@@ -21,11 +21,11 @@ from eval_gate.model.evaluator import (
     ToolParams,
 )
 from eval_gate.registry.staleness import check
-from eval_gate.reports.wording import count
+from eval_gate.reports.words.numbers import count
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.text.ecma_regex import PatternMatcher
 from eval_gate.text.escape import console_line
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
 

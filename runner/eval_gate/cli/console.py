@@ -80,7 +80,7 @@ def say(text: str) -> None:
 
 def print_error(error: GateError) -> None:
     """The error's sentence, every place it holds for, and what to do."""
-    from eval_gate.reports.problems import error_lines
+    from eval_gate.reports.words.problems import error_lines
 
     for line in error_lines(error):
         say(line)
@@ -88,7 +88,7 @@ def print_error(error: GateError) -> None:
 
 def print_problems(problems: Sequence[Problem]) -> None:
     """Every problem on its own line, up to a bound."""
-    from eval_gate.reports.problems import problem_lines
+    from eval_gate.reports.words.problems import problem_lines
 
     for line in problem_lines(problems):
         say(line)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eval_gate.model.result import GitFacts
-from eval_gate.text.well_formed import well_formed
+from eval_gate.text.foreign.well_formed import well_formed
 
 TIME_LIMIT_S = 5
 

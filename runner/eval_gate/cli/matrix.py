@@ -17,24 +17,24 @@ from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
 from eval_gate.cli.output import say_written
 from eval_gate.cli.running import Asked, Judging, ask, configuration
 from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.assign import assign
-from eval_gate.engine.prepare import read_inputs, target_choice
-from eval_gate.engine.store import write_result
+from eval_gate.engine.preparing.assign import assign
+from eval_gate.engine.preparing.prepare import read_inputs, target_choice
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.pardons import pardons_of
-from eval_gate.gate.past import ledger_after
-from eval_gate.gate.stored import LATEST, RUN_NAME, first_measured, kept_in, newest_passed
+from eval_gate.gate.waivers.known import pardons_of
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.console.summary import ConsoleStyle
 from eval_gate.reports.files import ReportRequest, parse_reports
-from eval_gate.reports.matrix import Leg, Matrix, matrix_of
-from eval_gate.reports.matrix_render import refuse_unknown, render_matrix, write_matrix
+from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
+from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.results.read import LATEST, RUN_NAME, first_measured, kept_in, newest_passed
+from eval_gate.results.write import write_result
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.recording import Mode, Recording
+from eval_gate.targets.model.recording import Mode, Recording
 from eval_gate.text.escape import console_line
 
 MAX_TARGETS: Final = 10

@@ -13,7 +13,8 @@ from typing import Annotated, Final
 import typer
 
 from eval_gate import __version__
-from eval_gate.cli import (
+from eval_gate.cli import options
+from eval_gate.cli.commands import (
     accept,
     action,
     agent_evals,
@@ -21,7 +22,6 @@ from eval_gate.cli import (
     demo,
     init,
     merge,
-    options,
     report,
     run,
     schema,

@@ -11,7 +11,7 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer
 from eval_gate.engine.trials import DEFECTS
 from eval_gate.model.result import Status
-from eval_gate.reports.progress import CalmProgress, Counts, opening_line
+from eval_gate.reports.words.progress import CalmProgress, Counts, opening_line
 from eval_gate.text.escape import console_line
 
 if TYPE_CHECKING:

@@ -17,22 +17,22 @@ from eval_gate.cli.output import print_result, say_written
 from eval_gate.cli.progress import progress_for
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.interruptible import execute
-from eval_gate.engine.prepare import prepare
-from eval_gate.engine.store import write_result
+from eval_gate.engine.preparing.prepare import prepare
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.baseline import Baseline, NoBaseline
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.pardons import Pardons, pardons_of
-from eval_gate.gate.past import ledger_after
-from eval_gate.gate.stored import find_baseline
+from eval_gate.gate.waivers.known import Pardons, pardons_of
 from eval_gate.model.result import RunResult
-from eval_gate.reports.accepting import accept_line
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import ReportRequest, asked_for, write_reports
 from eval_gate.reports.rerun import rerun_command
+from eval_gate.reports.words.accepting import accept_line
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.read import find_baseline
+from eval_gate.results.write import write_result
+from eval_gate.session.interruptible import execute
 
 
 @dataclass(frozen=True, slots=True)

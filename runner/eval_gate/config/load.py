@@ -21,8 +21,8 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
-from eval_gate.text.shape import mistakes, sentence
-from eval_gate.text.well_formed import holds_halves
+from eval_gate.text.foreign.well_formed import holds_halves
+from eval_gate.text.sources.shape import mistakes, sentence
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
 FLAGS = {
@@ -151,11 +151,11 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
 def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
     """The document and where its keys stand."""
     if as_json:
-        from eval_gate.text.json_source import parse_json
+        from eval_gate.text.sources.json import parse_json
 
         document, json_positions = parse_json(data, shown_as, halves=True, values=SETTING_VALUES)
         return document, json_positions.line
-    from eval_gate.text.yaml_source import parse_yaml
+    from eval_gate.text.sources.yaml import parse_yaml
 
     document, yaml_positions = parse_yaml(data, shown_as)
     return document, yaml_positions.line

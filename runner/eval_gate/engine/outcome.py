@@ -11,7 +11,6 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.rubrics import OTHERS_FAILED
 from eval_gate.engine.silence import Listing, heard, listing
-from eval_gate.engine.totals import summarise
 from eval_gate.engine.trials import settle
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
@@ -25,6 +24,7 @@ from eval_gate.model.result import (
     ToolFacts,
     ToolIdentity,
 )
+from eval_gate.results.totals import summarise
 
 Trials: TypeAlias = dict[tuple[str, str], list[TrialRecord]]
 """Finished trials by (eval file, case id)."""

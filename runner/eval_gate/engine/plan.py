@@ -14,7 +14,7 @@ from eval_gate.model.result import GitFacts, Shard, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
 from eval_gate.targets.base import Target
-from eval_gate.targets.recording import Recording
+from eval_gate.targets.model.recording import Recording
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
 

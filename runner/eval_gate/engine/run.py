@@ -17,12 +17,12 @@ from eval_gate.engine.outcome import Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.silence import heard, listing
-from eval_gate.engine.store import run_folder, write_record
 from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective, trial_of
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.result import RerunEnd, RunResult, Status
+from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.javascript.regex import PatternMatcher
 
 GIVE_UP_AFTER = 5
 """Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""

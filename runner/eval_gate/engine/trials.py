@@ -12,21 +12,21 @@ from typing import Any, Final
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.plan import MAX_STORED_RESPONSE, Limits
-from eval_gate.engine.totals import total
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.tools import checks_tools
+from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import Aggregation, EvalCase
 from eval_gate.model.conversation import Message, Response, Usage
 from eval_gate.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
+from eval_gate.results.totals import total
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
-from eval_gate.text.well_formed import well_formed
 
 MAX_ERROR = 2_000
 """Characters of an error that are kept."""

@@ -12,7 +12,7 @@ from eval_gate.model.conversation import Response, Usage
 from eval_gate.model.result import Blame, EvaluatorResult, TraceSummary
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
-from eval_gate.text.ecma_regex import PatternMatcher
+from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.evaluators import code_judge, composite, judge, rubric, rubric_judge, tool_trajectory
-from eval_gate.evaluators.agent_evals_table import SUITE_ASSERTIONS
-from eval_gate.evaluators.assertions import ByClass, evaluate
+from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
+from eval_gate.evaluators.agentv import code_judge, composite, tool_trajectory
+from eval_gate.evaluators.agentv import rubrics as rubric_judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.judge import judge
+from eval_gate.evaluators.tool_forge import rubric
+from eval_gate.evaluators.tool_forge.assertions import ByClass, evaluate
 from eval_gate.model import evaluator as specs
 
 

@@ -16,7 +16,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
-from eval_gate.text.well_formed import well_formed
+from eval_gate.text.foreign.well_formed import well_formed
 
 MAX_NAME: Final = 200
 """Characters of a tool's name in a summary: names come from the target and may be anything."""

@@ -9,13 +9,15 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.formats import agent_evals, agentv, tool_forge
-from eval_gate.formats.agentv_lines import lines_beside
+from eval_gate.formats.agent_evals import format as agent_evals
+from eval_gate.formats.agentv import format as agentv
+from eval_gate.formats.agentv.lines import lines_beside
 from eval_gate.formats.base import Format, Reading, Source
 from eval_gate.formats.documents import is_foreign, parse_document, read_bytes
+from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
-from eval_gate.text.well_formed import is_well_formed
+from eval_gate.text.foreign.well_formed import is_well_formed
 
 FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
     ".json": (agentv, tool_forge, agent_evals),

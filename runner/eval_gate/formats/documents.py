@@ -7,12 +7,12 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.formats import agentv
-from eval_gate.formats.agentv_lines import LIST, LinePositions, beside, parse_lines
+from eval_gate.formats.agentv import format as agentv
+from eval_gate.formats.agentv.lines import LIST, LinePositions, beside, parse_lines
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
-from eval_gate.text.json_source import MAX_BYTES, parse_json
-from eval_gate.text.shape import kind_of
+from eval_gate.text.sources.json import MAX_BYTES, parse_json
+from eval_gate.text.sources.shape import kind_of
 
 YAML: Final = (".yaml", ".yml")
 LINES: Final = ".jsonl"
@@ -58,14 +58,14 @@ def is_foreign(error: GateError, data: bytes, path: Path) -> bool:
         return not agentv.speaks_of_cases(data)
     if path.suffix not in YAML:
         return False
-    from eval_gate.text.yaml_source import RefusedYaml
+    from eval_gate.text.sources.yaml import RefusedYaml
 
     too_large = len(data) > MAX_BYTES
     return (too_large or isinstance(error, RefusedYaml)) and not agentv.speaks_of_cases(data)
 
 
 def _yaml(data: bytes, shown: str) -> Document:
-    from eval_gate.text.yaml_source import parse_yaml
+    from eval_gate.text.sources.yaml import parse_yaml
 
     value, positions = parse_yaml(data, shown)
     return Document(value, positions)

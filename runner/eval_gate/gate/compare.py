@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
 from eval_gate.gate.pairing import moved_files, renamed
-from eval_gate.gate.past import NOTHING_KNOWN, CasePast, Then
 from eval_gate.gate.scores import scores_of
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import (
@@ -30,6 +29,7 @@ from eval_gate.model.comparison import (
     Tally,
 )
 from eval_gate.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
+from eval_gate.results.baseline import Baseline
 
 MAX_REASON = 300
 MAX_TARGETS = 5

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_gate.gate.evidence import Confirmation
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
+from eval_gate.gate.evidence.prior import Prior
+from eval_gate.gate.evidence.reruns import Confirmation
+from eval_gate.gate.evidence.settle import CaseFacts, settle
 from eval_gate.gate.pairing import renamed
-from eval_gate.gate.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
-from eval_gate.gate.prior import Prior
-from eval_gate.gate.settle import CaseFacts, settle
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from eval_gate.gate.baseline import Baseline, NoBaseline
-from eval_gate.gate.evidence import Confirmation, Step
+from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.reruns import Confirmation, Step
+from eval_gate.gate.evidence.settle import CaseFacts, next_step
 from eval_gate.gate.judge import Question, facts_before_reruns
-from eval_gate.gate.past import counted
-from eval_gate.gate.settle import CaseFacts, next_step
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import NO_RUNS
 from eval_gate.model.result import RerunEnd, RunResult, Trial
+from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import executions
 
 

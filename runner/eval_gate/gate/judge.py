@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eval_gate.gate.acceptable import held_to
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
-from eval_gate.gate.evidence import Confirmation
+from eval_gate.gate.evidence.past import Past
+from eval_gate.gate.evidence.reruns import Confirmation
+from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.measuring import measured
-from eval_gate.gate.pardons import Pardons
-from eval_gate.gate.past import Past
 from eval_gate.gate.policy import decide
 from eval_gate.gate.rules import Judged
-from eval_gate.gate.settle import CaseFacts
-from eval_gate.gate.waivers import standings, waive
+from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.known import Pardons
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 
 MorePardons = Callable[[Pardons], Pardons]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""

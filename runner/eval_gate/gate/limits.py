@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
-from eval_gate.gate.evidence import DEFAULT_ERROR_RATE
+from eval_gate.gate.evidence.reruns import DEFAULT_ERROR_RATE
 from eval_gate.gate.fail_on import FailOn, parse_fail_on
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE
 from eval_gate.model.policy import Measuring, RunPolicy

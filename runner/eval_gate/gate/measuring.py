@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from eval_gate.gate.evidence.past import Then
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.pairing import renamed
-from eval_gate.gate.past import Then
 from eval_gate.model.case import CaseKey
 from eval_gate.model.measuring import Difference, Measure, Measured, Touched
 from eval_gate.model.policy import Measuring, RunPolicy

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from eval_gate.errors import ExitCode
-from eval_gate.gate.baseline import NoBaseline
 from eval_gate.gate.conclude import must_pass
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
@@ -13,6 +12,7 @@ from eval_gate.model.comparison import CaseClass, Outcome, Reason, Verdict
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Standing
+from eval_gate.results.baseline import NoBaseline
 
 
 def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> Verdict:

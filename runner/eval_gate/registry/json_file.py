@@ -12,8 +12,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
-from eval_gate.text.json_source import JsonPositions, parse_json
-from eval_gate.text.shape import kind_of
+from eval_gate.text.sources.json import JsonPositions, parse_json
+from eval_gate.text.sources.shape import kind_of
 
 _Path = tuple[str | int, ...]
 _SHAPES: Final = (

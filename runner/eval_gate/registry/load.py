@@ -43,14 +43,14 @@ def _load_path(location: str, root: Path) -> Registry:
     _refuse_link_out(path, location, root)
     if path.is_dir():
         return _load_folder(path, location, root)
-    from eval_gate.registry.js_files import SUFFIXES
+    from eval_gate.registry.typescript.files import SUFFIXES
 
     if path.suffix.lower() == ".json":
         from eval_gate.registry.json_file import load_json
 
         return load_json(path, location)
     if path.suffix in SUFFIXES:
-        from eval_gate.registry.typescript import load_barrel
+        from eval_gate.registry.typescript.read import load_barrel
 
         return load_barrel(path, root)
     raise GateError(
@@ -59,7 +59,7 @@ def _load_path(location: str, root: Path) -> Registry:
 
 
 def _load_folder(folder: Path, location: str, root: Path) -> Registry:
-    from eval_gate.registry.typescript import load_folder
+    from eval_gate.registry.typescript.read import load_folder
 
     registry = load_folder(folder, root)
     if registry is not None:

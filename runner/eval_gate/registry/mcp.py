@@ -10,7 +10,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.model import limits
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
-from eval_gate.text.http_answer import bounded
+from eval_gate.text.foreign.http_answer import bounded
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:

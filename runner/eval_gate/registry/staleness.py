@@ -11,7 +11,7 @@ from typing import Final
 from eval_gate.model.case import EvalSuite, SuiteMetadata
 from eval_gate.model.result import StaleFact, StaleKind, ToolFacts
 from eval_gate.registry.base import Registry, ToolDefinition
-from eval_gate.text.well_formed import well_formed
+from eval_gate.text.foreign.well_formed import well_formed
 
 HASH_DIGITS: Final = 12
 _FIRST_NUMBER: Final = re.compile(r"\s*[vV]?([0-9]+)(?![0-9])")

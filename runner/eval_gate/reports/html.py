@@ -7,8 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.model.result import CaseResult, SuiteResult
-from eval_gate.reports import phrases, wording
-from eval_gate.reports.view import CaseRow, SuiteRow, View
+from eval_gate.reports.view.view import CaseRow, SuiteRow, View
+from eval_gate.reports.words import numbers as wording
+from eval_gate.reports.words import phrases
 from eval_gate.text.escape import one_line
 from eval_gate.text.inert import visible
 

@@ -16,9 +16,9 @@ from xml.etree import ElementTree as ET
 
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import CaseResult, Status, SuiteResult
-from eval_gate.reports.scores import shortfalls
-from eval_gate.reports.view import CaseRow, View
-from eval_gate.reports.wording import score
+from eval_gate.reports.view.scores import shortfalls
+from eval_gate.reports.view.view import CaseRow, View
+from eval_gate.reports.words.numbers import score
 from eval_gate.text.escape import one_line
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

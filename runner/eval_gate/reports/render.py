@@ -6,8 +6,8 @@ from typing import Final
 
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console import ConsoleStyle, render_console
-from eval_gate.reports.view import ReportContext, view_of
+from eval_gate.reports.console.summary import ConsoleStyle, render_console
+from eval_gate.reports.view.view import ReportContext, view_of
 
 REPORTS: Final = ("md", "html", "junit", "console", "json")
 """For people and for CI systems."""
@@ -36,7 +36,7 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
         case "json":
             return run.model_dump_json(by_alias=True, indent=2) + "\n"
         case "agentv":
-            from eval_gate.reports.agentv_export import render_agentv
+            from eval_gate.reports.agentv import render_agentv
 
             return render_agentv(run)
     raise GateError(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from eval_gate.gate.acceptable import judged_as
-from eval_gate.gate.baseline import Baseline, NoBaseline
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult, Status
+from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.shell import hidden, shell_line
 
 MAX_RERUN_CASES: Final = 20

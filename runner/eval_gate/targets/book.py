@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from eval_gate.errors import GateError
-from eval_gate.targets.asking import Asker
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import (
     Surroundings,
@@ -23,7 +22,8 @@ from eval_gate.targets.build import (
 )
 from eval_gate.targets.kinds import CODEX, VSCODE, kind_of_provider
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
-from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.receiving import receiver_of
 from eval_gate.text.redact import Redactor
 

@@ -15,18 +15,18 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import why_no_folder, why_not_read
 from eval_gate.model import limits
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.targets.asking import Asker
 from eval_gate.targets.base import Target
-from eval_gate.targets.http_settings import HttpSettings
+from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import CODEX, kind_of_provider
 from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
-from eval_gate.targets.model_settings import ModelSettings, retry_policy
-from eval_gate.targets.pace import Pace
+from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.settings import ModelSettings, retry_policy
 from eval_gate.targets.receiving import Doorkeeper
-from eval_gate.targets.recording import Mode, Recording
 from eval_gate.text.redact import Redactor
-from eval_gate.text.shape import mistakes, sentence
+from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def _bare_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> 
     if isinstance(settings, HttpSettings):
         return _http(settings, around.redact, choice)
     if isinstance(settings, ModelSettings):
-        from eval_gate.targets.file_agent import FileAgentTarget
-        from eval_gate.targets.model import ModelTarget
+        from eval_gate.targets.model.file_agent import FileAgentTarget
+        from eval_gate.targets.model.target import ModelTarget
 
         if (
             not choice.system_prompt
@@ -105,7 +105,7 @@ def _http(settings: HttpSettings, redact: Redactor, choice: TargetChoice) -> Tar
     redact.learn([unquote(urlsplit(settings.url).password or "")])
     # httpx imports its own command line, with rich and pygments, where they are installed: 45 ms that no run needs
     sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None tells Python that there is none
-    from eval_gate.targets.http import HttpTarget
+    from eval_gate.targets.http.target import HttpTarget
 
     return HttpTarget(
         settings,
@@ -124,8 +124,8 @@ def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Targ
         assert isinstance(settings, MockSettings)
         return MockTarget(settings)
     if settings.provider == "cli":
-        from eval_gate.targets.cli import CliTarget
-        from eval_gate.targets.cli_settings import CliSettings
+        from eval_gate.targets.command.settings import CliSettings
+        from eval_gate.targets.command.target import CliTarget
 
         assert isinstance(settings, CliSettings)
         return CliTarget(
@@ -136,16 +136,16 @@ def _program(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Targ
             max_retries=choice.max_retries,
         )
     if settings.provider in CODEX:
-        from eval_gate.targets.codex import CodexTarget
-        from eval_gate.targets.codex_settings import CodexSettings
+        from eval_gate.targets.codex.settings import CodexSettings
+        from eval_gate.targets.codex.target import CodexTarget
 
         assert isinstance(settings, CodexSettings)
         if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=around.root)):
             what = f'target {settings.name}: the log_dir "{settings.log_dir[:200]}" {why}'
             raise GateError("output-outside", what, "name a folder below the working directory")
         return CodexTarget(settings, root=around.root, environment=around.environment, redact=redact)
-    from eval_gate.targets.vscode import VscodeTarget
-    from eval_gate.targets.vscode_settings import VscodeSettings
+    from eval_gate.targets.vscode.settings import VscodeSettings
+    from eval_gate.targets.vscode.target import VscodeTarget
 
     assert isinstance(settings, VscodeSettings)
     return VscodeTarget(settings, root=around.root, environment=around.environment, redact=redact)
@@ -218,7 +218,7 @@ def model_settings(name: str, described: Mapping[str, JsonValue]) -> ModelSettin
 
 def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
     """The model with its retries, its pace and the run's recording."""
-    from eval_gate.targets.providers import build_chat
+    from eval_gate.targets.model.providers.build import build_chat
 
     if around.replays and settings.api_key is None:
         settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})

@@ -17,9 +17,9 @@ from eval_gate.model.limits import ANSWER_VALUES, MAX_COST_USD, MAX_TOKENS, in_r
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.wire import MAX_CALLS, MAX_NAME
-from eval_gate.text.foreign_json import ForeignJsonError, read_foreign
-from eval_gate.text.js_string import compact_json
-from eval_gate.text.well_formed import well_formed
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import compact_json
 
 MAX_MESSAGES: Final = limits.ANSWER_MESSAGES
 MAX_EVENTS: Final = limits.ANSWER_EVENTS

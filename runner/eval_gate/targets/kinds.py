@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pydantic import JsonValue, TypeAdapter
 
-from eval_gate.targets.http_settings import HttpSettings
-from eval_gate.targets.model_settings import PROVIDER_NAMES, ModelSettings, is_model_provider
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.model.settings import PROVIDER_NAMES, ModelSettings, is_model_provider
 
 if TYPE_CHECKING:
-    from eval_gate.targets.cli_settings import CliSettings
-    from eval_gate.targets.codex_settings import CodexSettings
+    from eval_gate.targets.codex.settings import CodexSettings
+    from eval_gate.targets.command.settings import CliSettings
     from eval_gate.targets.mock import MockSettings
-    from eval_gate.targets.vscode_settings import VscodeSettings
+    from eval_gate.targets.vscode.settings import VscodeSettings
 
     Description: TypeAlias = HttpSettings | MockSettings | ModelSettings | CliSettings | CodexSettings | VscodeSettings
     """What a target may be described as."""
@@ -27,19 +27,19 @@ def _mock() -> type[Description]:
 
 
 def _cli() -> type[Description]:
-    from eval_gate.targets.cli_settings import CliSettings
+    from eval_gate.targets.command.settings import CliSettings
 
     return CliSettings
 
 
 def _codex() -> type[Description]:
-    from eval_gate.targets.codex_settings import CodexSettings
+    from eval_gate.targets.codex.settings import CodexSettings
 
     return CodexSettings
 
 
 def _vscode() -> type[Description]:
-    from eval_gate.targets.vscode_settings import VscodeSettings
+    from eval_gate.targets.vscode.settings import VscodeSettings
 
     return VscodeSettings
 

@@ -14,12 +14,12 @@ from pydantic_core import ErrorDetails
 
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.model import limits
-from eval_gate.targets.http_settings import HttpSettings
+from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import PROVIDERS, kind_of_provider
-from eval_gate.targets.model_settings import LITERAL_KEY, ModelSettings, literal_keys
+from eval_gate.targets.model.settings import LITERAL_KEY, ModelSettings, literal_keys
 from eval_gate.targets.variables import Resolver, Unset
 from eval_gate.text.redact import Redactor
-from eval_gate.text.shape import field_path, mistakes, sentence
+from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
 if TYPE_CHECKING:
     from eval_gate.targets.kinds import Description
@@ -72,7 +72,7 @@ def read_targets(source: str | Sequence[dict[str, JsonValue]], root: Path) -> Ta
 
 def parse_targets(shown: str, data: bytes) -> TargetList:
     """The targets of a file's content; `shown` is its name. Raises GateError naming file and line."""
-    from eval_gate.text.yaml_source import parse_yaml
+    from eval_gate.text.sources.yaml import parse_yaml
 
     document, positions = parse_yaml(data, shown)
     prefix = ["targets"] if isinstance(document, dict) else []

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from pydantic import JsonValue
 
 from eval_gate.process.environment import is_plain
-from eval_gate.targets.http_settings import HttpSettings
-from eval_gate.targets.model_settings import ModelProvider, ModelSettings, canonical, is_model_provider
-from eval_gate.targets.provider_credentials import key_variable
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.model.providers.credentials import key_variable
+from eval_gate.targets.model.settings import ModelProvider, ModelSettings, canonical, is_model_provider
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:

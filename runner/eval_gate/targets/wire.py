@@ -13,11 +13,11 @@ from eval_gate.model import limits
 from eval_gate.model.conversation import Message, Response, ToolCall, Usage
 from eval_gate.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.http_settings import HttpSettings, PresetName
-from eval_gate.text.foreign_json import ForeignJsonError, read_foreign
-from eval_gate.text.js_string import compact_json
-from eval_gate.text.shape import kind_of
-from eval_gate.text.well_formed import well_formed
+from eval_gate.targets.http.settings import HttpSettings, PresetName
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.sources.shape import kind_of
 
 MAX_QUOTE = 200
 MAX_CALLS: Final = limits.ANSWER_CALLS

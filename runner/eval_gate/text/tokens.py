@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.text.js_string import compact_json, js_string
+from eval_gate.text.javascript.strings import compact_json, js_string
 
 _TOKEN: Final = re.compile(r"\{\{(seed|snapshot):([^{}]*)\}\}")
 _ANY_SOURCE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*:[^{}]*\}\}")

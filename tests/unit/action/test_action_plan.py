@@ -9,7 +9,7 @@ import pytest
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.plan import BaselineKind, Known, Mode, make_plan, pull_number
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts import TRUSTED_EVENTS
+from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import read_environment
 from eval_gate.github.event import Event

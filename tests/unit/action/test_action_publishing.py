@@ -12,20 +12,18 @@ from pathlib import Path
 import pytest
 
 from eval_gate.action.baseline import get_baseline
-from eval_gate.action.check import CheckDraft, annotate, check
-from eval_gate.action.comment import MAX_RETREATS, Draft, comment, draft_of
 from eval_gate.action.log import Log
-from eval_gate.action.publish import outputs_of
+from eval_gate.action.publishing.check import CheckDraft, annotate, check
+from eval_gate.action.publishing.comment import MAX_RETREATS, Draft, comment, draft_of
+from eval_gate.action.publishing.publish import outputs_of
+from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
-from eval_gate.action.store import store
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.store import write_result
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
-from eval_gate.github.artifacts import Wanted
-from eval_gate.github.baseline import ArtifactStore
+from eval_gate.github.artifacts.baseline import ArtifactStore
+from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.comments import State, read_conversation, with_state
 from eval_gate.github.failure import GitHubError, Kind
@@ -33,6 +31,8 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.remarks import Remark
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.results.write import write_result
 from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event

@@ -13,7 +13,6 @@ from pydantic import ValidationError
 
 from eval_gate.action.relay import find_pull_request, relayed_result, unjudged
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.baseline import Baseline
 from eval_gate.gate.limits import Policy
 from eval_gate.model.result import GitFacts, RunResult, Status
 from eval_gate.reports.check import render_check
@@ -21,7 +20,8 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.html import render_html
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.remarks import remarks_of
-from eval_gate.reports.view import view_of
+from eval_gate.reports.view.view import view_of
+from eval_gate.results.baseline import Baseline
 from tests.support.github import Fault, sha
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
@@ -18,7 +17,8 @@ from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.reports.check import MAX_TITLE, cancelled_title, check_title, problem_title, render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.remarks import MAX_REMARKS, MAX_WORDS, remarks_of
-from eval_gate.reports.view import View, view_of
+from eval_gate.reports.view.view import View, view_of
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 

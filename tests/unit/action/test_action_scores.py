@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from eval_gate.action.comment import draft_of
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.publish import outputs_of
+from eval_gate.action.publishing.comment import draft_of
+from eval_gate.action.publishing.publish import outputs_of
 from eval_gate.action.running import read_config
 from eval_gate.errors import ExitCode
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.verdicts import judge_against
 

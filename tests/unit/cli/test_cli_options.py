@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from typer.main import get_command
 
 from eval_gate.cli import options
-from eval_gate.cli.run import run
+from eval_gate.cli.commands.run import run
 from eval_gate.config.load import flag_of, keys
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.acceptable import acceptable, held_to, judged_as
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.gate.limits import Policy
 from eval_gate.model.result import Status, Trial
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_result, make_run

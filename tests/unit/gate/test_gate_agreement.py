@@ -18,20 +18,20 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.action.relay import unjudged
-from eval_gate.engine.merge import merge
-from eval_gate.engine.store import write_result
-from eval_gate.gate.baseline import Baseline
+from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.pardons import Pardons
-from eval_gate.gate.past import ledger_after
-from eval_gate.gate.stored import baseline_of, read_run
+from eval_gate.gate.waivers.known import Pardons
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import GitFacts, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME
+from eval_gate.results.merge import merge
+from eval_gate.results.read import baseline_of, read_run
+from eval_gate.results.write import write_result
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 
 TODAY = date(2026, 11, 21)

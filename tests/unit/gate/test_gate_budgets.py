@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.baseline import Baseline
 from eval_gate.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
 from eval_gate.model.result import CaseDetails, RunResult, Status, TokenUsage, Trial
+from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.verdicts import compare_with
 

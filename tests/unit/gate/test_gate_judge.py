@@ -6,17 +6,17 @@ from datetime import date
 
 import pytest
 
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.pardons import Pardons
+from eval_gate.gate.waivers.known import Pardons
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import RerunEnd, Trial
 from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

@@ -7,12 +7,12 @@ from pydantic.alias_generators import to_camel
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.gate.fail_on import FailOn, parse_fail_on
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against, make_pardons, make_waiver
 

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.gate.fail_on import FailOn, parse_fail_on
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.comparison import CaseChange, Comparison, Outcome, Verdict
 from eval_gate.model.result import RunResult, TargetIdentity
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import compare_with, judge_against

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.github.artifacts import artifacts_of_run
+from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
+from eval_gate.github.artifacts.listed import artifacts_of_run
+from eval_gate.github.artifacts.upload import Service, archive, upload
 from eval_gate.github.checks import Annotation, Check, Conclusion, Level, write_check
 from eval_gate.github.client import ATTEMPTS, Client, Patience
 from eval_gate.github.comments import read_conversation, write_comment
 from eval_gate.github.commits import ancestors, distance, pull_request, pull_request_of, repository, workflow_run
-from eval_gate.github.download import BadArchiveError, fetch_artifact
 from eval_gate.github.failure import MAX_WAIT_S, GitHubError, Kind
-from eval_gate.github.upload import Service, archive, upload
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from eval_gate.config.load import load_config
 from eval_gate.errors import GateError
-from eval_gate.gate.baseline import NOT_ASKED_FOR
 from eval_gate.gate.limits import Policy
 from eval_gate.model.result import CaseDetails, RunResult, TokenUsage, TraceSummary
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import asked_for, parse_exports, parse_reports, write_reports
 from eval_gate.reports.render import render
+from eval_gate.results.baseline import NOT_ASKED_FOR
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

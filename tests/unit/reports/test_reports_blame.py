@@ -13,7 +13,7 @@ from eval_gate.model.waiver import Kind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.reports.view import view_of
+from eval_gate.reports.view.view import view_of
 from tests.support.verdicts import make_judged, make_pardons, make_waiver
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
 from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed

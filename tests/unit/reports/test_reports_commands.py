@@ -7,12 +7,12 @@ import shlex
 
 import pytest
 
-from eval_gate.gate.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.model.result import RunResult
-from eval_gate.reports.accepting import accept_line
 from eval_gate.reports.rerun import MAX_NAMES, rerun_command
+from eval_gate.reports.words.accepting import accept_line
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 

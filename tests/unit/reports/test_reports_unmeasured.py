@@ -2,10 +2,10 @@
 
 import pytest
 
-from eval_gate.gate.baseline import Baseline, unmeasured
 from eval_gate.gate.limits import Policy
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
+from eval_gate.results.baseline import Baseline, unmeasured
 from tests.support.results import make_baseline_run, make_run
 from tests.support.verdicts import judge_against
 

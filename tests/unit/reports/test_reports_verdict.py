@@ -7,20 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from eval_gate.gate.baseline import Baseline
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Refusal
 from eval_gate.reports.check import render_check
-from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.console.summary import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.view import View, view_of
+from eval_gate.reports.view.view import View, view_of
+from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded
 from tests.support.results import make_result

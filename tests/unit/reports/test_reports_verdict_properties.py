@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.waivers_command import Command, commands_in
+from eval_gate.gate.waivers.command import Command, commands_in
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult, Status
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
 from eval_gate.reports.check import check_title, render_check
-from eval_gate.reports.console import ConsoleStyle
+from eval_gate.reports.console.summary import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import FORMATS, render
-from eval_gate.reports.view import View, view_of
+from eval_gate.reports.view.view import View, view_of
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,

@@ -12,12 +12,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from eval_gate.cli.starter.found import Evals
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.prepare import target_choice
+from eval_gate.engine.preparing.prepare import target_choice
 from eval_gate.errors import GateError
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
 from eval_gate.targets.listing import find_targets
-from eval_gate.targets.model_settings import ModelSettings
+from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.urls import public_url
 
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"

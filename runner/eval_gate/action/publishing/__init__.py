@@ -1,0 +1,1 @@
+"""Where a judged run is to be seen: comment, check, artifact."""

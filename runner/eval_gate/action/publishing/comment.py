@@ -1,0 +1,152 @@
+"""Whether there is to be a comment, and writing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eval_gate.action.inputs import CommentMode
+from eval_gate.action.legs import Whose, same_leg, taken, whose
+from eval_gate.action.log import Log
+from eval_gate.action.step import Step
+from eval_gate.gate.acceptable import judged_as
+from eval_gate.github.comments import Conversation, State, read_conversation, with_state, write_comment
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.result import MadeBy, RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.fit import LADDER
+from eval_gate.reports.markdown import render_comment
+from eval_gate.reports.view.view import view_of
+
+MAX_RETREATS: Final = 3
+"""How often a comment that GitHub finds too long is made shorter, before it is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A comment to be. `render` takes the context with what was learnt, and how far down the ladder to begin."""
+
+    outcome: Outcome
+    noteworthy: bool
+    """Whether anything changed that the mode `changes` speaks about."""
+    render: Callable[[ReportContext, int], str]
+    regressed: bool = False
+    """Whether there are regressions, which a later comment may say are fixed."""
+
+
+def draft_of(result: RunResult) -> Draft:
+    """The comment on a judged run."""
+    outcome = result.verdict.outcome if result.verdict else Outcome.ERROR
+
+    def render(context: ReportContext, start: int) -> str:
+        return render_comment(view_of(result, context), start=start)
+
+    regressed = result.comparison is not None and bool(result.comparison.of(CaseClass.REGRESSION))
+    return Draft(outcome, outcome is not Outcome.PASS or _changed(result), render, regressed)
+
+
+def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
+    """Write or update the comment; its address, or None for none. The log says what is lost.
+
+    Raises TakenError where another leg of this run has written it, and nothing else.
+    """
+    number = step.plan.pull_number
+    if number is None:
+        return None
+    try:
+        conversation = read_conversation(step.client, number, step.key)
+        reason = _reason_against(step, draft, conversation)
+        if reason is not None:
+            log.did(f"no comment: {reason}")
+            return None
+        _refuse_second(step, conversation)
+        return _write(step, number, draft, context, conversation, log)
+    except GitHubError as error:
+        log.lost("No comment", error)
+        return None
+
+
+def _write(
+    step: Step, number: int, draft: Draft, context: ReportContext, conversation: Conversation, log: Log
+) -> str | None:
+    sticky = conversation.sticky
+    earlier = sticky.state if sticky else None
+    ours = step.made_by
+    # what another leg said was broken is not fixed here
+    if earlier is not None and not same_leg(ours, earlier.leg):
+        earlier = None
+    fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
+    context = replace(context, previous_red_sha=fixed)
+    environment, head = step.environment, step.plan.head_sha
+    state = State(
+        sha=head,
+        run_id=environment.run_id,
+        attempt=environment.run_attempt,
+        outcome=draft.outcome.value,
+        red_sha=_still_red(draft, earlier, head),
+        leg=ours.leg,
+    )
+    for start in range(min(MAX_RETREATS + 1, len(LADDER))):
+        body = with_state(draft.render(context, start), state)
+        try:
+            written = write_comment(step.client, number, step.key, body, sticky)
+        except GitHubError as error:
+            if error.kind is not Kind.REFUSED or "too long" not in error.detail:
+                raise
+            log.did(f"the comment was too long for GitHub ({len(body):,} characters), a shorter one is tried")
+            last = error
+        else:
+            log.did(f"comment {'updated' if sticky else 'written'} on #{number}")
+            return written.url or None
+    raise last
+
+
+def _refuse_second(step: Step, conversation: Conversation) -> None:
+    """Raises TakenError where another leg of this run wrote the comment that is there."""
+    state = conversation.sticky.state if conversation.sticky else None
+    if state is None:
+        return
+    theirs = MadeBy(gate=step.key, run_id=state.run_id, attempt=state.attempt, leg=state.leg)
+    if whose(step.made_by, theirs) is Whose.ANOTHER_LEG:
+        raise taken(f"the comment `{step.key}`", "comment-key")
+
+
+def _still_red(draft: Draft, earlier: State | None, head: str) -> str | None:
+    """The commit whose regressions are not known to be fixed: this one, or an earlier one where nothing was decided."""
+    if draft.outcome is Outcome.PASS:
+        return None
+    return head if draft.regressed else (earlier.red_sha if earlier else None)
+
+
+def _reason_against(step: Step, draft: Draft, conversation: Conversation) -> str | None:
+    """Why nothing is written, if nothing is."""
+    head, sticky = step.plan.head_sha, conversation.sticky
+    if not conversation.is_open:
+        return "the pull request is closed"
+    if conversation.head_sha != head:
+        return f"the pull request has moved on to {conversation.head_sha[:7]}, this result is for {head[:7]}"
+    state = sticky.state if sticky else None
+    if state and state.sha == head and state.run_id > step.environment.run_id:
+        return "a newer run has commented on this commit already"
+    if sticky is not None:
+        return None  # one that is there must not go on saying what is not true any more
+    match step.settings.comment:
+        case CommentMode.NEVER:
+            return "comment is `never`"
+        case CommentMode.FAILURES if draft.outcome is Outcome.PASS:
+            return "comment is `failures`, and the gate passed"
+        case CommentMode.CHANGES if not draft.noteworthy:
+            return "comment is `changes`, and nothing changed"
+    return None
+
+
+def _changed(result: RunResult) -> bool:
+    """Whether a case, or the freshness of a suite, is not as it was; without a baseline, whether anything fails."""
+    comparison = result.comparison
+    if comparison is None:
+        return judged_as(result).summary.failed > 0
+    stale = any(suite.stale for suite in result.suites)
+    same = {"still_passing", "still_failing"}
+    return stale or any(change.score_drop or change.change.value not in same for change in comparison.changes)

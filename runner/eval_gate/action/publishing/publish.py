@@ -1,0 +1,192 @@
+"""Publishes a judged run everywhere it is to be seen, and only then is the step allowed to fail.
+
+Each place is tried on its own. What GitHub refuses is said where it can still be said: in the next place, in the
+summary, in the log. The verdict does not change by it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eval_gate.action.legs import TakenError
+from eval_gate.action.log import Log
+from eval_gate.action.publishing.check import CheckDraft, check
+from eval_gate.action.publishing.comment import comment, draft_of
+from eval_gate.action.publishing.store import store
+from eval_gate.action.step import Step
+from eval_gate.errors import ExitCode
+from eval_gate.gate.acceptable import judged_as
+from eval_gate.github.checks import Conclusion
+from eval_gate.github.commands import Commands
+from eval_gate.github.environment import WorkflowEnvironment
+from eval_gate.github.files import append_summary, write_outputs
+from eval_gate.model.comparison import CaseClass, Comparison, Outcome
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import Waiving
+from eval_gate.reports.check import cancelled_title, render_check
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.markdown import render_summary
+from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.view.rates import rates_of
+from eval_gate.reports.view.view import view_of
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """What the run left in the workspace: the record, and the page."""
+
+    record: Path
+    page: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A judged run. Without files nothing is stored: a relay keeps nothing of what it was given."""
+
+    result: RunResult
+    exit_code: ExitCode
+    files: RunFiles | None
+    interrupted: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the gate says; an interrupted run says nothing."""
+        return self.result.verdict.outcome if self.result.verdict and not self.interrupted else Outcome.ERROR
+
+
+def publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    """Artifact, comment, check run or annotations, summary, outputs: in this order, so that each can name the last.
+
+    Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
+    """
+    if finished.interrupted:
+        _publish_interrupted(step, finished, context, log)
+        return
+    try:
+        _publish(step, finished, context, log)
+    except TakenError:
+        _leave(step, finished, context, log)
+        raise
+
+
+def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    artifact = store(step, finished.files.record, log) if finished.files else None
+    if artifact is not None:
+        base = f"{step.environment.server_url}/{step.environment.repository}"
+        report_url = f"{base}/actions/runs/{step.environment.run_id}/artifacts/{artifact}"
+        context = replace(context, report_url=report_url)
+    comment_url = comment(step, draft_of(finished.result), context, log)
+    check_url = check(step, _check_draft(finished, context), log)
+    _leave(step, finished, context, log)
+    put_out(
+        step.environment,
+        {
+            **_outputs(finished),
+            "comment-url": comment_url or "",
+            "check-run-url": check_url or "",
+            "artifact-id": str(artifact or ""),
+        },
+        log.commands,
+    )
+
+
+def _publish_interrupted(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    """What needs no network first: the runner kills us within seconds. No comment, and no artifact."""
+    _leave(step, finished, context, log)
+    put_out(step.environment, _outputs(finished), log.commands)
+    with suppress(TakenError):  # it is not ours to change
+        check(step, _check_draft(finished, context), log)
+
+
+def _leave(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+    told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
+    summarise(step.environment, render_summary(view_of(finished.result, told)), log.commands)
+
+
+def _outputs(finished: Finished) -> dict[str, str]:
+    outputs = outputs_of(finished.result, finished.outcome, finished.exit_code)
+    if finished.files is None:
+        return outputs
+    return {
+        **outputs,
+        "result-path": _relative(finished.files.record),
+        "report-path": _relative(finished.files.page),
+    }
+
+
+def summarise(environment: WorkflowEnvironment, text: str, commands: Commands) -> None:
+    """The job summary, where there is one; what does not fit any more is said."""
+    if environment.summary_file is None:
+        return
+    try:
+        if append_summary(environment.summary_file, text):
+            return
+        why = "the summaries of this job are too long together"
+    except OSError as error:
+        why = error.strerror or "it cannot be written"
+    commands.warning(f"No job summary: {why}")
+
+
+def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], commands: Commands) -> None:
+    """The step's outputs."""
+    if environment.output_file is None:
+        return
+    try:
+        write_outputs(environment.output_file, outputs)
+    except OSError as error:
+        commands.warning(f"No outputs: {error.strerror}")
+
+
+def _regressions(comparison: Comparison, waiving: Waiving | None) -> int:
+    """Regressions that count: not those that somebody accepted or set aside."""
+    waived = waiving.keys if waiving else frozenset()
+    return sum((change.suite, change.case_id) not in waived for change in comparison.of(CaseClass.REGRESSION))
+
+
+def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
+    """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
+    summary = judged_as(result).summary if result else None
+    comparison = result.comparison if result else None
+    rate = rates_of(judged_as(result)).now if result else None
+    cost = summary.estimated_cost_usd if summary else None
+    return {
+        "verdict": outcome.value,
+        "exit-code": str(int(exit_code)),
+        "total": str(summary.total_cases) if summary else "",
+        "passed": str(summary.passed) if summary else "",
+        "failed": str(summary.failed) if summary else "",
+        "errored": str(summary.errored) if summary else "",
+        "regressions": str(_regressions(comparison, result.waiving)) if comparison and result else "",
+        "new-passes": str(len(comparison.of(CaseClass.NEW_PASS))) if comparison else "",
+        "stale": str(sum(suite.stale for suite in result.suites)) if result else "",
+        "flaky": str(summary.flaky) if summary else "",
+        "pass-rate": f"{rate:.4f}" if rate is not None else "",
+        "cost-usd": f"{cost:.6f}" if cost is not None else "",
+        "result-path": "",
+        "report-path": "",
+        "run-id": result.run_id if result else "",
+        "baseline-run-id": (result.baseline_run_id or "") if result else "",
+        "baseline-sha": (comparison.baseline.sha or "") if comparison else "",
+        "comment-url": "",
+        "check-run-url": "",
+        "artifact-id": "",
+    }
+
+
+def _relative(file: Path) -> str:
+    """As later steps can use it: their workspace has another path than ours."""
+    return os.path.relpath(file) if file.is_absolute() and file.is_relative_to(Path.cwd()) else str(file)
+
+
+def _check_draft(finished: Finished, context: ReportContext) -> CheckDraft:
+    view = view_of(finished.result, context)
+    text = render_check(view)
+    if finished.interrupted:
+        return CheckDraft(Conclusion.CANCELLED, cancelled_title(view), text.summary, text.page)
+    passed = finished.outcome is Outcome.PASS
+    conclusion = Conclusion.SUCCESS if passed else Conclusion.FAILURE
+    return CheckDraft(conclusion, text.title, text.summary, text.page, remarks_of(view))

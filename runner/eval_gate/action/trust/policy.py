@@ -1,0 +1,84 @@
+"""Whose rules a pull request is judged by: its own configuration's, or those of the branch it is merged into.
+
+A pull request's files are its author's. Where they are not to say by what they are judged, always so for forks, the
+rules come from the configuration file as it is on the base branch. Only the rules: what is run, and against what, stays
+what the pull request says. Inputs and variables stand in the workflow, which a configuration file never wins over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from eval_gate.action.inputs import Side
+from eval_gate.action.log import Log
+from eval_gate.action.plan import Mode
+from eval_gate.action.running import config_of
+from eval_gate.action.step import Step
+from eval_gate.config.load import CONFIG_NAMES, keys
+from eval_gate.config.settings import RULES, RunConfig
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.loosening import changed_rules
+from eval_gate.github.failure import GitHubError
+from eval_gate.github.waivers.base import file_at
+from eval_gate.model.measuring import Difference
+from eval_gate.model.policy import Measuring
+
+_KEYS: Final = RULES | {"errorRate", "confirm"}
+"""The rules, and how sure a regression has to be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """The configuration with the rules that count. `unused`: what the pull request's own would have been otherwise."""
+
+    config: RunConfig
+    unused: tuple[Difference, ...] = ()
+
+
+def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> Ruled:
+    """The configuration as this step judges by it. Asks GitHub only where the base branch's rules count.
+
+    Raises GateError where these cannot be had or are not valid: another policy is no substitute for them.
+    """
+    branch = step.plan.base_branch
+    if branch is None or (step.settings.policy_from is Side.HEAD and not step.plan.from_fork):
+        return Ruled(config)
+    try:
+        base, name = base_config(step, variables, branch)
+    except GitHubError as error:
+        raise GateError(
+            "github-unavailable",
+            f"the rules of {branch} could not be read: {error}",
+            "re-run the failed job",
+            exit_code=ExitCode.INCOMPLETE,
+        ) from error
+    log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
+    names = keys()
+    ruled = config.model_copy(update={names[key]: getattr(base, names[key]) for key in _KEYS})
+    # a relay has no files of the pull request at hand, so nothing is known of its own rules
+    unused = () if step.plan.mode is Mode.RELAY else _differences(ruled, config)
+    return Ruled(ruled, unused)
+
+
+def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
+    """The configuration with the base branch's file in place of the workspace's, and the name of that file."""
+    for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
+        data = file_at(step.client, name, branch)
+        if data is not None:
+            with TemporaryDirectory(dir=step.environment.temporary) as folder:
+                file = Path(folder) / PurePosixPath(name).name
+                file.write_bytes(data)
+                return config_of(step.settings, variables, file, shown_as=f"{name} on {branch}"), name
+    return config_of(step.settings, variables, None), None
+
+
+def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
+    then, now = (
+        Policy.of(config).recorded(Measuring(confirm=config.confirm, trials=own.trials)) for config in (base, own)
+    )
+    return changed_rules(then, now)

@@ -1,0 +1,118 @@
+"""Which targets of a pull request are given variables of the step: those that its base branch describes alike.
+
+Whoever may push a branch may write a target that sends `${{ KEY }}` to an address of their own. What the base branch
+says was reviewed; what only the pull request says was not. Inputs and variables stand in the workflow and win.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from eval_gate.action.inputs import Side
+from eval_gate.action.log import Log
+from eval_gate.action.step import Step
+from eval_gate.action.trust.policy import base_config
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.prepare import target_choice
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.github.failure import GitHubError
+from eval_gate.github.waivers.base import file_at
+from eval_gate.model.base import JsonValue
+from eval_gate.process.environment import is_plain
+from eval_gate.targets.build import described_by_flags
+from eval_gate.targets.listing import TargetList, parse_targets, read_targets
+from eval_gate.targets.receiving import Doorkeeper, Receiver, alike
+
+_ADVICE = "merge that first, or say in the workflow that this is fine: input secrets-for: head"
+
+
+def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> Doorkeeper | None:
+    """Who decides for this step; None where every target is given what it asks for: outside of a pull request.
+
+    Raises GateError where the pull request's configuration passes variables on that its base branch's does not.
+    """
+    branch = step.plan.base_branch
+    if branch is None or step.settings.secrets_for is Side.HEAD:
+        return None
+    base = _Base(step, variables, branch, log)
+    names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_plain(name)]
+    for name in names:
+        if name not in base.config.pass_env:
+            raise GateError(
+                "secret-not-given",
+                f"passEnv would give {name} to commands, and the configuration of {branch} does not",
+                _ADVICE,
+            )
+    return base
+
+
+class _Base:
+    """The base branch's descriptions, each read from GitHub when it is needed."""
+
+    def __init__(self, step: Step, variables: Mapping[str, str], branch: str, log: Log) -> None:
+        self._step = step
+        self._variables = variables
+        self._branch = branch
+        self._log = log
+
+    def __call__(self, receiver: Receiver) -> None:
+        """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
+        names = " and ".join(receiver.variables)
+        if any(alike(receiver.entry, entry) for entry in self._entries(receiver.file)):
+            self._log.did(f"target {receiver.name[:80]} is given {names}: {self._branch} describes it alike")
+            return
+        place = f" at {receiver.place[:300]}" if receiver.place else ""
+        raise GateError(
+            "secret-not-given",
+            f"target {receiver.name[:80]}{place} would be given {names}, and {self._branch} does not describe it so",
+            _ADVICE,
+        )
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The base branch's configuration, with the inputs and variables of this step."""
+        try:
+            return base_config(self._step, self._variables, self._branch)[0]
+        except GitHubError as error:
+            raise self._unavailable(error) from error
+
+    def _entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
+        """What the base branch describes in this file; for None, in its configuration."""
+        if file is not None:
+            found = self._list(file)
+            return found.entries if found else ()
+        choice = target_choice(self.config)
+        try:
+            fixed = described_by_flags(choice)
+            listed = () if choice.targets is None or isinstance(choice.targets, str) else choice.targets
+            inline = read_targets(listed, Path()).entries
+        except GateError:  # what is not valid describes nothing
+            return ()
+        return (*inline, *((fixed.entry,) if fixed else ()))
+
+    def _list(self, file: str) -> TargetList | None:
+        """The list in this file of the workspace as the base branch has it; None where it has none that is valid."""
+        workspace = os.path.normpath(self._step.environment.workspace)
+        path = Path(os.path.normpath(Path(workspace) / file))
+        if not path.is_relative_to(workspace):
+            return None
+        name = path.relative_to(workspace).as_posix()
+        try:
+            data = file_at(self._step.client, name, self._branch)
+        except GitHubError as error:
+            raise self._unavailable(error) from error
+        try:
+            return parse_targets(name, data) if data is not None else None
+        except GateError:  # what is no list describes nothing
+            return None
+
+    def _unavailable(self, error: GitHubError) -> GateError:
+        return GateError(
+            "github-unavailable",
+            f"which targets may be given variables could not be read from {self._branch}: {error}",
+            "re-run the failed job",
+            exit_code=ExitCode.INCOMPLETE,
+        )

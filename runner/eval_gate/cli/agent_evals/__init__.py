@@ -1,0 +1,1 @@
+"""What `eval-gate agent-evals` does."""

@@ -1,0 +1,204 @@
+"""What `eval-gate agent-evals` does: prepare, run, report; once, or once for each of several who answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate import __version__
+from eval_gate.cli.agent_evals.files import REPORTS, output_folder
+from eval_gate.cli.console import Verbosity, ascii_only, colours, out
+from eval_gate.cli.git import git_facts
+from eval_gate.cli.matrix import Finished, after_asking, check_each, print_matrix, refuse_names, run_each
+from eval_gate.cli.progress import Progress, progress_for
+from eval_gate.config.load import load_config
+from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.prepare import prepare, read_inputs
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.limits import Policy
+from eval_gate.reports.agent_evals.console import summary
+from eval_gate.reports.agent_evals.report import FORMAT, Moments, as_json, as_markdown, report, write
+from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.matrix.render import render_matrix
+from eval_gate.reports.matrix.view import matrix_of
+from eval_gate.reports.view.view import view_of
+from eval_gate.results.baseline import NOT_ASKED_FOR
+from eval_gate.results.write import write_result
+from eval_gate.session.interruptible import execute
+
+
+@dataclass(frozen=True, slots=True)
+class SuitesAsked:
+    """One call of the command. `kinds` are the reports' endings; `out` leads from `tmp` to where they go."""
+
+    suites: tuple[str, ...]
+    tmp: Path
+    out: tuple[str, ...]
+    kinds: tuple[str, ...]
+    answerers: Mapping[str, Mapping[str, JsonValue]]
+    """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
+    tags: tuple[str, ...]
+    verbosity: Verbosity
+
+    @property
+    def folder(self) -> Path:
+        """Where reports and results go."""
+        return self.tmp.joinpath(*self.out)
+
+    def config(self, answerer: Mapping[str, JsonValue]) -> RunConfig:
+        """The run that is to be made. The project's own configuration is about other evals and is not read."""
+        fixed: dict[str, JsonValue] = {
+            "evals": [*self.suites],
+            "outputDir": str(self.folder),
+            "concurrency": 1,  # one case at a time
+        }
+        return load_config({**fixed, **answerer}, {}, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A finished run with its report as data and as files, and what is worth a warning."""
+
+    finished: Finished
+    made: Mapping[str, object]
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+
+
+def run_suites(asked: SuitesAsked) -> ExitCode:
+    """Run the suites and report; the exit code. Raises GateError for what is wrong before anything was asked."""
+    asyncio.run(_refuse_others(asked))
+    if len(asked.answerers) > 1:
+        return _run_for_each(asked)
+    (answerer,) = asked.answerers.values()
+    reported = _run(asked, answerer)
+    style = ConsoleStyle(
+        colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=asked.verbosity is Verbosity.VERBOSE
+    )
+    out(summary(reported.made, reported.warnings, style), end="")
+    for file in reported.files:
+        out(f"report: {file}")
+    out(f"result: {reported.finished.record}")
+    return reported.finished.interrupted or _exit_code([reported])
+
+
+def _run_for_each(asked: SuitesAsked) -> ExitCode:
+    """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
+    names = [*asked.answerers]
+    refuse_names(names)
+    selection, root = Selection(tags=asked.tags), Path.cwd()
+    asyncio.run(check_each(map(asked.config, asked.answerers.values()), selection, root))
+    done: dict[str, Reported] = {}
+
+    def run_one(name: str) -> Finished:
+        done[name] = _run(asked, asked.answerers[name])
+        return done[name].finished
+
+    legs, began, interrupted = run_each(names, run_one, asked.verbosity)
+    matrix = matrix_of(legs, began, __version__)
+    code = interrupted or _exit_code([*done.values()])
+    if len(done) < len(names) and code is ExitCode.PASSED:
+        code = ExitCode.INCOMPLETE
+    print_matrix(matrix, code, asked.verbosity)
+    texts = {kind: render_matrix(kind, matrix) for kind in asked.kinds}
+    with after_asking():
+        written = write(asked.folder / REPORTS, texts, datetime.now(UTC), "matrix")
+    for name, reported in done.items():
+        for file in reported.files:
+            out(f"report of {name}: {file}")
+    for file in written:
+        out(f"report: {file}")
+    return code
+
+
+def _exit_code(reported: Sequence[Reported]) -> ExitCode:
+    """0 when every case passed; 1 when one failed or could not be judged, and when there was nothing to pass."""
+    runs = [one.finished.run.summary for one in reported]
+    good = runs and all(run.passed and run.passed + run.skipped == run.total_cases for run in runs)
+    return ExitCode.PASSED if good else ExitCode.FAILED
+
+
+def _run(asked: SuitesAsked, answerer: Mapping[str, JsonValue]) -> Reported:
+    """One run with its record and its reports."""
+    config = asked.config(answerer)
+    return asyncio.run(_run_and_report(asked, config))
+
+
+async def _run_and_report(asked: SuitesAsked, config: RunConfig) -> Reported:
+    root = Path.cwd()
+    plan = await prepare(
+        config,
+        Selection(tags=asked.tags),
+        root=root,
+        environment=os.environ,
+        git=git_facts(os.environ, root),
+    )
+    try:
+        folder = output_folder(asked.tmp, asked.out)
+    except GateError:
+        await plan.aclose()
+        raise
+    clock = Clock(progress_for(asked.verbosity))
+    try:
+        result, interrupted = await execute(plan, folder, clock)
+    finally:
+        clock.close()
+    with after_asking():
+        judged = judge(result, Question(NOT_ASKED_FOR, Policy()))
+        record = write_result(folder, judged)
+        made = report(judged, plan.suites, Moments(datetime.now(UTC), clock.suites))
+        texts = {kind: as_json(made) if kind == "json" else as_markdown(made) for kind in asked.kinds}
+        files = write(folder / REPORTS, texts, datetime.now(UTC))
+    return Reported(Finished(judged, record, interrupted), made, files, view_of(judged, ReportContext()).warnings)
+
+
+async def _refuse_others(asked: SuitesAsked) -> None:
+    """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
+    config = asked.config(next(iter(asked.answerers.values())))
+    inputs = await read_inputs(config, Selection(), Path.cwd())
+    others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
+    if others:
+        raise GateError(
+            "not-agent-evals",
+            f"{len(others)} of the files {'is no suite' if len(others) == 1 else 'are no suites'} of Agent Evals",
+            "`eval-gate run` runs evals of every format",
+            problems=[Problem("an eval file of another format", file=file) for file in others],
+        )
+
+
+@dataclass(slots=True)
+class Clock:
+    """An observer that knows when each suite began and ended, and passes on what it hears."""
+
+    inner: Progress
+    suites: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
+    """Begin and end by eval file."""
+    _last: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def started(self, plan: RunPlan, total: int, done: int) -> None:
+        """The first case begins now."""
+        self._last = datetime.now(UTC)
+        self.inner.started(plan, total, done)
+
+    def finished(self, record: TrialRecord) -> None:
+        """A case ended, and the next one begins."""
+        now = datetime.now(UTC)
+        began, _ = self.suites.get(record.eval_file, (self._last, now))
+        self.suites[record.eval_file] = (began, now)
+        self._last = now
+        self.inner.finished(record)
+
+    def close(self) -> None:
+        """Put the display away."""
+        self.inner.close()

@@ -1,0 +1,1 @@
+"""One short module per command: its options, and what it calls."""

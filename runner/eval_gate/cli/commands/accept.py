@@ -1,0 +1,64 @@
+"""`eval-gate accept CASE…`: a known failure does not block for a while, by an entry in the waiver file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("accept")(accept)
+
+
+def accept(
+    context: typer.Context,
+    cases: Annotated[list[str], typer.Argument(metavar="CASE...", help="Case ids, or globs over whole ids.")],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, in words, up to 500 characters.")],
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="DATE", help="The last day on which it holds: 2026-12-31, or 14d from today; 90d at most."
+        ),
+    ],
+    suite: Annotated[
+        str | None, typer.Option(metavar="GLOB", help="Only cases of these eval files.  [default: all]")
+    ] = None,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="The case is flaky: run and show it, and never ask for its result.")
+    ] = False,
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who answers for it.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The file.  [default: the configuration's, else .eval-gate/accepted.yaml]"),
+    ] = None,
+    config: options.Config = None,
+    output_dir: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Results in which the cases are looked up.  [default: evals/results]"),
+    ] = None,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Accept the failure of cases until a day: they are run and shown, and neither block nor count as failures.
+
+    Writes an entry for each case into the file that `eval-gate run` and the action read, and keeps everything that is
+    in it. An entry that has ended is renewed in its place; one that still holds is an error. Then says what this covers
+    in the newest run. The file is reviewed and committed like any other: docs/accepting.md.
+
+      eval-gate accept refund/partial --reason "the new tool answers later, #481" --until 14d
+
+      eval-gate accept "faq/opening-*" --quarantine --reason "the judge wavers" --until 2026-12-31 --by Kim
+
+    Exit codes: 0 written, 2 refused, and nothing was written.
+    """
+    from eval_gate.cli.accepting import Places, write_wish
+    from eval_gate.gate.waivers.writing import Wish
+    from eval_gate.model.waiver import Kind
+
+    kind = Kind.QUARANTINE if quarantine else Kind.ACCEPTED
+    places = Places.of(file, config, output_dir)
+    write_wish(Wish(kind, tuple(dict.fromkeys(cases)), reason, until, suite, by), places, context.obj)

@@ -1,0 +1,184 @@
+"""`eval-gate agent-evals`: the Agent Evals command line, with its reports and its exit codes."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from eval_gate.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pydantic import JsonValue
+
+_SUITES, _ANSWERS, _OUT = "Which suites", "Who answers", "What is written"
+_FLAGS: Final = ("--all", "--verbose", "--quiet")
+
+
+class ReportKind(StrEnum):
+    """Which reports are written."""
+
+    JSON = "json"
+    MD = "md"
+    BOTH = "both"
+
+    @property
+    def endings(self) -> tuple[str, ...]:
+        """The endings of the files."""
+        return ("json", "md") if self is ReportKind.BOTH else (self.value,)
+
+
+class _AsWritten(TyperCommand):
+    """Takes the arguments as people write them for the original: behind a lone `--`, and flags with a value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments that are left over."""
+        return super().parse_args(ctx, [word for given in args for word in _plain(given, ctx)])
+
+
+def _plain(given: str, context: Any) -> list[str]:
+    """The argument as this program takes it: `--` is dropped, `--all=true` is `--all`, `--all=false` is nothing."""
+    name, equals, value = given.partition("=")
+    if given == "--" or not equals or name not in _FLAGS:
+        return [] if given == "--" else [given]
+    if value not in {"true", "false"}:
+        context.fail(f"{name} is true or false, not {value[:40]!r}")
+    return [name] if value == "true" else []
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("agent-evals", cls=_AsWritten)(agent_evals)
+
+
+def agent_evals(
+    context: typer.Context,
+    suite: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The suite of this name, without .json.", rich_help_panel=_SUITES),
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All suites of the folder; wins over --suite.", rich_help_panel=_SUITES)
+    ] = False,
+    suites_dir: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder of the suites.", rich_help_panel=_SUITES)
+    ] = "suites",
+    tags: Annotated[
+        list[str] | None,
+        typer.Option("--tag", metavar="TAG", help="Only cases with this tag. Repeatable.", rich_help_panel=_SUITES),
+    ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A target of --targets. Repeated: side by side.", rich_help_panel=_ANSWERS),
+    ] = None,
+    targets: Annotated[
+        str | None, typer.Option(metavar="FILE", help="YAML file that describes targets.", rich_help_panel=_ANSWERS)
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Another model than gpt-5-mini; or provider:model. Repeated: side by side.",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="openai, openai-compatible, azure, anthropic, gemini.  [default: openai]",
+            rich_help_panel=_ANSWERS,
+        ),
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The provider's API, if not the vendor's.", rich_help_panel=_ANSWERS),
+    ] = None,
+    report: Annotated[
+        ReportKind, typer.Option("--report", help="Which reports to write.", rich_help_panel=_OUT)
+    ] = ReportKind.JSON,
+    out: Annotated[
+        str, typer.Option(metavar="PATH", help="Where to, below --tmp-dir.", rich_help_panel=_OUT)
+    ] = "agent-evals",
+    tmp_dir: Annotated[
+        str, typer.Option(metavar="DIR", help="The folder of temporary files.", rich_help_panel=_OUT)
+    ] = "tmp",
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Run Agent Evals suites: agents with file tools, each case with PASS, FAIL or ERROR, and a report.
+
+    Either --suite NAME or --all says which. A suite is a file NAME.json in --suites-dir; every file is checked before
+    the first case is run. Cases are run one at a time, each a fresh conversation, with OpenAI's gpt-5-mini
+    (OPENAI_API_KEY) unless you choose who answers. The agents' tools work in a folder of their own, which is removed
+    at the end.
+
+    Reports are written to TMP-DIR/OUT/reports/report-TIME.json and .md, the complete record of the run beside that
+    folder. --verbose says of every assertion that does not hold what was expected and what was seen. No configuration
+    file is read; `eval-gate run suites/*.json` runs the same suites as part of a gate.
+
+    Exit codes: 0 all cases passed, 1 a case failed or could not be judged, 2 an argument or a suite is wrong (nothing
+    was run), 3 the results could not be written, 130 and 143 interrupted after writing what was done.
+
+    \b
+    Examples:
+      eval-gate agent-evals --suite example
+      eval-gate agent-evals --all --report both --verbose
+      eval-gate agent-evals --all --model gpt-5-mini --model gpt-5
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.agent_evals.files import output_names, suite_files
+    from eval_gate.cli.agent_evals.run import SuitesAsked, run_suites
+    from eval_gate.errors import GateError
+
+    if suite is None and not every:
+        raise GateError("no-suites", "either --suite NAME or --all is required", "--all runs every suite of the folder")
+    asked = SuitesAsked(
+        suites=suite_files(None if every else suite, Path(suites_dir)),
+        tmp=Path(tmp_dir),
+        out=output_names(out),
+        kinds=report.endings,
+        answerers=answerers(target or (), targets, model or (), provider, base_url),
+        tags=tuple(tags or ()),
+        verbosity=context.obj,
+    )
+    raise typer.Exit(run_suites(asked))
+
+
+def answerers(
+    target: Sequence[str], targets: str | None, model: Sequence[str], provider: str | None, base_url: str | None
+) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Settings of a run for each of those who answer, by name. Raises GateError for a choice that contradicts itself.
+
+    Nobody chosen leaves it to the suites: one without settings.
+    """
+    from eval_gate.cli.matrix import refuse_names
+    from eval_gate.errors import GateError
+    from eval_gate.model.agent import SUITE_MODEL
+
+    refuse_names([*target, *model])
+    if target and (model or provider or base_url):
+        raise GateError(
+            "two-targets", "--target says who answers, and so do --model, --provider and --base-url", "leave one out"
+        )
+    if targets is not None and not target:
+        raise GateError("no-target", "--targets describes targets, and none of them is chosen", "add --target NAME")
+    if target:
+        listed: dict[str, JsonValue] = {"targets": targets} if targets is not None else {}
+        return {name: listed | {"target": name} for name in target}
+    if provider or base_url:
+        model = model or (SUITE_MODEL,)
+    return {name: _model(name, provider, base_url) for name in model} or {"": {}}
+
+
+def _model(name: str, provider: str | None, base_url: str | None) -> dict[str, JsonValue]:
+    """A model as settings of a run: OpenAI's, unless a provider is given or named within the model."""
+    given: dict[str, JsonValue] = {"model": name}
+    if provider is not None or ":" not in name:
+        given["provider"] = provider or "openai"
+    return given | ({"baseUrl": base_url} if base_url is not None else {})

@@ -1,0 +1,47 @@
+"""`eval-gate merge RESULT…`: the results of shards or of several jobs become one run."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("merge")(merge)
+
+
+def merge(
+    context: typer.Context,
+    results: Annotated[list[str], typer.Argument(help="Run ids, results files, run folders or zips: each part once.")],
+    output_dir: Annotated[
+        str, typer.Option("--output-dir", "-o", metavar="DIR", help="Where the run goes.")
+    ] = "evals/results",
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Join the results of shards, or of several jobs, into one run, which `compare` and the action can judge.
+
+    Prints the path of the run record. Parts that are missing make the run incomplete: no gate passes on it. The exit
+    code says only whether the results could be joined.
+    """
+    import uuid
+    from pathlib import Path
+
+    from eval_gate.cli.console import Verbosity, out, say
+    from eval_gate.reports.words.numbers import count
+    from eval_gate.results.merge import merge as merged
+    from eval_gate.results.read import read_run
+    from eval_gate.results.write import write_result
+
+    folder = Path(output_dir)
+    runs = [read_run(result, folder) for result in results]
+    run = merged(runs, str(uuid.uuid4()))
+    record = write_result(folder, run)
+    if context.obj is not Verbosity.QUIET:
+        missing = f"; {run.stopped}" if run.stopped else ""
+        say(f"{count(len(runs), 'result')} joined: {count(run.summary.total_cases, 'case')}{missing}")
+    out(str(record))

@@ -1,0 +1,60 @@
+"""`eval-gate report RESULT`: a stored result in another form."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+
+class ReportFormat(StrEnum):
+    """What a report can be."""
+
+    MD = "md"
+    HTML = "html"
+    JUNIT = "junit"
+    CONSOLE = "console"
+    JSON = "json"
+    AGENTV = "agentv"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("report")(report)
+
+
+def report(
+    result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest: the newest.")],
+    report_format: Annotated[ReportFormat, typer.Option("--format", help="What to make of it.")] = ReportFormat.MD,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
+    ] = None,
+    output_dir: options.OutputDir = None,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
+
+    The exit code says only whether the report was made, not whether the gate passed.
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.console import FORMS, Form, out
+    from eval_gate.errors import GateError
+    from eval_gate.files.place import why_no_file
+    from eval_gate.files.writing import write_atomically
+    from eval_gate.reports.render import render
+    from eval_gate.reports.view.view import ReportContext
+    from eval_gate.results.read import read_run
+
+    if output is not None and (why := why_no_file(output, anywhere=True)):
+        raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
+    stored = read_run(result, Path(output_dir or "evals/results"))
+    text = render(report_format.value, stored, ReportContext())
+    if output is None:
+        out(text, FORMS.get(report_format.value, Form.TEXT), end="")
+    else:
+        write_atomically(Path(output), text)

@@ -1,0 +1,68 @@
+"""`eval-gate schema KIND`: the JSON Schema of a file, for editors and for other programs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+class Kind(StrEnum):
+    """The files that have a schema."""
+
+    CONFIG = "config"
+    RUN = "run"
+    SUITE_RESULT = "suite-result"
+    TOOL_FORGE = "tool-forge"
+    AGENTV = "agentv"
+    AGENT_EVALS = "agent-evals"
+    TARGETS = "targets"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("schema")(schema)
+
+
+def schema(
+    kind: Annotated[Kind, typer.Argument(help="Which file.")],
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, agent-evals, targets."""
+    from eval_gate.cli.console import Form, out
+
+    out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
+
+
+def schema_of(kind: Kind) -> dict[str, object]:
+    """The schema of one kind of file, as a document of its own."""
+    from eval_gate.config.settings import RunConfig
+    from eval_gate.formats.agent_evals.format import json_schema as agent_evals_schema
+    from eval_gate.formats.agentv.format import json_schema as agentv_schema
+    from eval_gate.formats.tool_forge.format import json_schema as tool_forge_schema
+    from eval_gate.model.result import RunResult, SuiteResult
+    from eval_gate.targets.kinds import json_schema as targets_schema
+
+    match kind:
+        case Kind.CONFIG:
+            body = RunConfig.model_json_schema()
+        case Kind.RUN:
+            body = RunResult.model_json_schema(mode="serialization")
+        case Kind.SUITE_RESULT:
+            body = SuiteResult.model_json_schema(mode="serialization")
+        case Kind.TOOL_FORGE:
+            body = tool_forge_schema()
+        case Kind.AGENTV:
+            body = agentv_schema()
+        case Kind.AGENT_EVALS:
+            body = agent_evals_schema()
+        case Kind.TARGETS:
+            body = targets_schema()
+    return {"$schema": DIALECT, **body}

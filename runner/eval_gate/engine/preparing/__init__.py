@@ -1,0 +1,1 @@
+"""Everything that is read, chosen and checked before a run asks anything."""

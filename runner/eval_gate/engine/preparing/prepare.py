@@ -1,0 +1,262 @@
+"""Reads and checks everything a run needs, so that whatever is wrong is said before anything is asked."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
+from eval_gate.engine.plan import Limits, RunPlan
+from eval_gate.engine.preparing.assign import Assignment, assign
+from eval_gate.engine.preparing.programs import who_runs
+from eval_gate.engine.preparing.select import missed_files, select
+from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
+from eval_gate.engine.preparing.yardstick import Scripts, measuring, yardsticks
+from eval_gate.engine.rubrics import gradable
+from eval_gate.errors import GateError, Problem
+from eval_gate.formats.base import Reading
+from eval_gate.formats.discovery import discover, load_suites
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalSuite
+from eval_gate.model.conversation import ToolSpec
+from eval_gate.model.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
+from eval_gate.model.result import GitFacts
+from eval_gate.process.environment import Withheld, allowed
+from eval_gate.registry.base import Registry
+from eval_gate.registry.load import load_registry
+from eval_gate.registry.staleness import check
+from eval_gate.results.write import read_record
+from eval_gate.targets.base import Target
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings, TargetChoice
+from eval_gate.targets.model.recording import RECORDING_NAME, Mode, Recording, read_recording
+from eval_gate.targets.receiving import Doorkeeper
+from eval_gate.text.case_pattern import idle_patterns
+from eval_gate.text.redact import Redactor
+from eval_gate.text.tokens import TokenData
+from eval_gate.text.urls import public_url
+
+TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+"""Variables that hold a secret wherever they are set, whether a target uses them or not."""
+_ABOUT_TOOLS = (ToolsCalled, ToolsAcceptable, ToolParams, ToolTrajectory)
+"""What a model that is told of no tools can hardly pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The eval files and what they refer to, read and checked. `suites` hold only the selected cases."""
+
+    suites: tuple[EvalSuite, ...]
+    registry: Registry | None
+    seed: JsonValue
+    warnings: tuple[str, ...]
+    planned: int = 0
+    """Cases of all suites that can be run, the selected ones among them."""
+
+
+async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, offline: bool = False) -> Inputs:
+    """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
+
+    `offline` leaves a registry that is a server alone, and says so.
+    """
+    location = config.tool_registry_path
+    not_asked: tuple[str, ...] = ()
+    if location and offline and location.lower().startswith(("http://", "https://")):
+        not_asked = (f"{public_url(location)} was not asked for its tools",)
+        location = None
+    registry = await load_registry(location, root) if location else None
+    names = {tool.name for tool in registry.tools} if registry else set()
+    reading = Reading(config.strict, names, _answers_instead(config))
+    suites = load_suites(discover(config.evals, root), root, reading)
+    seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
+    seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
+    warnings = tuple(registry.notices) if registry else not_asked
+    chosen = select(suites, selection)
+    every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
+    idle = idle_patterns(config.must_pass, every_case, strict=config.strict)
+    planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
+    return Inputs(chosen, registry, seed, warnings + idle + missed_files(suites, chosen), planned)
+
+
+def _answers_instead(config: RunConfig) -> str | None:
+    """Who was chosen for the run, whatever eval files ask for; None when nobody was."""
+    endpoint = "the agent's endpoint" if config.agent_endpoint else None
+    return endpoint or config.target or config.model or config.provider
+
+
+async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
+    config: RunConfig,
+    selection: Selection,
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    resume: str | None = None,
+    git: GitFacts | None = None,
+    doorkeeper: Doorkeeper | None = None,
+    recorded_by_baseline: bool = False,
+) -> RunPlan:
+    """Everything decided. The snapshot is captured last, immediately before the run.
+
+    `doorkeeper` decides which targets are given variables of the environment; without one all are.
+    `recorded_by_baseline`: the recorded answers at hand came with the baseline, and nobody could have written them.
+    Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
+    registry or snapshot that is configured and cannot be had.
+    """
+    inputs = await read_inputs(config, selection, root)
+    around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper)
+    book = TargetBook(target_choice(config), around)
+    assigned = assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+    _refuse_stubs(inputs.suites, assigned)
+    target = assigned.main
+    suites = gradable(inputs.suites, config.rubric, assigned.judges)
+    run_id, timestamp = _identity(Path(config.output_dir), target, resume)
+    who = who_runs(config, suites, book, environment)
+    snapshot, snapshot_warnings = await _snapshot(config, around)
+    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
+    given = allowed(environment, names=config.pass_env)
+    return RunPlan(
+        run_id=run_id,
+        timestamp=timestamp,
+        suites=suites,
+        target=target,
+        targets=assigned.targets,
+        judges=assigned.judges,
+        environment=given,
+        withheld=Withheld.of(environment, given),
+        redact=around.redact,
+        recording=around.recording,
+        rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
+        limits=Limits(
+            concurrency=config.concurrency,
+            timeout_ms=config.timeout_ms,
+            trials=config.trials,
+            store_responses=config.store_responses,
+            max_cost_usd=config.max_cost_usd,
+        ),
+        tokens=tokens,
+        yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
+        measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
+        staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
+        git=git,
+        shard=selection.shard,
+        partial=selection.chosen,
+        planned=inputs.planned,
+        warnings=inputs.warnings + book.notices + who + snapshot_warnings + _without_tools(assigned, inputs),
+    )
+
+
+def target_choice(config: RunConfig) -> TargetChoice:
+    """What the configuration says is to be evaluated."""
+    return TargetChoice(
+        endpoint=config.agent_endpoint,
+        name=config.target,
+        targets=config.targets,
+        concurrency=config.concurrency,
+        max_retries=config.max_retries,
+        provider=config.provider,
+        model=config.model,
+        base_url=config.base_url,
+        system_prompt=config.system_prompt_path,
+    )
+
+
+def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> Surroundings:
+    """What models are asked with: tools, recorded answers, time."""
+    mode = Mode(config.cache.value)
+    shared = Path(config.output_dir) / RECORDING_NAME
+    known = read_recording(shared) if mode in {Mode.REPLAY, Mode.AUTO} else ()
+    return Surroundings(
+        environment=environment,
+        root=root,
+        tools=_tools(inputs.registry),
+        recording=Recording(mode, shared, known),
+        timeout_s=config.timeout_ms / 1000,
+        pass_env=config.pass_env,
+        redact=Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment),
+    )
+
+
+def _recorded(config: RunConfig, around: Surroundings) -> str | None:
+    """The file of answers that were there before this run, and that it may take."""
+    return (Path(config.output_dir) / RECORDING_NAME).as_posix() if around.recording.begins else None
+
+
+def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
+    """The registry's tools as a model is told of them; what was removed is not there any more."""
+    return tuple(
+        ToolSpec(name=tool.name, description=tool.description or "", parameters=tool.parameters)
+        for tool in (registry.tools if registry else ())
+        if tool.status != "removed"
+    )
+
+
+def _without_tools(assigned: Assignment, inputs: Inputs) -> tuple[str, ...]:
+    """A model that knows no tool cannot choose one: worth saying before somebody wonders about a failed choice."""
+    asked = any(
+        assigned.targets[suite.file, case.target].takes_stubs
+        for suite in inputs.suites
+        for case in suite.cases
+        if case.skip_reason is None and any(isinstance(spec, _ABOUT_TOOLS) for spec in case.evaluators)
+    )
+    if inputs.registry is not None or not asked:
+        return ()
+    return ("no tool registry is configured: the model is told of no tools but those that cases stub",)
+
+
+def _identity(output_dir: Path, target: Target, resume: str | None) -> tuple[str, str]:
+    """Run id and timestamp: new, or those of the run that is resumed."""
+    if resume is None:
+        return str(uuid.uuid4()), datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    earlier = read_record(output_dir, resume)
+    if earlier.target.identity != target.identity.identity:
+        raise GateError(
+            "another-target",
+            f"run {resume} evaluated {earlier.target.identity}, not {target.identity.identity}",
+            "resume with the same target, or start a new run",
+        )
+    return earlier.run_id, earlier.timestamp
+
+
+def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
+    """A case with stubs is a conversation with a model: never run against an endpoint as if stubs were absent."""
+    problems = [
+        Problem(f"case {case.id} has stubs", file=case.location.file, line=case.location.line, field="stubs")
+        for suite in suites
+        for case in suite.cases
+        if case.stubs is not None and case.skip_reason is None
+        if not assigned.targets[suite.file, case.target].takes_stubs
+    ]
+    if problems:
+        raise GateError(
+            "stubs-need-a-model",
+            "cases with stubs need a model, and an agent endpoint cannot take stubs",
+            "leave these cases out with --case, or move them to a suite that is run against a model",
+            problems=problems,
+        )
+
+
+async def _snapshot(config: RunConfig, around: Surroundings) -> tuple[JsonValue, tuple[str, ...]]:
+    """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
+    configured = config.snapshot_path is not None or config.snapshot_command is not None
+    if config.snapshot_enabled and not configured:
+        raise GateError(
+            "no-snapshot-source",
+            "snapshotEnabled is true, but there is nothing to capture it from",
+            "give snapshotPath (a file or URL) or snapshotCommand",
+        )
+    if not configured or config.snapshot_enabled is False:
+        return None, ()
+    given = allowed(around.environment, names=config.pass_env)
+    path, command = config.snapshot_path, config.snapshot_command
+    try:
+        snapshot = await capture_snapshot(
+            path=path, command=command, root=around.root, environment=given, redact=around.redact
+        )
+    except GateError as error:
+        missing = Withheld.of(around.environment, given).needed(command, error.message) if command else None
+        error.hint = missing or error.hint
+        raise
+    return snapshot, ()

@@ -1,0 +1,174 @@
+"""What seed and snapshot tokens refer to (tool-forge runner contract, Seed Manifest and Snapshot Data)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.process.command import CommandError, run_command
+from eval_gate.text.foreign.unpacking import PackingError, Unpacker
+from eval_gate.text.redact import Redactor
+from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.shape import kind_of
+from eval_gate.text.urls import public_url
+
+TIME_LIMIT_S: Final = limits.SNAPSHOT_S
+MAX_BYTES: Final = limits.SNAPSHOT_BYTES
+_MAX_REDIRECTS: Final = 5
+_QUOTED: Final = 200
+
+
+class _CaptureError(Exception):
+    """Why there is no snapshot, in words."""
+
+
+def load_seed(path: Path | None, *, explicit: bool) -> JsonValue:
+    """The seed manifest, or None when there is none.
+
+    `explicit`: somebody asked for this file, so that it must exist (tool-forge behaviour A-16). Raises GateError for
+    that, for what is not JSON, and for anything but an object.
+    """
+    if path is None:
+        return None
+    name = _shown(path)
+    try:
+        data = _read(path, name)
+    except FileNotFoundError as error:
+        if not explicit:
+            return None
+        hint = "create it, or leave out --seed-manifest: then assertions with {{seed:…}} are skipped"
+        raise GateError("seed-manifest-not-found", f"the seed manifest {name} does not exist", hint) from error
+    except OSError as error:
+        why = error.strerror
+        raise GateError("seed-manifest-unreadable", f"the seed manifest {name} cannot be read: {why}") from error
+    except _CaptureError as error:
+        raise GateError("seed-manifest-unreadable", f"the seed manifest cannot be read: {error}") from error
+    return _object(data, name)
+
+
+async def capture_snapshot(
+    *,
+    path: str | None = None,
+    command: str | None = None,
+    root: Path,
+    environment: Mapping[str, str],
+    redact: Redactor | None = None,
+    time_limit_s: float = TIME_LIMIT_S,
+) -> JsonValue:
+    """The current values from a file or URL (`path`), or from what a command prints; None when neither is given.
+
+    To be called immediately before the run. The command is given to the shell, in `root`: it must come from trusted
+    configuration (tool-forge behaviour A-18). Raises GateError: `snapshot-twice` (usage) for two sources, and
+    `snapshot-failed` (exit 3) when there is no snapshot to be had, since without it the run cannot be trusted.
+    """
+    if path is not None and command is not None:
+        raise GateError(
+            "snapshot-twice",
+            "both snapshotPath and snapshotCommand are given",
+            "keep one of them: which is to be used?",
+        )
+    if path is None and command is None:
+        return None
+    redact = redact or Redactor()
+    try:
+        if command is not None:
+            source = "the output of the snapshot command"
+            data = await run_command(
+                command, root, environment, time_limit_s=time_limit_s, max_bytes=MAX_BYTES, mask=redact.data
+            )
+        else:
+            source, data = await _fetch(str(path), root, time_limit_s, redact)
+        return redact.values(_object(data, source))
+    except (_CaptureError, CommandError) as error:
+        raise _failed(str(error), ()) from error
+    except OSError as error:
+        raise _failed(f"{path or 'the shell'}: {error.strerror}", ()) from error
+    except GateError as error:
+        raise _failed(redact(error.message), error.problems) from error
+
+
+def _failed(what: str, problems: tuple[Problem, ...]) -> GateError:
+    return GateError(
+        "snapshot-failed",
+        f"the snapshot could not be captured: {what}",
+        "correct its source, or set snapshotEnabled to false: then assertions with {{snapshot:…}} are skipped",
+        problems=problems,
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def _object(data: bytes, source: str) -> JsonValue:
+    """The JSON object in `data`. Raises GateError naming source and line."""
+    value, _ = parse_json(data, source)
+    if isinstance(value, dict):
+        return value
+    raise GateError(
+        "invalid-json",
+        f"{source} holds no JSON object",
+        problems=[Problem(f"expected a mapping, got {kind_of(value)}", file=source, line=1)],
+    )
+
+
+async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
+    """What the source is called, and what it holds."""
+    if not location.lower().startswith(("http://", "https://")):
+        return location, _read(root / location, location)
+    shown = public_url(location)
+    try:
+        async with asyncio.timeout(time_limit_s):
+            return shown, await _download(location, shown, time_limit_s, redact)
+    except TimeoutError as error:
+        raise _CaptureError(f"{shown} did not answer within {time_limit_s:g} s") from error
+
+
+def _read(path: Path, name: str) -> bytes:
+    if path.exists() and not path.is_file():
+        raise _CaptureError(f"{name} is not a file")
+    with path.open("rb") as stream:
+        return _bounded(stream.read(MAX_BYTES + 1), name)
+
+
+async def _download(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:
+    import httpx
+
+    data = bytearray()
+    try:
+        async with (
+            httpx.AsyncClient(follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s) as client,
+            client.stream("GET", url, headers={"Accept": "application/json"}) as response,
+        ):
+            unpacker = Unpacker(response.headers.get_list("content-encoding"))
+            async for chunk in response.aiter_raw():
+                for piece in unpacker.pieces(chunk):
+                    data += piece
+                    if len(data) > MAX_BYTES:
+                        raise _too_large(shown)
+    except PackingError as error:
+        raise _CaptureError(f"what {shown} answered {error}") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _CaptureError(f"{shown}: {redact(str(error)) or type(error).__name__}") from error
+    if not response.is_success:
+        words = " ".join(redact.data(bytes(data)).decode("utf-8", "replace").split())[:_QUOTED]
+        raise _CaptureError(f"{shown} answered {response.status_code}: {words}")
+    return bytes(data)
+
+
+def _bounded(data: bytes, name: str) -> bytes:
+    if len(data) > MAX_BYTES:
+        raise _too_large(name)
+    return data
+
+
+def _too_large(name: str) -> _CaptureError:
+    return _CaptureError(f"{name} is larger than {MAX_BYTES:,} bytes")
+
+
+def _shown(path: Path) -> str:
+    """The path as people know it: from the working directory on, when it is below."""
+    here = Path.cwd()
+    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()

@@ -1,0 +1,1 @@
+"""Assertions of Agent Evals suites."""

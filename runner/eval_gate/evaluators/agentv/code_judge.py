@@ -1,0 +1,162 @@
+"""A command grades: JSON about case and answer on stdin, a score on stdout.
+
+Source: agentv behaviour 6.2. A command that breaks has not judged: its exit code, its silence and its chatter are
+errors of the evaluation, never a score of 0.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.judge.judge import brief_of, shortfall
+from eval_gate.evaluators.judge.reply import MAX_ITEM, Verdict, clamped, number, text_of
+from eval_gate.evaluators.trace import messages_json, messages_of, summary_json, trace_json, trace_summary
+from eval_gate.evaluators.weighing import is_full
+from eval_gate.evaluators.wording import cut, items
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.evaluator import CodeAggregator, CodeJudge
+from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.well_formed import well_formed
+
+TIME_LIMIT_S: Final = limits.GRADER_S
+"""For a command whose evaluator sets no limit."""
+MAX_OUTPUT: Final = limits.GRADER_BYTES
+"""Bytes of the verdict."""
+MAX_ERRORS: Final = 64_000
+MAX_QUOTED: Final = 200
+"""Characters of what is no verdict that are shown, and of stderr."""
+
+
+async def code_judge(spec: CodeJudge, context: EvaluationContext) -> Evaluation:
+    """The command's score. Raises EvaluatorError when it gives none."""
+    verdict = await ask_command(spec.name, spec, _material(context), context)
+    return Evaluation(
+        score=verdict.score,
+        hits=verdict.hits,
+        misses=verdict.misses,
+        error=shortfall(spec.name, verdict),
+        checks_run=1,
+        reasoning=verdict.reasoning,
+        provider_request={"command": command_text(spec)},
+    )
+
+
+def command_text(spec: CodeJudge | CodeAggregator) -> str:
+    """The command in one line, for people."""
+    return cut(_shell_text(spec), 2 * MAX_QUOTED)
+
+
+def _shell_text(spec: CodeJudge | CodeAggregator) -> str:
+    """All words of the command, in which a shell may find names of variables."""
+    return spec.command if isinstance(spec.command, str) else " ".join(spec.command)
+
+
+async def ask_command(
+    name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
+) -> Verdict:
+    """Run the command with the material on stdin, and read its verdict.
+
+    Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
+    """
+    limit_s = (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
+    command = Command(
+        spec.command,
+        Path(spec.cwd),
+        context.environment,
+        stdin=json.dumps(material).encode(),
+        timeout_s=limit_s,
+        max_output=MAX_OUTPUT,
+        max_errors=MAX_ERRORS,
+        end_when_cut=True,
+        mask=context.mask,
+    )
+    try:
+        finished = await run(command)
+    except ProcessError as error:
+        raise EvaluatorError(f"{cut(name)}: the code evaluator could not be run: {error}") from error
+    trouble = _trouble(finished, limit_s)
+    if trouble is not None:
+        missing = context.withheld.needed(_shell_text(spec), trouble)
+        raise EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
+    try:
+        return _verdict(_object(finished.stdout.data))
+    except _NoVerdictError as error:
+        raise EvaluatorError(f"{cut(name)}: {error}: {_beginning(finished.stdout.data)}") from error
+
+
+def _trouble(finished: Finished, limit_s: float) -> str | None:
+    """Why what it printed does not count; None when it does."""
+    words = finished.stderr.last_words(MAX_QUOTED)
+    said = f": {words}" if words else ""
+    if finished.timed_out:
+        return f"no verdict within {limit_s:g} s{said}"
+    if finished.stdout.cut:
+        return f"it printed more than {MAX_OUTPUT:,} bytes"
+    if finished.code:
+        how = f"exited with code {finished.code}" if finished.code > 0 else f"was ended by signal {-finished.code}"
+        return f"{how}{said}"
+    return None
+
+
+class _NoVerdictError(Exception):
+    """What was printed is no verdict; the message says in which way."""
+
+
+def _object(printed: bytes) -> dict[str, JsonValue]:
+    """The one JSON object that was printed."""
+    try:
+        value = read_foreign(printed.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise _NoVerdictError("what it printed is not JSON") from error
+    except ForeignJsonError as error:
+        raise _NoVerdictError(f"what it printed {error}") from error
+    if not isinstance(value, dict):
+        raise _NoVerdictError("what it printed is no JSON object")
+    return value
+
+
+def _verdict(found: dict[str, JsonValue]) -> Verdict:
+    score = number(found.get("score"))
+    if score is None:
+        raise _NoVerdictError("`score` is missing or no number")
+    held = clamped(score, 1)
+    return Verdict(
+        1.0 if is_full(held) else held,
+        _items(found.get("hits")),
+        _items(found.get("misses")),
+        text_of(found.get("reasoning")),
+    )
+
+
+def _items(value: JsonValue) -> tuple[str, ...]:
+    members = value if isinstance(value, list) else []
+    texts = (text_of(member, MAX_ITEM) for member in members)
+    return items(text for text in texts if text is not None)
+
+
+def _beginning(printed: bytes) -> str:
+    text = " ".join(well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
+    return cut(text, MAX_QUOTED) or "(nothing)"
+
+
+def _material(context: EvaluationContext) -> JsonValue:
+    """What the command is told. Names are snake_case on top and camelCase within, as AgentV has them."""
+    brief, response = brief_of(context), context.response
+    return {
+        "question": brief.question,
+        "expected_outcome": brief.expected_outcome,
+        "expected_messages": brief.expected_messages,
+        "reference_answer": brief.reference_answer,
+        "candidate_answer": response.text,
+        "output_messages": messages_json(messages_of(response)),
+        "guideline_files": list(brief.guideline_files),
+        "input_files": list(brief.input_files),
+        "input_messages": brief.input_messages,
+        "candidate_trace": trace_json(response.trace),
+        "candidate_trace_summary": summary_json(trace_summary(response)),
+    }

@@ -1,0 +1,144 @@
+"""Which tools were called, how often and in which order.
+
+Source: agentv evaluation spec, "Tool Trajectory Evaluator"; agentv behaviour 6.3 and 13.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
+from eval_gate.evaluators.trace import calls_of
+from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, cut, items, names, times
+from eval_gate.model.conversation import Response
+from eval_gate.model.evaluator import ToolTrajectory
+from eval_gate.text.foreign.well_formed import well_formed
+
+NO_TRACE: Final = "No trace available for evaluation"
+FROM_MESSAGES: Final = "The calls are those of the output messages; the trace beside them was not used."
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What holds and what does not, in the order of the configuration."""
+
+    hits: list[str] = field(default_factory=list)
+    misses: list[str] = field(default_factory=list)
+
+
+async def tool_trajectory(spec: ToolTrajectory, context: EvaluationContext) -> Evaluation:
+    """`any_order`: the share of minimums that are met. `in_order`, `exact`: 1 or 0, and what is not as expected.
+
+    Raises EvaluatorError for a configuration that expects nothing: that would be a pass for anything.
+    """
+    if not (spec.minimums if spec.mode == "any_order" else spec.expected):
+        wanted = "minimums" if spec.mode == "any_order" else "expected"
+        raise EvaluatorError(f"{cut(spec.name)}: `{wanted}` is empty, so mode {spec.mode} has nothing to check")
+    calls = calls_of(context.response)
+    if calls is None:
+        return _evaluation(spec, 0.0, _Findings(misses=[NO_TRACE]), None)
+    match spec.mode:
+        case "any_order":
+            found = _any_order(spec.minimums, calls)
+            score = len(found.hits) / len(spec.minimums)
+        case "in_order":
+            found = _in_order(spec.expected, calls)
+            score = 0.0 if found.misses else 1.0
+        case "exact":
+            found = _exact(spec.expected, calls)
+            score = 0.0 if found.misses else 1.0
+    return _evaluation(spec, score, found, _note(context.response))
+
+
+def _evaluation(spec: ToolTrajectory, score: float, found: _Findings, reasoning: str | None) -> Evaluation:
+    return Evaluation(
+        score=score,
+        hits=items(found.hits),
+        misses=items(found.misses),
+        error=f"{cut(spec.name)}: {found.misses[0]}" if found.misses else None,
+        checks_run=1,
+        reasoning=reasoning,
+    )
+
+
+def _note(response: Response) -> str | None:
+    return FROM_MESSAGES if response.messages and response.trace is not None else None
+
+
+def _any_order(minimums: dict[str, int], calls: Sequence[str]) -> _Findings:
+    """One constraint per tool: it was called so often at least. A minimum of 0 is always met."""
+    found = _Findings()
+    counts = Counter(calls)
+    for name, minimum in minimums.items():
+        line = f"{_name(name)} called {times(counts[name])} (minimum: {minimum})"
+        (found.hits if counts[name] >= minimum else found.misses).append(line)
+    return found
+
+
+def _in_order(expected: Sequence[str], calls: Sequence[str]) -> _Findings:
+    """Every step is called after the one before it; other calls may stand between. Positions count from 1.
+
+    A step that is not found is passed over, so that the steps behind it are told apart too.
+    """
+    found = _Findings()
+    positions: defaultdict[str, list[int]] = defaultdict(list)
+    for position, name in enumerate(calls, 1):
+        positions[name].append(position)
+    last, last_name = 0, ""
+    for step, name in enumerate(expected, 1):
+        where = positions.get(name, [])
+        following = bisect_right(where, last)
+        if following < len(where):
+            last, last_name = where[following], name
+            found.hits.append(f"step {step}: {_name(name)} is call {last}")
+        elif where:
+            found.misses.append(
+                f"step {step}: {_name(name)} is not called after {_name(last_name)} (call {last}), "
+                f"only at call {where[-1]}: called {_shown(calls)}"
+            )
+        else:
+            found.misses.append(f"step {step}: {_name(name)} is never called: called {_shown(calls)}")
+    return found
+
+
+def _exact(expected: Sequence[str], calls: Sequence[str]) -> _Findings:
+    """The same names in the same order, and no other."""
+    found = _Findings()
+    same = next(
+        (at for at, (name, call) in enumerate(zip(expected, calls, strict=False)) if name != call),
+        min(len(expected), len(calls)),
+    )
+    found.hits += [f"call {at}: {_name(name)} as expected" for at, name in enumerate(expected[:same], 1)]
+    if same == len(expected) == len(calls):
+        return found
+    parting = _first_difference(expected, calls, same)
+    found.misses.append(f"{parting}: expected {_shown(expected)}, called {_shown(calls)}")
+    wanted, called = Counter(expected), Counter(calls)
+    differing = (name for name in dict.fromkeys((*expected, *calls)) if called[name] != wanted[name])
+    # one more than are kept, so that it shows that there are more: calls may be very many
+    for name in islice(differing, MAX_ITEMS):
+        what = "extra" if called[name] > wanted[name] else "missing"
+        found.misses.append(f"{_name(name)} is {what}: called {times(called[name])}, expected {times(wanted[name])}")
+    return found
+
+
+def _first_difference(expected: Sequence[str], calls: Sequence[str], same: int) -> str:
+    """Where two sequences part that are the same before index `same`."""
+    if same == len(calls):
+        return f"call {same + 1} should be {_name(expected[same])}, but there is none"
+    if same == len(expected):
+        return f"call {same + 1} is {_name(calls[same])}, where no call should be"
+    return f"call {same + 1} is {_name(calls[same])} and should be {_name(expected[same])}"
+
+
+def _name(name: str) -> str:
+    return cut(well_formed(name), MAX_NAME)
+
+
+def _shown(calls: Sequence[str]) -> str:
+    return well_formed(names(calls)) if calls else "no tool"

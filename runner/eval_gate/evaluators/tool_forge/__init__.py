@@ -1,0 +1,1 @@
+"""Assertions and rubrics of tool-forge."""

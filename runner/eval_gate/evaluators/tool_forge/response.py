@@ -1,0 +1,116 @@
+"""Assertions about the answer's text, its length and its time.
+
+Source: tool-forge runner contract, "Assertion Execution" 4 to 9; behaviour 1.6.
+"""
+
+from __future__ import annotations
+
+from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.tool_forge.tally import Tally
+from eval_gate.evaluators.wording import cut, double, names, single
+from eval_gate.model.evaluator import (
+    MaxLatency,
+    MaxTokens,
+    ResponseContains,
+    ResponseContainsAny,
+    ResponseMatches,
+    ResponseNonEmpty,
+    ResponseNotContains,
+)
+from eval_gate.text.javascript.regex import PatternError
+from eval_gate.text.javascript.strings import js_number
+from eval_gate.text.tokens import resolve
+
+BYTES_PER_TOKEN = 4
+"""The estimate where the provider gives no count: UTF-8 bytes by four, rounded up."""
+
+
+async def response_non_empty(spec: ResponseNonEmpty, context: EvaluationContext) -> Evaluation:
+    """The text is not blank."""
+    tally = Tally(spec.type)
+    return tally.passed() if context.response.text.strip() else tally.failed("the response is empty")
+
+
+async def response_contains(spec: ResponseContains, context: EvaluationContext) -> Evaluation:
+    """Every value is in the text; a value with an unresolved token is skipped."""
+    tally = Tally(spec.type)
+    for value in spec.values:
+        resolved = resolve(value, context.tokens)
+        if resolved.text is None:
+            tally.unresolved(resolved.unresolved)
+        elif resolved.text in context.response.text:
+            tally.holds()
+        else:
+            return tally.failed(f"expected {single(resolved.text)} in response but not found")
+    return tally.passed()
+
+
+async def response_contains_any(spec: ResponseContainsAny, context: EvaluationContext) -> Evaluation:
+    """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
+    tally = Tally(spec.type)
+    for group in spec.groups:
+        members = []
+        for value in group:
+            resolved = resolve(value, context.tokens)
+            if resolved.text is None:
+                tally.unresolved(resolved.unresolved, counted=False)
+            else:
+                members.append(resolved.text)
+        if not members:
+            tally.skips("a group with no member left is skipped")
+        elif any(member in context.response.text for member in members):
+            tally.holds()
+        else:
+            return tally.failed(f"expected one of {names(members)} in response but found none")
+    return tally.passed()
+
+
+async def response_not_contains(spec: ResponseNotContains, context: EvaluationContext) -> Evaluation:
+    """No value is in the text; a value with an unresolved token is skipped."""
+    tally = Tally(spec.type)
+    for value in spec.values:
+        resolved = resolve(value, context.tokens)
+        if resolved.text is None:
+            tally.unresolved(resolved.unresolved)
+        elif resolved.text in context.response.text:
+            return tally.failed(f"found {double(resolved.text)} in response")
+        else:
+            tally.holds()
+    return tally.passed()
+
+
+async def response_matches(spec: ResponseMatches, context: EvaluationContext) -> Evaluation:
+    """Every pattern finds something. A pattern that is none, or runs away, fails with the engine's words."""
+    tally = Tally(spec.type)
+    for pattern in spec.patterns:
+        try:
+            found = await context.patterns.search(pattern, context.response.text)
+        except PatternError as error:
+            return tally.failed(f"/{cut(pattern)}/ {error}")
+        if not found:
+            return tally.failed(f"expected a match of /{cut(pattern)}/ in response but found none")
+        tally.holds()
+    return tally.passed()
+
+
+async def max_latency(spec: MaxLatency, context: EvaluationContext) -> Evaluation:
+    """Our wall clock, never the agent's own figure."""
+    tally = Tally(spec.type)
+    taken = context.response.duration_ms
+    if taken <= spec.limit_ms:
+        return tally.passed()
+    return tally.failed(f"expected at most {js_number(spec.limit_ms)} ms, took {taken:.0f} ms")
+
+
+async def max_tokens(spec: MaxTokens, context: EvaluationContext) -> Evaluation:
+    """The provider's own count of output tokens, else an estimate; the message says which."""
+    tally = Tally(spec.type)
+    usage = context.response.usage
+    if usage is not None and usage.output_tokens is not None:
+        count, how = usage.output_tokens, "counted by the provider"
+    else:
+        count = -(-len(context.response.text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
+        how = "estimated as bytes / 4"
+    if count <= spec.limit:
+        return tally.passed()
+    return tally.failed(f"expected at most {spec.limit} tokens, got {count} ({how})")

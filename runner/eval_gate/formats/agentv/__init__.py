@@ -1,0 +1,1 @@
+"""AgentV's YAML files."""

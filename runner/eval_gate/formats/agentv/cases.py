@@ -1,0 +1,227 @@
+"""One case of an AgentV file: everything about it is read, and becomes an `EvalCase` once nothing is wrong.
+
+Source: agentv behaviour 1.2, 1.5 and 13.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Final
+
+from eval_gate.formats.agentv import wire
+from eval_gate.formats.agentv.evaluators import EvaluatorReader
+from eval_gate.formats.agentv.files import Repository
+from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.guidelines import Guidelines
+from eval_gate.formats.agentv.prompt import brief_of, chat
+from eval_gate.formats.agentv.turns import Turn, TurnReader, written
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Aggregation, EvalCase, Location
+from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.text.digest import digest
+from eval_gate.text.sources.shape import field_path
+
+MAX_DESCRIPTION: Final = 120
+"""Characters of the outcome that stand for a description."""
+_DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Evaluators, and the hash of what they ask for: with and without what only says who grades."""
+
+    specs: tuple[EvaluatorSpec, ...]
+    fingerprint: str
+    expectation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a file says for all its cases."""
+
+    judged: Judged
+    listed: tuple[EvaluatorSpec, ...]
+    """The evaluators that the file names: none where only the default judges."""
+    target: str | None
+
+
+class CaseReader:
+    """Reads the cases of one eval file, in order."""
+
+    def __init__(self, file: str, findings: Findings, repository: Repository, guidelines: Guidelines) -> None:
+        self._file = file
+        self._findings = findings
+        self._repository = repository
+        self._turns = TurnReader(findings, repository, guidelines)
+        self._evaluators = EvaluatorReader(findings, repository)
+        self._lines: dict[str, int] = {}
+
+    def defaults(self, suite: wire.Suite) -> Defaults:
+        """What holds for every case that does not say otherwise."""
+        execution = self._execution(wire.raw(suite.execution), ("execution",))
+        target = execution.target if execution else None
+        listed = self._listed(wire.raw(suite.execution), ("execution",))
+        default = self._evaluators.default(suite.evaluator, ("evaluator",))
+        judged = self._judged(default if listed is None else listed, ("execution", "evaluators"))
+        return Defaults(judged, listed or (), target or suite.target)
+
+    def read(self, raw: JsonValue, path: Path, defaults: Defaults) -> EvalCase | None:
+        """The case at `path`; None when something is wrong with it, or was with anything before it."""
+        self._findings.begin_case(_name(raw, path))
+        self._turns.begin_case()
+        found = self._findings.read(wire.Case, raw, path)
+        if not isinstance(raw, dict):
+            return None
+        self._identify(raw, path)
+        turns = self._asked(raw, path)
+        key = given(raw, wire.EXPECTED)
+        expected = self._turns.read(raw[key], (*path, key), "assistant") if key and raw[key] is not None else ()
+        execution = self._execution(raw.get("execution"), (*path, "execution"))
+        judged = self._judges(raw, path, defaults)
+        if found is None or self._findings.problems:
+            return None
+        outcome = found.expected_outcome.replace("\r\n", "\n")
+        return EvalCase(
+            id=found.id,
+            description=found.description or _beginning(outcome),
+            messages=chat(turns),
+            evaluators=judged.specs,
+            aggregation=Aggregation.WEIGHTED_MEAN,
+            tags=tuple(found.tags or ()),
+            brief=brief_of(turns, expected, outcome),
+            target=(execution.target if execution else None) or defaults.target,
+            conversation_id=found.conversation_id,
+            location=Location(file=self._file, line=self._findings.line(path)),
+            fingerprint=_fingerprint(turns, expected, outcome, judged),
+            question=digest(_question(turns)),
+            expectation=digest([written(expected), outcome, judged.expectation]),
+            warnings=self._findings.of_case,
+        )
+
+    def _identify(self, raw: dict[str, JsonValue], path: Path) -> None:
+        """An id is text as every reader of YAML sees it, and the only one of its kind."""
+        name = raw.get("id")
+        if not isinstance(name, str):
+            return
+        if _DATE.match(name) and self._findings.is_unquoted((*path, "id")):
+            self._findings.no_text(name, (*path, "id"))
+        line = self._findings.line(path)
+        if name in self._lines:
+            self._findings.problem(f'the id "{name}" is taken by the case in line {self._lines[name]}', (*path, "id"))
+        self._lines.setdefault(name, line)
+
+    def _asked(self, raw: dict[str, JsonValue], path: Path) -> tuple[Turn, ...]:
+        key = given(raw, wire.INPUT)
+        if key is None:  # said by the case's own shape
+            return ()
+        before = len(self._findings.problems)
+        turns = self._turns.read(raw[key], (*path, key), "user")
+        if len(self._findings.problems) == before and not any(turn.visible for turn in turns):
+            self._findings.problem("says nothing: there is no text, and no attached file with text", (*path, key))
+        for index, turn in enumerate(turns):
+            if turn.calls:
+                message = "tool calls of input messages are not sent: only what messages say is"
+                self._findings.warn(message, (*path, key, index, "tool_calls"), silent=True)
+        return turns
+
+    def _execution(self, raw: JsonValue, path: Path) -> wire.Execution | None:
+        return None if raw is None else self._findings.read(wire.Execution, raw, path)
+
+    def _listed(self, raw: JsonValue, path: Path) -> tuple[EvaluatorSpec, ...] | None:
+        """The evaluators of a part of the file, under any of their names; None where it says nothing of them."""
+        key = given(raw, wire.EVALUATORS)
+        if key is None or not isinstance(raw, dict) or raw[key] is None:
+            return None
+        return self._evaluators.evaluators(raw[key], (*path, key))
+
+    def _judges(self, raw: dict[str, JsonValue], path: Path, defaults: Defaults) -> Judged:
+        """The case's own evaluators, else the file's; the rubric of its `rubrics` comes first and can stand alone."""
+        specs = self._listed(raw.get("execution"), (*path, "execution"))
+        key = given(raw, wire.EVALUATORS)
+        if specs is None:
+            specs = self._listed(raw, path)
+        elif key is not None:
+            self._findings.warn("is not read beside execution.evaluators", (*path, key), silent=True)
+        if raw.get("rubrics") is None:
+            return defaults.judged if specs is None else self._judged(specs, path)
+        rubric = self._evaluators.parts.rubric(raw["rubrics"], (*path, "rubrics"))
+        others = specs if specs is not None else defaults.listed
+        return self._judged((*((rubric,) if rubric else ()), *others), path)
+
+    def _judged(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> Judged:
+        if specs:
+            self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
+        asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
+        return Judged(specs, _hash(asked), digest(_without_grader(asked)))
+
+
+def _name(raw: JsonValue, path: Path) -> str:
+    """What people call the case."""
+    name = raw.get("id") if isinstance(raw, dict) else None
+    return name[:MAX_DESCRIPTION] if isinstance(name, str) and name else field_path(path)
+
+
+def _beginning(outcome: str) -> str:
+    """The first line of the outcome, for lists of cases."""
+    line = next((line.strip() for line in outcome.splitlines() if line.strip()), "")
+    return line if len(line) <= MAX_DESCRIPTION else f"{line[: MAX_DESCRIPTION - 1]}…"
+
+
+def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
+    """The value with folders as they lie in the repository, the same in every checkout."""
+    match value:
+        case dict():
+            return {
+                key: repository.inside(FilePath(one))
+                if key == "cwd" and isinstance(one, str)
+                else _without_place(one, repository)
+                for key, one in value.items()
+            }
+        case list():
+            return [_without_place(one, repository) for one in value]
+        case _:
+            return value
+
+
+_GRADER: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
+"""What an evaluator says of who grades, and how: these are parts of the yardstick by themselves."""
+
+
+def _without_grader(value: JsonValue) -> JsonValue:
+    match value:
+        case dict():
+            return {
+                # these two are keyed by names of tools and members, which may be any word
+                key: one if key in {"minimums", "weights"} else _without_grader(one)
+                for key, one in value.items()
+                if key not in _GRADER
+            }
+        case list():
+            return [_without_grader(one) for one in value]
+        case _:
+            return value
+
+
+def _question(turns: Sequence[Turn]) -> list[JsonValue]:
+    """What is asked, with the text of all files, and which of these are guidelines."""
+    return [written(turns), [[file.guideline for file in turn.files] for turn in turns]]
+
+
+def _fingerprint(turns: Sequence[Turn], expected: Sequence[Turn], outcome: str, judged: Judged) -> str:
+    """SHA-256 of what is asked and expected, with the text of all files: the same wherever the repository lies."""
+    asked: list[JsonValue] = [
+        *_question(turns),
+        written(expected),
+        outcome,
+        judged.fingerprint,
+    ]
+    return _hash(asked)
+
+
+def _hash(value: JsonValue) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

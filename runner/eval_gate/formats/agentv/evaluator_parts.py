@@ -1,0 +1,127 @@
+"""What the evaluators of an AgentV file are made of: prompts, commands and the folders they run in, checks.
+
+Source: agentv behaviour 6.1, 6.2, 6.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.formats.agentv import wire
+from eval_gate.formats.agentv.files import FileError, NoSuchFileError, Repository, unix_lines
+from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.model.base import JsonValue
+from eval_gate.model.evaluator import RubricCheck, RubricJudge
+from eval_gate.text.judge_template import names_in, template_problem
+from eval_gate.text.sources.shape import kind_of
+
+MAX_PATH: Final = 500
+"""Characters of a prompt that may be the path of a file."""
+RESULTS: Final = "EVALUATOR_RESULTS_JSON"
+"""The variable of an aggregator's prompt."""
+_LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
+
+Command = str | tuple[str, ...]
+
+
+class PartReader:
+    """Reads parts of evaluators of one eval file, and says what is wrong with them."""
+
+    def __init__(self, findings: Findings, repository: Repository) -> None:
+        self._findings = findings
+        self._repository = repository
+
+    def prompt(self, written: str | None, path: Path, *, aggregates: bool = False) -> str | None:
+        """The text of a judge's own prompt: of the file that is meant, else what is written itself.
+
+        `aggregates`: the prompt is shown evaluators' results, not an answer.
+        """
+        if written is None:
+            return None
+        text, missing = self._from_file(written, path)
+        if text is None:
+            return None
+        problem = _aggregator_problem(text) if aggregates else template_problem(text)
+        if problem is None:
+            if missing:
+                self._findings.warn(f"looks like a path, but {missing}: taken as the prompt itself", path)
+            return text
+        self._findings.problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
+        return None
+
+    def _from_file(self, written: str, path: Path) -> tuple[str | None, str | None]:
+        """The prompt, and, where it looks like a path and is none, why. No prompt: what is wrong was said."""
+        if "\n" in written or len(written) > MAX_PATH:
+            return unix_lines(written), None
+        path_like = _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
+        try:
+            return self._repository.read(self._repository.find(written)), None
+        except NoSuchFileError as error:
+            return written, str(error) if path_like else None
+        except FileError as error:
+            if not path_like:
+                return written, None
+            self._findings.problem(f'"{written[:100]}": {error}', path)
+            return None, None
+
+    def command(self, raw: JsonValue, path: Path) -> Command | None:
+        """A shell line, or a program with its arguments."""
+        if isinstance(raw, str) and raw.strip():
+            return raw
+        if isinstance(raw, list) and raw and all(isinstance(word, str) for word in raw) and raw[0]:
+            return tuple(str(word) for word in raw)
+        if raw in ("", []) or (isinstance(raw, str) and not raw.strip()):
+            self._findings.problem("must not be empty", path)
+        else:
+            self._findings.problem(f"expected a command, as one text or a list of texts, got {kind_of(raw)}", path)
+        return None
+
+    def folder(self, written: str | None, path: Path) -> str:
+        """Where a command runs: an absolute path inside the repository, the eval file's folder by default."""
+        if written is None:
+            return str(self._repository.folder)
+        try:
+            return str(self._repository.find_folder(written))
+        except FileError as error:
+            self._findings.problem(f'"{written[:100]}": {error}', path)
+            return str(self._repository.folder)
+
+    def checks(self, raw: JsonValue, path: Path) -> tuple[RubricCheck, ...]:
+        """What a rubric asks for; empty after saying what is wrong."""
+        if not isinstance(raw, list):
+            self._findings.problem(f"expected a list of checks, got {kind_of(raw)}", path)
+            return ()
+        if not raw:
+            self._findings.problem("an empty list: nothing would be judged", path)
+        checks = tuple(self._checks(raw, path))
+        if checks and not any(check.weight for check in checks):
+            self._findings.warn("every check has weight 0: the score is always 0", path)
+        return checks
+
+    def _checks(self, raw: list[JsonValue], path: Path) -> Iterator[RubricCheck]:
+        first: dict[str, int] = {}
+        for index, one in enumerate(raw):
+            place = (*path, index)
+            found = self._findings.read(wire.Check, {"description": one} if isinstance(one, str) else one, place)
+            if found is None:
+                continue
+            name = found.id or f"rubric-{index + 1}"
+            if name in first:
+                line = self._findings.line((*path, first[name]))
+                self._findings.problem(f'the id "{name}" is taken by the check in line {line}', (*place, "id"))
+            first.setdefault(name, index)
+            yield RubricCheck(id=name, description=found.description, weight=found.weight, required=found.required)
+
+    def rubric(self, raw: JsonValue, path: Path) -> RubricJudge | None:
+        """The evaluator that a case's own `rubrics` stand for."""
+        checks = self.checks(raw, path)
+        return RubricJudge(label="rubrics", checks=checks) if checks else None
+
+
+def _aggregator_problem(template: str) -> str | None:
+    """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
+    if RESULTS in names_in(template):
+        return None
+    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS} }}}}"

@@ -1,0 +1,238 @@
+"""The evaluators of an AgentV file as data: what grades, by which prompt, command or sequence, and how much it counts.
+
+Source: agentv evaluation spec, "Custom Evaluators", "Tool Trajectory Evaluator", "Per-evaluator weights in top-level
+aggregation"; agentv behaviour 1.5, 6 and 13. What cannot judge is a problem when the file is read: an evaluator that
+is dropped would make the gate smaller.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from eval_gate.errors import did_you_mean
+from eval_gate.formats.agentv import wire
+from eval_gate.formats.agentv.evaluator_parts import PartReader
+from eval_gate.formats.agentv.files import Repository
+from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.evaluator import (
+    CodeAggregator,
+    CodeJudge,
+    Composite,
+    EvaluatorSpec,
+    JudgeAggregator,
+    LlmJudge,
+    RubricJudge,
+    ToolTrajectory,
+    WeightedAverage,
+)
+from eval_gate.text.sources.shape import kind_of
+
+MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
+"""Composites within composites."""
+MAX_STRANGERS: Final = 20
+"""Weights of nobody that are named."""
+Kinds = Mapping[str, type[wire.Wire]]
+Aggregator = WeightedAverage | CodeAggregator | JudgeAggregator
+
+_EVALUATORS: Final[Kinds] = {
+    **dict.fromkeys(wire.LLM_JUDGE, wire.LlmJudge),
+    **dict.fromkeys(wire.CODE_JUDGE, wire.CodeJudge),
+    **dict.fromkeys(wire.TOOL_TRAJECTORY, wire.ToolTrajectory),
+    "composite": wire.Composite,
+}
+_AGGREGATORS: Final[Kinds] = {
+    "weighted_average": wire.WeightedAverage,
+    **dict.fromkeys(wire.CODE_JUDGE, wire.CodeAggregator),
+    **dict.fromkeys(wire.LLM_JUDGE, wire.JudgeAggregator),
+}
+
+
+class EvaluatorReader:
+    """Reads the evaluators of one eval file, and says what is wrong with them."""
+
+    def __init__(self, findings: Findings, repository: Repository) -> None:
+        self._findings = findings
+        self.parts = PartReader(findings, repository)
+
+    def default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
+        """What judges where nothing else is said: our judge. `kind` is the file's own word for it."""
+        if kind is not None and kind not in wire.LLM_JUDGE:
+            if kind in _EVALUATORS:
+                message = f'"{kind}" needs settings: put it into the list execution.evaluators'
+            else:
+                message = _unknown(kind, _EVALUATORS)
+            self._findings.problem(message, path)
+        return (LlmJudge(),)
+
+    def evaluators(self, raw: JsonValue, path: Path, depth: int = 0) -> tuple[EvaluatorSpec, ...]:
+        """The list at `path`, without those in which something is wrong: that was said."""
+        if not isinstance(raw, list):
+            self._findings.problem(f"expected a list of evaluators, got {kind_of(raw)}", path)
+            return ()
+        if not raw:
+            self._findings.problem("an empty list: nothing would be judged", path)
+        specs = (self._one(one, (*path, index), depth) for index, one in enumerate(raw))
+        return tuple(spec for spec in specs if spec is not None)
+
+    def _one(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
+        match self._read(_EVALUATORS, raw, path):
+            case wire.LlmJudge() as found:
+                return self._llm_judge(found, path)
+            case wire.CodeJudge() as found:
+                return self._code_judge(found, raw, path)
+            case wire.ToolTrajectory() as found:
+                return self._trajectory(found, path)
+            case wire.Composite() as found:
+                return self._composite(found, raw, path, depth)
+        return None
+
+    def _read(self, kinds: Kinds, raw: JsonValue, path: Path) -> wire.Wire | None:
+        """The part in the shape that its `type` says."""
+        if not isinstance(raw, dict):
+            self._findings.problem(f"expected a mapping with a `type`, got {kind_of(raw)}", path)
+            return None
+        kind = raw.get("type")
+        if isinstance(kind, str) and kind in kinds:
+            return self._findings.read(kinds[kind], raw, path)
+        if "type" not in raw:
+            self._findings.problem(f"is missing; known: {_listed(kinds)}", (*path, "type"))
+        else:
+            message = _unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
+            self._findings.problem(message, (*path, "type"))
+        return None
+
+    def _llm_judge(self, found: wire.LlmJudge, path: Path) -> EvaluatorSpec | None:
+        self._no_model(found, path)
+        if found.rubrics is None:
+            prompt = self.parts.prompt(found.prompt, (*path, "prompt"))
+            return LlmJudge(
+                label=found.name,
+                weight=found.weight,
+                prompt=prompt,
+                include_trace=found.include_trace,
+                judge_target=found.judge_target,
+            )
+        if found.prompt is not None:
+            message = "is not read beside `rubrics`, which are asked in a way of their own"
+            self._findings.warn(message, (*path, "prompt"), silent=True)
+        checks = self.parts.checks(wire.raw(found.rubrics), (*path, "rubrics"))
+        if not checks:
+            return None
+        return RubricJudge(label=found.name, weight=found.weight, checks=checks, judge_target=found.judge_target)
+
+    def _no_model(self, found: wire.LlmJudge | wire.JudgeAggregator, path: Path) -> None:
+        if found.model is not None:
+            message = "is not used: name a target that asks this model in `judge_target`"
+            self._findings.warn(message, (*path, "model"), silent=True)
+
+    def _code_judge(self, found: wire.CodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        key = given(raw, wire.COMMAND) or "script"
+        command = self.parts.command(wire.raw(found.script), (*path, key))
+        cwd = self.parts.folder(found.cwd, (*path, "cwd"))
+        if command is None:
+            return None
+        return CodeJudge(
+            label=found.name, weight=found.weight, command=command, cwd=cwd, timeout_seconds=found.timeout_seconds
+        )
+
+    def _trajectory(self, found: wire.ToolTrajectory, path: Path) -> EvaluatorSpec | None:
+        counts = found.mode == "any_order"
+        needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
+        value = wire.raw(getattr(found, needed))
+        if not value:
+            said = "is missing" if value is None else "must not be empty"
+            self._findings.problem(f"{said}: {found.mode} compares the calls with it", (*path, needed))
+            return None
+        if getattr(found, other) is not None:
+            self._findings.warn(f"is not read in the mode {found.mode}", (*path, other), silent=True)
+        return ToolTrajectory(
+            label=found.name,
+            weight=found.weight,
+            mode=found.mode,
+            minimums=(found.minimums or {}) if counts else {},
+            expected=() if counts else self._expected(value, (*path, "expected")),
+        )
+
+    def _expected(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
+        """The tools in their order."""
+        if not isinstance(raw, list):
+            self._findings.problem(f"expected a list of calls, got {kind_of(raw)}", path)
+            return ()
+        calls = [self._findings.read(wire.ExpectedCall, one, (*path, index)) for index, one in enumerate(raw)]
+        for index, call in enumerate(calls):
+            if call is not None and call.args is not None:
+                message = "arguments are not compared: only which tools are called, and in which order"
+                self._findings.warn(message, (*path, index, "args"), silent=True)
+        return tuple(call.tool for call in calls if call is not None)
+
+    def _composite(self, found: wire.Composite, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
+        if depth >= MAX_DEPTH:
+            self._findings.problem(f"composites are nested deeper than {MAX_DEPTH} levels", path)
+            return None
+        key = given(raw, wire.EVALUATORS)
+        if key is None:
+            self._findings.problem("is missing", (*path, "evaluators"))
+            return None
+        members = self.evaluators(wire.raw(found.evaluators), (*path, key), depth + 1)
+        names = self._names(members, (*path, key))
+        aggregator = self._aggregator(wire.raw(found.aggregator), (*path, "aggregator"), names)
+        if not members or aggregator is None:
+            return None
+        if isinstance(aggregator, WeightedAverage):
+            self.warn_of_no_weight([aggregator.weights.get(name, 1.0) for name in names], (*path, "aggregator"))
+        return Composite(label=found.name, weight=found.weight, members=members, aggregator=aggregator)
+
+    def _names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
+        """The members' names: weights and results are told by them, so that no two may be equal."""
+        names = [member.name for member in members]
+        for name, times in Counter(names).items():
+            if times > 1:
+                self._findings.problem(f'several members are called "{name}": give each a name of its own', path)
+        for member in members:
+            if member.weight != 1:
+                message = f'the weight of the member "{member.name}" is not read: put it into the aggregator\'s weights'
+                self._findings.warn(message, path, silent=True)
+        return names
+
+    def _aggregator(self, raw: JsonValue, path: Path, names: Sequence[str]) -> Aggregator | None:
+        if raw is None:
+            return WeightedAverage()
+        match self._read(_AGGREGATORS, raw, path):
+            case wire.WeightedAverage() as found:
+                known = set(names)
+                strangers = [name for name in found.weights if name not in known]
+                for name in strangers[:MAX_STRANGERS]:
+                    message = f'no member is called "{name[:60]}"{did_you_mean(name, names)}'
+                    self._findings.problem(message, (*path, "weights", name))
+                return WeightedAverage(weights=found.weights)
+            case wire.CodeAggregator() as found:
+                key = given(raw, wire.AGGREGATOR_COMMAND) or "path"
+                command = self.parts.command(wire.raw(found.path), (*path, key))
+                cwd = self.parts.folder(found.cwd, (*path, "cwd"))
+                return None if command is None else CodeAggregator(command=command, cwd=cwd)
+            case wire.JudgeAggregator() as found:
+                self._no_model(found, path)
+                prompt = self.parts.prompt(found.prompt, (*path, "prompt"), aggregates=True)
+                return JudgeAggregator(prompt=prompt, judge_target=found.judge_target)
+        return None
+
+    def warn_of_no_weight(self, weights: Iterable[float], path: Path) -> None:
+        """A mean of nothing is 0, whatever the answer (agentv behaviour 13)."""
+        if not any(weights):
+            self._findings.warn("every evaluator has weight 0: the score is always 0", path)
+
+
+def _listed(kinds: Kinds) -> str:
+    """The kinds by the spec's names."""
+    first: dict[type[wire.Wire], str] = {}
+    for name, model in kinds.items():
+        first.setdefault(model, name)
+    return ", ".join(first.values())
+
+
+def _unknown(kind: str, kinds: Kinds) -> str:
+    return f'"{kind[:60]}" is not known{did_you_mean(kind, kinds)}; known: {_listed(kinds)}'

@@ -1,0 +1,171 @@
+"""Everything that is found wrong or odd in one AgentV file, each with its place, so that all of it is said at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, TypeVar
+
+from pydantic import AliasChoices, ValidationError
+from pydantic_core import ErrorDetails
+
+from eval_gate.errors import Problem, did_you_mean, nearest
+from eval_gate.formats.agentv.wire import Case, Message, Suite, Wire
+from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, Source, WrittenScalars
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import FINDINGS
+from eval_gate.text.sources.shape import field_path, mistakes, sentence
+
+MAX_KEY: Final = 80
+"""Characters of an unknown key that are shown."""
+Path = tuple[str | int, ...]
+Model = TypeVar("Model", bound=Wire)
+
+_HARMLESS: Final[Mapping[type[Wire], frozenset[str]]] = {
+    Suite: frozenset({"$comment", "name", "version", "author", "license", "tags", "metadata"}),
+    Case: frozenset({"$comment", "notes", "name", "metadata"}),
+    Message: frozenset({"id", "timestamp", "metadata"}),
+}
+"""Keys that say something to people, and on which nothing depends."""
+_BELONG_ELSEWHERE: Final[Mapping[type[Wire], Mapping[str, str]]] = {
+    Suite: dict.fromkeys(("evaluators", "assertions", "assert"), " (it belongs into `execution`)"),
+}
+
+
+class Findings:
+    """What was found in one file. `strict` makes problems of warnings about what silently passes."""
+
+    def __init__(self, source: Source, positions: Positions, *, strict: bool) -> None:
+        self.problems: list[Problem] = []
+        self._warnings: list[str] = []
+        self._warned = 0
+        self._of_case: list[str] = []
+        self._file = source.file
+        self._positions = positions
+        self._strict = strict
+        self._case = ""
+
+    def begin_case(self, name: str) -> None:
+        """What is found from here on belongs to this case."""
+        self._case = name
+        self._of_case = []
+
+    @property
+    def of_case(self) -> tuple[str, ...]:
+        """The warnings about the case that was begun last."""
+        return tuple(self._of_case)
+
+    def line(self, path: Path) -> int:
+        """The line of a value, or of what is nearest to it."""
+        return self._positions.line(path)
+
+    def take(self, problems: Iterable[Problem]) -> None:
+        """Problems of another file that belongs to this one."""
+        self.problems += problems
+
+    def problem(self, message: str, path: Path) -> None:
+        """Something that keeps the file from being used."""
+        file, steps = self._file, path
+        if isinstance(self._positions, SeveralFiles):
+            file, found = self._positions.place(path)
+            steps = tuple(found)
+        self.problems.append(Problem(message, file=file, line=self.line(path), field=field_path(steps) or None))
+        if len(self.problems) >= FINDINGS:  # nobody reads more, and finding each of a hundred thousand takes seconds
+            self.problems.append(Problem("here reading stopped: there may be more", file=file))
+            raise EvalFileError(self._file, self.problems)
+
+    def warn(self, message: str, path: Path, *, silent: bool = False) -> None:
+        """Something odd. `silent`: something would pass, or not be done, unseen: a problem under --strict."""
+        if silent and self._strict:
+            self.problem(message, path)
+            return
+        steps = path[2:] if self._case else path
+        said = f"{field_path(steps)}: {message}" if steps else message
+        self._warned += 1
+        if self._warned > FINDINGS:
+            return
+        if self._case:
+            self._of_case.append(said)
+            said = f"{self._case}: {said}"
+        self._warnings.append(said)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """All of them, up to a bound."""
+        more = self._warned - len(self._warnings)
+        return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
+
+    def read(self, model: type[Model], raw: JsonValue, path: Path, *, ignored: Sequence[str] = ()) -> Model | None:
+        """One part of the file in its declared shape; None after saying what is wrong with it.
+
+        Keys that nobody reads are warned about, but for those in `ignored`.
+        """
+        try:
+            found = model.model_validate(raw)
+        except ValidationError as error:
+            for detail in mistakes(error):
+                self._shape(detail, path, _strangers(model, raw) if isinstance(raw, dict) else ())
+            found = None
+        if isinstance(raw, dict):
+            self._keys(model, raw, path, ignored)
+        return found
+
+    def is_unquoted(self, path: Path) -> bool:
+        """Whether the value is a YAML scalar without quotes."""
+        return self._unquoted(path) is not None
+
+    def _unquoted(self, path: Path) -> str | None:
+        return self._positions.unquoted(path) if isinstance(self._positions, WrittenScalars) else None
+
+    def no_text(self, written: str, path: Path) -> None:
+        """A value that is meant as text, and that YAML takes for something else."""
+        self.problem(f'YAML does not read this as text: put it in quotes, "{written[:60]}"', path)
+
+    def _shape(self, detail: ErrorDetails, path: Path, strangers: Sequence[str]) -> None:
+        steps = tuple(step for step in detail["loc"] if isinstance(step, int) or "[" not in step)
+        place = (*path, *steps)
+        written = self._unquoted(place) if detail["type"] == "string_type" else None
+        if written:
+            self.no_text(written, place)
+            return
+        meant = nearest(str(steps[-1]), strangers) if detail["type"] == "missing" and len(steps) == 1 else None
+        self.problem(f'{sentence(detail)} (is it meant by "{meant}"?)' if meant else sentence(detail), place)
+
+    def _keys(self, model: type[Wire], raw: Mapping[str, JsonValue], path: Path, ignored: Sequence[str]) -> None:
+        """Keys that nobody reads, and keys that say the same twice."""
+        fields = _names(model)
+        for same in fields:
+            first, *others = [name for name in same if name in raw] or [""]
+            for other in others:
+                self.problem(f"says the same as `{first}`: keep one of them", (*path, other))
+        known = {name for same in fields for name in same}
+        silent = {*ignored, *_HARMLESS.get(model, ())}
+        for key in (key for key in _strangers(model, raw) if key not in silent):
+            near = did_you_mean(key, known) if self._warned < FINDINGS else ""
+            hint = _BELONG_ELSEWHERE.get(model, {}).get(key) or near
+            self.warn(f"unknown key{hint}: it is not read", (*path, key[:MAX_KEY]), silent=True)
+
+
+def _strangers(model: type[Wire], raw: Mapping[str, JsonValue]) -> list[str]:
+    """The keys that no field of the model has."""
+    known = {name for same in _names(model) for name in same}
+    return [key for key in raw if key not in known]
+
+
+@cache
+def _names(model: type[Wire]) -> tuple[tuple[str, ...], ...]:
+    """The names that each field may have in a file, the spec's first."""
+    return tuple(names_of(model, field) for field in model.model_fields)
+
+
+def names_of(model: type[Wire], field: str) -> tuple[str, ...]:
+    """The names that one field may have in a file, the spec's first."""
+    alias = model.model_fields[field].validation_alias
+    if isinstance(alias, AliasChoices):
+        return tuple(choice for choice in alias.choices if isinstance(choice, str))
+    return (alias if isinstance(alias, str) else field,)
+
+
+def given(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
+    """The name under which a field stands in `raw`, where it does."""
+    return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

@@ -1,0 +1,1 @@
+"""tool-forge's golden, labeled, regression and rubric files."""

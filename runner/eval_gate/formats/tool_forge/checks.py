@@ -1,0 +1,188 @@
+"""What a valid tool-forge file may still get wrong: above all, checks that silently do not check anything."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from eval_gate.errors import did_you_mean
+from eval_gate.formats.tool_forge.wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
+from eval_gate.model.case import Tier
+from eval_gate.model.limits import FINDINGS
+from eval_gate.text.tokens import find_tokens, snapshot_tokens, unknown_sources
+
+NOT_SUPPORTED = frozenset(
+    {
+        *("maxCost", "minToolCalls", "maxToolCalls", "jsonValid", "schemaData", "requiredKeys", "typeChecks"),
+        *("minLength", "maxLength", "copOutPhrases", "requiresPreamble"),
+    }
+)
+"""Keys of the shipped tool-forge runner that its contract does not know: recognised, so not called typos."""
+_HARMLESS = {
+    Case: frozenset({"requiresPreamble", "name", "notes", "comment", "$comment"}),
+    Metadata: frozenset(
+        {
+            *("skillVersion", "generatedAt", "generatedBy", "createdAt", "updatedAt", "overlapMapVersion", "caseCount"),
+            *("description", "version", "counts", "distribution", "seedManifest", "notes", "$comment"),
+        }
+    ),
+    Envelope: frozenset({"$schema", "$comment"}),
+}
+"""Further keys that upstream's generators write and nothing depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A sentence about one place. `silent` ones mean that something passes unchecked: problems under --strict."""
+
+    message: str
+    path: tuple[str | int, ...]
+    silent: bool
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found in one file, in order."""
+
+    all: list[Finding] = field(default_factory=list)
+    _by_case: dict[str | int, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _more: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether what is found from here on is only counted."""
+        return len(self.all) >= FINDINGS
+
+    def hint(self, word: str, known: Iterable[str]) -> str:
+        """The nearest known word, as long as somebody will read it: looking for it is what costs."""
+        return "" if self.full else did_you_mean(word, known)
+
+    def add(self, message: str, path: tuple[str | int, ...], *, silent: bool = False) -> None:
+        """Keep one more, or count it."""
+        if self.full:
+            self._more += 1
+            return
+        self.all.append(Finding(message, path, silent))
+        if len(path) > 1 and path[0] == "cases":
+            self._by_case[path[1]].append(message)
+
+    @property
+    def strict(self) -> list[Finding]:
+        """Those that are problems under --strict. What was only counted may be one."""
+        return [finding for finding in (*self.all, *self.more) if finding.silent]
+
+    @property
+    def more(self) -> tuple[Finding, ...]:
+        """How many more there are, where there are."""
+        return (Finding(f"{self._more:,} more warnings about this file are not listed", (), silent=True),) * bool(
+            self._more
+        )
+
+    def of_case(self, index: int) -> tuple[str, ...]:
+        """The sentences about one case."""
+        return tuple(self._by_case.get(index, ()))
+
+
+def check_keys(envelope: Envelope, findings: Findings) -> None:
+    """Unknown keys of the file as a whole."""
+    _unknown(envelope, (), findings)
+    if envelope.metadata:
+        _unknown(envelope.metadata, ("metadata",), findings)
+
+
+def check_case(case: Case, path: tuple[str | int, ...], tier: Tier, findings: Findings) -> None:
+    """Everything about one case."""
+    _unknown(case, path, findings)
+    _unknown(case.input, (*path, "input"), findings)
+    for token in find_tokens(case.input.message):
+        findings.add(f"{token} is sent as it is: tokens are not replaced in messages", (*path, "input", "message"))
+    if case.expect is not None:
+        _expect(case.expect, (*path, "expect"), findings)
+    if tier is Tier.REGRESSION and case.expect is not None:
+        _regression(case, path, findings)
+
+
+def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+    for key in expect.model_extra or {}:
+        if key in NOT_SUPPORTED:
+            message = f'the assertion "{key}" is recognised, but not supported: it is not checked'
+        else:
+            message = f'unknown assertion "{key[:80]}"{findings.hint(key, _keys(Expect))}: it is not checked'
+        findings.add(message, (*path, key), silent=True)
+    if not expect.model_fields_set:
+        findings.add("`expect` is empty: the case passes whatever the agent answers", path, silent=True)
+    for index, one in enumerate(expect.tool_params or ()):
+        _unknown(one, (*path, "toolParams", index), findings)
+    for index, group in enumerate(expect.response_contains_any or ()):
+        if not group:
+            findings.add("an empty group is skipped", (*path, "responseContainsAny", index), silent=True)
+    if "" in (expect.response_not_contains or ()):
+        findings.add('"" is in every answer: this always fails', (*path, "responseNotContains"))
+    _tokens(expect, path, findings)
+
+
+_TOKENS_ALLOWED = {
+    name: to_camel(name)
+    for name in ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
+}
+_TOKENS_LITERAL = {
+    name: to_camel(name) for name in ("tools_called", "tools_acceptable", "tools_not_called", "response_matches")
+}
+
+
+def _tokens(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> None:
+    for name, key in _TOKENS_ALLOWED.items():
+        for text in _texts(getattr(expect, name)):
+            for token in unknown_sources(text):
+                findings.add(f"{token} has an unknown source and is taken literally", (*path, key))
+    for name, key in _TOKENS_LITERAL.items():
+        for text in _texts(getattr(expect, name)):
+            for token in find_tokens(text):
+                findings.add(f"{token} is taken literally: tokens are not replaced in {key}", (*path, key))
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value that could hold a token."""
+    match value:
+        case str():
+            if "{{" in value:
+                yield value
+        case list():
+            for member in value:
+                yield from _texts(member)
+        case dict():
+            yield from _texts(list(value.values()))
+        case ParamAssertion():
+            yield from _texts(value.value)
+
+
+def _regression(case: Case, path: tuple[str | int, ...], findings: Findings) -> None:
+    for key, value in (("createdAt", case.created_at), ("bugRef", case.bug_ref)):
+        if not value:
+            findings.add(f"a regression case names its {key}", path)
+    assert case.expect is not None
+    for name, key in _TOKENS_ALLOWED.items():
+        for text in _texts(getattr(case.expect, name)):
+            for token in snapshot_tokens(text):
+                message = f"{token} changes from run to run: regression cases use seed values only"
+                findings.add(message, (*path, "expect", key))
+
+
+def _unknown(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -> None:
+    """Keys nobody reads, with the nearest one that is read."""
+    for key in part.model_extra or {}:
+        if key in _HARMLESS.get(type(part), frozenset()):
+            continue
+        hint = findings.hint(key, _keys(type(part)))
+        if isinstance(part, Case) and key in _keys(Expect):
+            hint = " (it belongs into `expect`)"
+        silent = isinstance(part, Case | ParamAssertion | CaseInput) and bool(hint)
+        findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=silent)
+
+
+def _keys(model: type[BaseModel]) -> set[str]:
+    return {info.alias or name for name, info in model.model_fields.items()}

@@ -1,0 +1,268 @@
+"""tool-forge eval files: golden, labeled, regression and rubric cases, in an envelope or as a bare list."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+
+from pydantic import ValidationError
+
+from eval_gate.errors import Problem, did_you_mean
+from eval_gate.formats.base import EvalFileError, Positions, Reading, Source
+from eval_gate.formats.tool_forge import checks
+from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
+from eval_gate.model.conversation import Message
+from eval_gate.model.evaluator import (
+    EvaluatorSpec,
+    MaxLatency,
+    MaxTokens,
+    NoToolErrors,
+    ParamCheck,
+    ResponseContains,
+    ResponseContainsAny,
+    ResponseMatches,
+    ResponseNonEmpty,
+    ResponseNotContains,
+    Rubric,
+    RubricDimension,
+    ToolParams,
+    ToolsAcceptable,
+    ToolsCalled,
+    ToolsNotCalled,
+)
+from eval_gate.model.limits import FINDINGS
+from eval_gate.text.digest import digest
+from eval_gate.text.sources.shape import field_path, mistakes, sentence
+
+_PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
+
+
+def recognises(document: JsonValue) -> bool:
+    """A list of objects with `id`, or an object with a list `cases` of such that have `input`, not `assertions`."""
+    cases = document.get("cases") if isinstance(document, dict) else document
+    if not isinstance(cases, list):
+        return False
+    if not cases:
+        return isinstance(document, list) or (isinstance(document, dict) and "metadata" in document)
+    return any(isinstance(case, dict) and ("input" in case or "expect" in case or "rubric" in case) for case in cases)
+
+
+def json_schema() -> dict[str, JsonValue]:
+    """The JSON Schema of an eval file: the envelope, or its bare list of cases."""
+    schema: dict[str, JsonValue] = Envelope.model_json_schema()
+    definitions = schema.pop("$defs")
+    return {
+        "title": "tool-forge eval file",
+        "anyOf": [schema, {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/Case"}}],
+        "$defs": definitions,
+    }
+
+
+def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
+    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    bare = isinstance(document, list)
+    reader = _Reader(source.file, positions, bare=bare)
+    envelope = reader.envelope({"metadata": None, "cases": document} if bare else document)
+    tier = reader.tier(envelope)
+    raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
+    assert isinstance(raw_cases, list)
+    warned = checks.Findings()
+    for index, case in enumerate(envelope.cases):
+        checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
+    checks.check_keys(envelope, warned)
+    if reading.strict:
+        reader.problems += [reader.problem(finding.message, finding.path) for finding in warned.strict]
+    if reader.problems:
+        raise EvalFileError(source.file, reader.sorted())
+    warnings = [
+        f"{reader.name_of(finding.path, envelope)}: {finding.message}" for finding in (*warned.all, *warned.more)
+    ]
+    if tier is None:
+        warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
+    return EvalSuite(
+        file=source.file,
+        format="tool-forge",
+        tool_name=_tool_name(envelope, source.file, reading.tool_names),
+        tier=tier or Tier.GOLDEN,
+        metadata=_metadata(envelope),
+        file_hash=hashlib.sha256(source.data).hexdigest()[:12],
+        cases=tuple(
+            _case(case, raw, Location(file=source.file, line=reader.line(("cases", index))), warned.of_case(index))
+            for index, (case, raw) in enumerate(zip(envelope.cases, raw_cases, strict=True))
+        ),
+        warnings=tuple(warnings),
+    )
+
+
+class _Reader:
+    """One document with its places: turns what is wrong into problems."""
+
+    def __init__(self, file: str, positions: Positions, *, bare: bool) -> None:
+        self.problems: list[Problem] = []
+        self._file = file
+        self._positions = positions
+        self._bare = bare
+
+    def path(self, steps: Iterable[str | int]) -> tuple[str | int, ...]:
+        """The path in the file as it is written: a bare list has no `cases`."""
+        steps = tuple(steps)
+        return steps[1:] if self._bare and steps[:1] == ("cases",) else steps
+
+    def line(self, steps: Iterable[str | int]) -> int:
+        return self._positions.line(self.path(steps))
+
+    def problem(self, message: str, steps: Iterable[str | int]) -> Problem:
+        steps = self.path(steps)
+        return Problem(message, file=self._file, line=self._positions.line(steps), field=field_path(steps) or None)
+
+    def sorted(self) -> list[Problem]:
+        return sorted(self.problems, key=lambda problem: problem.line or 0)
+
+    def name_of(self, steps: tuple[str | int, ...], envelope: Envelope) -> str:
+        """What people call the place: the case's id, or the field."""
+        if steps[:1] == ("cases",) and len(steps) > 1 and isinstance(steps[1], int):
+            return envelope.cases[steps[1]].id
+        return field_path(steps)
+
+    def envelope(self, document: JsonValue) -> Envelope:
+        """The validated envelope with unique ids, or every problem of the file."""
+        try:
+            envelope = Envelope.model_validate(document)
+        except ValidationError as error:
+            self.problems += [self.problem(sentence(detail), _readable(detail["loc"])) for detail in mistakes(error)]
+            raise EvalFileError(self._file, self.sorted()) from error
+        first: dict[str, int] = {}
+        for index, case in enumerate(envelope.cases):
+            if case.id in first and len(self.problems) < FINDINGS:
+                line = self.line(("cases", first[case.id]))
+                message = f'the id "{case.id}" is taken by the case in line {line}'
+                self.problems.append(self.problem(message, ("cases", index, "id")))
+            first.setdefault(case.id, index)
+        return envelope
+
+    def tier(self, envelope: Envelope) -> Tier | None:
+        """Metadata, else the file's name, else the ids; None when nothing says it."""
+        named = envelope.metadata.tier if envelope.metadata else None
+        known = {tier.value: tier for tier in Tier}
+        if named is not None:
+            if named not in known:
+                message = f'"{named[:60]}" is not a tier{did_you_mean(named, known)}; known: {", ".join(known)}'
+                self.problems.append(self.problem(message, ("metadata", "tier")))
+            return known.get(named)
+        suffix = PurePosixPath(PurePosixPath(self._file).stem).suffix.removeprefix(".")
+        if suffix in known:
+            return known[suffix]
+        return next((tier for prefix, tier in _PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
+
+
+def _readable(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+    """Without the names pydantic gives to members of unions."""
+    return tuple(step for step in loc if isinstance(step, int) or not step.startswith(("list[", "dict[", "function-")))
+
+
+def _tool_name(envelope: Envelope, file: str, tool_names: Collection[str]) -> str:
+    if envelope.metadata and envelope.metadata.tool_name:
+        return envelope.metadata.tool_name
+    stem = PurePosixPath(file).stem
+    tool = PurePosixPath(stem).stem if PurePosixPath(stem).suffix.removeprefix(".") in set(Tier) else stem
+    underscored = tool.replace("-", "_")
+    return underscored if underscored in tool_names else tool
+
+
+def _metadata(envelope: Envelope) -> SuiteMetadata | None:
+    given = envelope.metadata
+    if given is None:
+        return None
+    return SuiteMetadata(
+        tool_version=given.tool_version, description_hash=given.description_hash, registry_size=given.registry_size
+    )
+
+
+def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, ...]) -> EvalCase:
+    return EvalCase(
+        id=case.id,
+        description=case.description,
+        messages=(Message(role="user", content=case.input.message),),
+        evaluators=(*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)),
+        difficulty=case.difficulty,
+        tags=tuple(case.tags or ()),
+        stubs=case.stubs,
+        max_turns=case.max_turns or 5,
+        location=location,
+        fingerprint=_fingerprint(raw),
+        question=_digest(raw, _QUESTION),
+        expectation=_digest(raw, _EXPECTATION),
+        warnings=warnings,
+    )
+
+
+def _rubric(case: Case) -> Iterable[EvaluatorSpec]:
+    """The rubric, after the assertions: it is graded only when these hold."""
+    if case.rubric:
+        yield Rubric(
+            dimensions=tuple(
+                RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
+                for one in case.rubric
+            ),
+            question=case.input.message,
+            reference_data=case.reference_data,
+        )
+
+
+_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = NoToolErrors(), ResponseNonEmpty()
+"""The same for every case that has them."""
+
+
+def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the contract's order, one line each)
+    """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
+    if expect.tools_called is not None:
+        yield ToolsCalled(names=tuple(expect.tools_called))
+    if expect.tools_acceptable is not None:
+        yield ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable)))
+    if expect.tools_not_called is not None:
+        yield ToolsNotCalled(names=tuple(expect.tools_not_called))
+    if expect.tool_params is not None:
+        yield ToolParams(
+            checks=tuple(
+                ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
+                for one in expect.tool_params
+            )
+        )
+    if expect.no_tool_errors:
+        yield _NO_TOOL_ERRORS
+    if expect.response_non_empty:
+        yield _RESPONSE_NON_EMPTY
+    if expect.response_contains is not None:
+        yield ResponseContains(values=tuple(expect.response_contains))
+    if expect.response_contains_any is not None:
+        yield ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any)))
+    if expect.response_not_contains is not None:
+        yield ResponseNotContains(values=tuple(expect.response_not_contains))
+    patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
+    if patterns:
+        yield ResponseMatches(patterns=patterns)
+    if expect.max_latency_ms is not None:
+        yield MaxLatency(limit_ms=expect.max_latency_ms)
+    if expect.max_tokens is not None:
+        yield MaxTokens(limit=expect.max_tokens)
+
+
+_QUESTION = ("input", "stubs", "maxTurns")
+_EXPECTATION = ("expect", "rubric", "referenceData")
+_ASKED = (*_QUESTION, *_EXPECTATION)
+
+
+def _digest(raw: JsonValue, keys: Collection[str]) -> str:
+    assert isinstance(raw, dict)
+    return digest({key: raw[key] for key in keys if key in raw})
+
+
+def _fingerprint(raw: JsonValue) -> str:
+    """SHA-256 of what is asked and expected, as it is written: a changed description is the same question."""
+    assert isinstance(raw, dict)
+    asked = {key: raw[key] for key in _ASKED if key in raw}
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

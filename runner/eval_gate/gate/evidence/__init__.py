@@ -1,0 +1,1 @@
+"""What records and re-runs show: whether a failure is news, or chance."""

@@ -1,0 +1,272 @@
+"""What is known of each case before a run: the earlier result it is compared with, and its record.
+
+Both come from the ledger that ends with the baseline. The same ledger says the same to whoever asks: to a shard, to the
+run that is put together of all shards, and to whoever judges a stored run again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from statistics import fmean
+from typing import Final
+
+from eval_gate.gate.acceptable import passes
+from eval_gate.gate.evidence.flakiness import Seen, broken_since, record_of
+from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.prior import Prior, learned
+from eval_gate.gate.pairing import renamed
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import ScoreRecord, Tally
+from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunName
+from eval_gate.model.result import CaseResult, RunResult, Status, Trial
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.ledger import (
+    EMPTY,
+    Entry,
+    Execution,
+    Ledger,
+    LedgerCase,
+    LedgerRun,
+    alike,
+    executions_of,
+    yardstick_of,
+)
+
+_STATUS: Final = {"P": Status.PASSED, "F": Status.FAILED}
+_CRASHES: Final = frozenset("CT")
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """The newest earlier result of a case by the same yardstick. `run` is None where that is the baseline's."""
+
+    tally: Tally
+    passed: bool
+    run: RunName | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CasePast:
+    """What is known of one case. `then` is None where no run judged it by the same question and expectation."""
+
+    then: Then | None = None
+    present: bool = False
+    """Whether the baseline has it, judged or not."""
+    errored: bool = False
+    """The baseline could not judge it either."""
+    record: CaseRecord = NO_RECORD
+    scores: ScoreRecord | None = None
+
+
+NOTHING_KNOWN: Final = CasePast()
+
+
+class Past:
+    """The past of all cases, as a gate with this pass score counts it. Raises GateError for a ledger that is none."""
+
+    def __init__(self, baseline: Baseline, pass_score: float) -> None:
+        self._baseline = baseline.result
+        self._pass_score = pass_score
+        self._ledger = baseline.ledger.up_to(baseline.result)
+        self._runs = _comparable(self._ledger.runs)
+        self._records: dict[tuple[str, tuple[bool, ...]], CaseRecord] = {}
+
+    def of(self, current: RunResult) -> Mapping[CaseKey, CasePast]:
+        """The past of every case of this run, those that have another name now among them."""
+        there, earlier = self._baseline.by_key(), renamed(self._baseline, current)
+        return {key: self._of(earlier.get(key, key), case, there) for key, case in current.cases()}
+
+    def lost(self, keys: Collection[CaseKey]) -> Mapping[CaseKey, Then]:
+        """Of the baseline's cases with these names: the newest earlier result by its own yardstick, if there is one."""
+        there = self._baseline.by_key()
+        return {key: then for key in keys if (then := self._of(key, there[key], there).then) is not None}
+
+    @cached_property
+    def level(self) -> int:
+        """How many of the newest runs are at the level of the newest, over all cases of the branch."""
+        runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
+        for key in self._ledger.every_key():
+            known = self._ledger.case(key)
+            seen = self._seen(known, _newest(known, self._runs))
+            answered = [(at, one.first.answered) for at, one in seen if at < len(runs)]
+            if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
+                for at, one in answered:  # a case that did the same every time shows no change
+                    if one.runs:
+                        runs[at][key] = one
+        return runs_of_this_level(runs)
+
+    def belief(self, set_aside: Collection[CaseKey] = ()) -> Prior:
+        """What the records of the branch's own cases say about any of them; not of those that are set aside."""
+        return learned(
+            self._record(self._ledger.case(key), None).counts
+            for key, _ in self._baseline.cases()
+            if key not in set_aside
+        )
+
+    def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:
+        known, yardstick = self._ledger.case(key), yardstick_of(now)
+        before = there.get(key)
+        errored = before is not None and before.status is Status.ERROR
+        chosen = self._newest_judged(known, yardstick)
+        if chosen is None:
+            return CasePast(present=before is not None, errored=errored)
+        at, entry = chosen
+        measured = known.yardsticks[entry.place]
+        run = None if at == 0 else self._ledger.runs[self._runs[at]].name
+        return CasePast(
+            then=_then(entry, run, self._pass_score, graded=now.graded),
+            present=before is not None,
+            errored=errored,
+            record=self._record(known, measured),
+            scores=self._scores(known, measured) if now.graded else None,
+        )
+
+    def _newest_judged(self, known: LedgerCase, yardstick: str) -> tuple[int, Entry] | None:
+        """The place among the comparable runs, and the entry: by the same yardstick, else by the same question."""
+        judged = [
+            (at, entry)
+            for at, entry in self._entries(known)
+            if any(one.letter in _STATUS for one in (*entry.first, *entry.again))
+        ]
+        same = ((at, entry) for at, entry in judged if alike(known.yardsticks[entry.place], yardstick).all)
+        asked = ((at, entry) for at, entry in judged if alike(known.yardsticks[entry.place], yardstick).question)
+        return next(same, None) or next(asked, None)
+
+    def _entries(self, known: LedgerCase) -> list[tuple[int, Entry]]:
+        entries = known.entries()
+        return [
+            (at, entry)
+            for at, place in enumerate(self._runs)
+            if place < len(entries) and (entry := entries[place]) is not None
+        ]
+
+    def _record(self, known: LedgerCase, measured: str | None) -> CaseRecord:
+        """By this yardstick; by the newest one where none is named. Most cases of a suite share one past."""
+        fits = _newest(known, self._runs) if measured is None else _fits(known, measured)
+        if (known.runs, fits) not in self._records:
+            level, seen = self.level, self._seen(known, fits)
+            record = record_of([one for at, one in seen if at < level])
+            # where the whole branch broke, the runs that say so are those of the level before
+            since = broken_since([one for _, one in seen])
+            self._records[known.runs, fits] = record.model_copy(update={"broken_since": since})
+        return self._records[known.runs, fits]
+
+    def _seen(self, known: LedgerCase, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
+        """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
+        return _seen_in(known.runs, fits, self._names, self._pass_score)
+
+    @cached_property
+    def _names(self) -> tuple[tuple[int, str, str | None], ...]:
+        runs = self._ledger.runs
+        return tuple((place, runs[place].run_id, runs[place].sha) for place in self._runs)
+
+    def _scores(self, known: LedgerCase, measured: str) -> ScoreRecord | None:
+        scores = [
+            score
+            for at, entry in self._entries(known)
+            if at < self.level
+            and alike(known.yardsticks[entry.place], measured).all
+            and (score := _mean_score(entry.first)) is not None
+        ]
+        if not scores:
+            return None
+        spread, free = self._spread
+        return ScoreRecord(runs=len(scores), mean=fmean(scores), spread=spread, free=free)
+
+    @cached_property
+    def _spread(self) -> tuple[float, int]:
+        """How much the score of one case varies from run to run, over all graded cases, and the degrees of freedom."""
+        squares: list[float] = []  # summed exactly at the end: the order of the cases must not matter
+        free = 0
+        for key in self._ledger.every_key():
+            known = self._ledger.case(key)
+            entries = [entry for at, entry in self._entries(known) if at < self.level]
+            scores = [
+                score
+                for entry in entries
+                if entry.place == entries[0].place and (score := _mean_score(entry.first)) is not None
+            ]
+            if len(scores) > 1:
+                mean = fmean(scores)
+                squares += [(score - mean) ** 2 for score in scores]
+                free += len(scores) - 1
+        return (math.sqrt(math.fsum(squares) / free), free) if free else (0.0, 0)
+
+
+def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
+    """The ledger that ends with this run: what was known up to its baseline, and itself."""
+    if isinstance(baseline, NoBaseline):
+        return EMPTY.with_run(run)
+    return baseline.ledger.up_to(baseline.result).with_run(run, renamed(baseline.result, run))
+
+
+def _fits(known: LedgerCase, measured: str) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are this one."""
+    return tuple(alike(one, measured).all for one in known.yardsticks)
+
+
+def _newest(known: LedgerCase, runs: Sequence[int]) -> tuple[bool, ...]:
+    """Which of a case's yardsticks are the one of its newest run among these."""
+    entries = known.entries()
+    newest = next((entry for place in runs if place < len(entries) and (entry := entries[place]) is not None), None)
+    return _fits(known, known.yardsticks[newest.place]) if newest else (False,) * len(known.yardsticks)
+
+
+def _comparable(runs: Sequence[LedgerRun]) -> tuple[int, ...]:
+    """The places of the runs that count: the baseline, and those before it of the same agent that were measured."""
+    return tuple(place for place, run in enumerate(runs) if place == 0 or (run.usable and run.target == runs[0].target))
+
+
+@lru_cache(maxsize=20_000)
+def _seen_in(
+    runs: str, fits: tuple[bool, ...], names: tuple[tuple[int, str, str | None], ...], pass_score: float
+) -> list[tuple[int, Seen]]:
+    """Most cases of a suite have the same past to the letter, so it is only worked out once."""
+    entries = LedgerCase(runs=runs).words()
+    found = []
+    for at, (place, run_id, sha) in enumerate(names):
+        entry = entries[place] if place < len(entries) else None
+        if entry is not None and fits[entry.place]:
+            first, again = counted(entry.first, pass_score), counted(entry.again, pass_score)
+            if first.runs:
+                found.append((at, Seen(run_id, first, again, sha)))
+    return found
+
+
+@lru_cache(maxsize=20_000)
+def counted(executions: tuple[Execution, ...], pass_score: float) -> Counts:
+    """Passes and failures, crashes among these; what says nothing about the target is left out."""
+    passed = sum(_passes(one, pass_score) for one in executions)
+    answered = sum(one.letter in _STATUS for one in executions)
+    crashes = sum(one.letter in _CRASHES for one in executions)
+    return Counts(passes=passed, failures=answered - passed + crashes, crashes=crashes)
+
+
+def counts_of(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
+    """The same of a case here: its first execution (or the trials), and its re-runs."""
+    first, again = executions_of(case)
+    return counted(first, pass_score), counted(again, pass_score)
+
+
+def _passes(one: Execution, pass_score: float) -> bool:
+    status = _STATUS.get(one.letter)
+    if status is None:
+        return False
+    graded = one.score is not None
+    return passes(Trial(status=status, score=one.score or 0.0, duration_ms=0.0), pass_score, graded=graded)
+
+
+def _then(entry: Entry, run: RunName | None, pass_score: float, *, graded: bool) -> Then:
+    answered = [one for one in (*entry.first, *entry.again) if one.letter in _STATUS]
+    passed = sum(_passes(one, pass_score) for one in answered)
+    known = [one.score for one in answered if one.score is not None]
+    score = fmean(known) if graded and known else passed / len(answered)
+    return Then(Tally(k=passed, n=len(answered), score=score), passed * 2 > len(answered), run)
+
+
+def _mean_score(executions: Iterable[Execution]) -> float | None:
+    scores = [one.score for one in executions if one.score is not None]
+    return fmean(scores) if scores else None

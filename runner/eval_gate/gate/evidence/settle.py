@@ -1,0 +1,206 @@
+"""What becomes of each case: its class, refined by its record and its re-runs. Pure.
+
+The comparison says what happened in two runs. Here that becomes what one may conclude:
+
+| the plain class | and | becomes |
+|:--|:--|:--|
+| added, removed, errored, still errored, not run, incomparable | | stays |
+| fails here | mostly fails on record, or in the newest run of the branch | `still_failing` |
+| fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
+| fails here | none of these | `unsettled` |
+| fails here | re-runs that would have decided are missing | `errored` |
+| passes here, with failures among the trials | | `flaky` |
+| passes here | mostly passes on record | `still_passing` |
+| passes here | never passes on record, or passes too often for it | `new_pass` |
+| passes here | now and then passes on record | `flaky` |
+
+A crash here is a failure that nobody could judge. It makes a case a suspect as a wrong answer does; in the test of the
+suite as a whole it is neither, because an outage breaks many cases at once and says nothing about their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt
+from eval_gate.gate.evidence.whole_suite import Stratum, suite_test
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
+from eval_gate.model.result import RerunEnd
+
+SUITE_SHARE = 0.2
+"""The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFacts:
+    """All that is known of one case. `plain` is its class by the two runs alone, `first` its execution or trials."""
+
+    key: CaseKey
+    plain: CaseClass
+    record: CaseRecord = NO_RECORD
+    first: Counts = NO_RUNS
+    again: Counts = NO_RUNS
+    """Its re-runs."""
+    must_pass: bool = False
+    end: RerunEnd | None = None
+    """Why it was not run once more; None where nobody had asked for re-runs."""
+
+    @property
+    def here(self) -> Counts:
+        """First execution and re-runs together."""
+        return self.first.plus(self.again)
+
+    @property
+    def compared(self) -> bool:
+        """Whether its record is about the same question, and it was judged here."""
+        return self.plain.compared and self.first.runs > 0
+
+    @property
+    def in_suite_test(self) -> bool:
+        """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
+        return self.compared and not (
+            self.record.newest_failed and self.record.before_newest != self.record.counts.answered
+        )
+
+    @property
+    def stratum(self) -> Stratum:
+        """Its answers on record and here, first executions only; without the run that decides whether it is in."""
+        return Stratum.of(self.record.before_newest, self.first.answered)
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
+        if self.compared:
+            return doubt(self.record, self.first, must_pass=self.must_pass)
+        return Doubt.MUST_PASS if self.must_pass and self.first.fails else None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one case. Grounds are None where there is nothing to say beside the class."""
+
+    key: CaseKey
+    change: CaseClass
+    grounds: Grounds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What became of all cases, in their order, and of the suite as a whole."""
+
+    cases: tuple[Settled, ...]
+    suite: SuiteFinding
+
+
+def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
+    """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
+
+    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now.
+    """
+    question = case.doubt
+    if question is None:
+        return None
+    remaining = max(confirmation.confirm - case.again.runs, 0)
+    ended = case.end is RerunEnd.DECIDED
+    return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
+
+
+def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: int = 0) -> Settlement:
+    """What became of every case.
+
+    The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
+    must not make a regression of every other case that happened to fail. Of the regressions that are `allowed`, those
+    that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
+    by itself, would take the others off the hook.
+    """
+    steps = [next_step(case, confirmation) for case in cases]
+    alone = [case.first.fails and step is Step.CONFIRMED for case, step in zip(cases, steps, strict=True)]
+    rest = [case.stratum for case, known in zip(cases, alone, strict=True) if case.in_suite_test and not known]
+    finding = suite_test(
+        _without_the_worst(rest, allowed - sum(alone)),
+        confirmation.error_rate * SUITE_SHARE,
+        least_failure_rate=LEAST_FAILURE_RATE,
+    )
+    settled = (_settled(case, step, confirmation, finding) for case, step in zip(cases, steps, strict=True))
+    return Settlement(tuple(settled), finding)
+
+
+def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
+    """All but the failing ones that stick out most from their records, so many of them."""
+    if count <= 0:
+        return strata
+    failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.all_runs]
+    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, strata[at]))[:count])
+    return [one for at, one in enumerate(strata) if at not in worst]
+
+
+def _settled(case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding) -> Settled:
+    if not case.compared:
+        change, why = case.plain, _MUST_PASS_ALONE.get(step)
+    elif case.first.fails:
+        change, why = _failing(case, step, confirmation, finding)
+    else:
+        change, why = _passing(case, step, confirmation)
+    return Settled(case.key, change, _grounds(case, why, confirmation) if why else None)
+
+
+_MUST_PASS_ALONE = {
+    Step.CONFIRMED: Why.MUST_PASS,
+    Step.UNSETTLED: Why.RECOVERED,
+    Step.AGAIN: Why.NOT_RERUN,
+    None: None,
+}
+"""Of a case that must pass and has nothing to be compared with."""
+
+
+def _failing(
+    case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding
+) -> tuple[CaseClass, Why | None]:
+    question, record = case.doubt, case.record.counts
+    if step is Step.CONFIRMED and question is Doubt.MUST_PASS:
+        known = record.fails or case.record.newest_failed
+        return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, Why.MUST_PASS
+    if record.fails:
+        return CaseClass.STILL_FAILING, Why.KNOWN if case.plain is CaseClass.REGRESSION else None
+    if case.record.newest_failed:
+        return CaseClass.STILL_FAILING, Why.MAIN_BROKE
+    if step is Step.CONFIRMED and question is not None:
+        enough = confirmation.suffices(question, record, case.here)
+        return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.EVERY_RUN
+    if finding.dropped and case.in_suite_test and record.runs and case.first.answered.fails:
+        return CaseClass.REGRESSION, Why.SUITE
+    if step is Step.AGAIN:
+        return CaseClass.ERRORED, Why.NOT_RERUN
+    return CaseClass.UNSETTLED, Why.RECOVERED
+
+
+def _passing(case: CaseFacts, step: Step | None, confirmation: Confirmation) -> tuple[CaseClass, Why | None]:
+    record = case.record.counts
+    if step is Step.CONFIRMED:
+        enough = confirmation.suffices(Doubt.NEW_PASS, record, case.here)
+        return CaseClass.NEW_PASS, Why.EVIDENCE if enough else Why.EVERY_RUN
+    if case.here.failures:
+        return CaseClass.FLAKY, Why.MIXED
+    if step is not None:
+        return CaseClass.FLAKY, Why.KNOWN
+    if record.failures > record.passes or (record.fails and case.plain is CaseClass.NEW_PASS):
+        return CaseClass.NEW_PASS, None
+    return CaseClass.STILL_PASSING, Why.KNOWN if case.plain is CaseClass.NEW_PASS else None
+
+
+def _grounds(case: CaseFacts, why: Why, confirmation: Confirmation) -> Grounds:
+    question, record = case.doubt, case.record.counts
+    return Grounds(
+        why=why,
+        here=case.here,
+        record=record,
+        reruns=case.again.runs,
+        chance=confirmation.chance(question, record, case.here) if question and case.compared else None,
+        newest_failed=case.record.newest_failed,
+        broken_since=case.record.broken_since if why is Why.MAIN_BROKE else None,
+        needed=confirmation.needed(record) if question is Doubt.REGRESSION and case.compared else None,
+    )

@@ -1,0 +1,139 @@
+"""Which failures of a run are waived, by whom, and which waivers have become idle, late or wrong. Pure.
+
+| a waiver | and the cases that it names | becomes |
+|:--|:--|:--|
+| after its last day | | `expired` |
+| new, in a pull request that may not waive | | `proposed` |
+| in force | one of them fails | `in_use`: exactly these failures are waived |
+| in force | all of them pass | `superfluous` |
+| in force | none could be judged | `idle` |
+| in force | there are none | `unmatched`, or `idle` where only some cases were selected |
+
+Nothing but `in_use` changes a verdict. A case that could not be measured is only waived where that is a regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+
+from eval_gate.gate.scores import exceeds
+from eval_gate.gate.waivers.names import Names
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.waiver import (
+    CaseName,
+    CaseStanding,
+    Entry,
+    FileOrigin,
+    Kind,
+    Standing,
+    State,
+    Waived,
+    Waiver,
+    Waiving,
+)
+
+_UNJUDGED = frozenset({CaseClass.ERRORED, CaseClass.NOT_RUN})
+_WAVERING = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY})
+
+
+def standings(
+    run: RunResult, comparison: Comparison | None, *, max_score_drop: float | None = None
+) -> tuple[CaseStanding, ...]:
+    """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
+    changes = {(one.suite, one.case_id): one for one in (comparison.changes if comparison else ())}
+    return tuple(
+        CaseStanding(
+            suite=suite.eval_file,
+            case_id=case.id,
+            standing=_standing(case, changes.get((suite.eval_file, case.id)), max_score_drop),
+        )
+        for suite in run.suites
+        for case in suite.cases
+    )
+
+
+def _standing(case: CaseResult, change: CaseChange | None, max_score_drop: float | None) -> Standing:
+    became = change.change if change else None
+    if became is CaseClass.REGRESSION:
+        return Standing.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
+    if not case.status.judged or became in _UNJUDGED:
+        return Standing.UNJUDGED
+    if became in _WAVERING:
+        return Standing.WAVERS
+    if not case.passed:
+        return Standing.FAILS
+    return Standing.WAVERS if case.flaky or _dropped(change, max_score_drop) else Standing.PASSES
+
+
+def _dropped(change: CaseChange | None, most: float | None) -> bool:
+    if change is None or change.score_change is None:
+        return False
+    return change.score_drop or (most is not None and exceeds(-change.score_change, most))
+
+
+def waive(
+    waivers: Iterable[Waiver],
+    cases: Sequence[CaseStanding],
+    today: date,
+    *,
+    everything: bool = True,
+    trusted: bool = True,
+) -> Waiving:
+    """What the waivers do to these cases on this day (UTC), in whatever order they come.
+
+    `everything` is False where only some cases were selected: a waiver that names none of them is no typo then.
+    `trusted` is False on a pull request from a fork: entries of a file that are not known to be on the base branch do
+    not count there, because nobody who may write to the repository has agreed to them.
+    """
+    names = Names(cases)
+    distinct = sorted(set(waivers), key=_order)
+    entries = tuple(_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
+    decisive: dict[tuple[str, str], int] = {}
+    for place in sorted(range(len(entries)), key=lambda place: (*_rank(entries[place].waiver), place)):
+        if entries[place].state is State.IN_USE:
+            for case in entries[place].failing:
+                decisive.setdefault((case.suite, case.case_id), place)
+    waived = tuple(
+        Waived(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[key])
+        for case in cases
+        if (key := (case.suite, case.case_id)) in decisive
+    )
+    return Waiving(entries=entries, waived=waived)
+
+
+def _entry(waiver: Waiver, names: Names, today: date, *, everything: bool, trusted: bool) -> Entry:
+    named = names.find(waiver.case, waiver.suite)
+    failing = tuple(_name(case) for case in named if case.standing.waivable)
+    passing = tuple(_name(case) for case in named if case.standing is Standing.PASSES)
+    unjudged = tuple(_name(case) for case in named if case.standing is Standing.UNJUDGED)
+    days_left = (waiver.until - today).days
+    if days_left < 0:
+        state = State.EXPIRED
+    elif not trusted and isinstance(waiver.origin, FileOrigin) and waiver.new is not False:
+        state = State.PROPOSED
+    elif failing:
+        state = State.IN_USE
+    elif unjudged or not (named or everything):
+        state = State.IDLE
+    else:
+        state = State.SUPERFLUOUS if passing else State.UNMATCHED
+    return Entry(waiver=waiver, state=state, days_left=days_left, failing=failing, passing=passing, unjudged=unjudged)
+
+
+def _name(case: CaseStanding) -> CaseName:
+    return CaseName(suite=case.suite, case_id=case.case_id)
+
+
+def _rank(waiver: Waiver) -> tuple[bool, int]:
+    """Of several for one case the quarantine decides, since its result is not asked for; then the one for longest."""
+    return waiver.kind is not Kind.QUARANTINE, -waiver.until.toordinal()
+
+
+def _order(waiver: Waiver) -> tuple[bool, str, int, str]:
+    """Files before comments, by line and by date; the whole of a waiver decides where these are the same."""
+    origin = waiver.origin
+    if isinstance(origin, FileOrigin):
+        return False, origin.file, origin.line, waiver.model_dump_json()
+    return True, origin.written, 0, waiver.model_dump_json()

@@ -1,0 +1,261 @@
+"""The file of accepted failures and quarantined cases, read strictly: all problems at once, each with its line.
+
+accepted:
+  - case: refund/partial-order
+    reason: "the new tool answers later, #481"
+    until: 2026-12-05
+quarantine:
+  - case: faq/opening-*
+    suite: evals/faq*.yaml
+    reason: the judge disagrees with itself about Sundays
+    until: 2026-12-01
+    by: Kim
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.gate.waivers.names import control_in, name_problem, reason_problem
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import FINDINGS
+from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
+from eval_gate.text.sources.shape import field_path, kind_of
+from eval_gate.text.sources.yaml import YamlPositions, parse_yaml
+
+DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
+MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
+MAX_ENTRIES: Final = limits.WAIVERS
+"""Of one list."""
+_FIELDS: Final = ("case", "suite", "reason", "until", "by")
+_REQUIRED: Final = ("case", "reason", "until")
+_REFERENCE: Final = re.compile(r"\s#\d{1,9}\b")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def read_waivers(file: Path, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
+    """What the file says, expired entries too; nothing where there is no such file.
+
+    Raises GateError `invalid-configuration` or `invalid-yaml` with every problem; `no-configuration` for a file that
+    cannot be read.
+    """
+    return parse_waivers(waivers_data(file, shown_as=shown_as), today, shown_as=shown_as)
+
+
+def waivers_data(file: Path, *, shown_as: str) -> bytes:
+    """The file's bytes, no more than one too many; none where there is no such file. Raises `no-configuration`."""
+    try:
+        # a pipe or a device would be waited for
+        if not file.is_file():
+            return _nothing(file, shown_as)
+        with file.open("rb") as stream:
+            return stream.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(shown_as, error.strerror or type(error).__name__) from error
+
+
+def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
+    """The same from the file's bytes."""
+    if len(data) > MAX_FILE_BYTES:
+        raise _invalid(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
+    document, positions = parse_yaml(data, shown_as)
+    reader = _Reader(shown_as, positions, today, data.decode("utf-8", "replace").split("\n"))
+    waivers = reader.waivers(document)
+    if reader.problems:
+        raise _invalid(shown_as, reader.problems)
+    return waivers
+
+
+def marked_new(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tuple[Waiver, ...]:
+    """The waivers, each told whether the base branch has it: the same promise for the same name, at least as long."""
+    known: dict[tuple[Kind, str, str | None], date] = {}
+    for one in base:
+        known[_promise(one)] = max(one.until, known.get(_promise(one), one.until))
+    return tuple(_marked(one, new=known.get(_promise(one), date.min) < one.until) for one in waivers)
+
+
+def _marked(waiver: Waiver, *, new: bool) -> Waiver:
+    if not isinstance(waiver.origin, FileOrigin):
+        return waiver
+    return waiver.model_copy(update={"origin": waiver.origin.model_copy(update={"new": new})})
+
+
+def _promise(waiver: Waiver) -> tuple[Kind, str, str | None]:
+    return waiver.kind, waiver.case, waiver.suite
+
+
+def _nothing(file: Path, shown_as: str) -> bytes:
+    if file.exists() or file.is_symlink():
+        raise _unreadable(shown_as, "it is no file")
+    return b""
+
+
+def _unreadable(shown_as: str, why: str) -> GateError:
+    return GateError("no-configuration", f"{shown_as} cannot be read: {why}", "docs/accepting.md shows one")
+
+
+def _invalid(shown_as: str, problems: Sequence[Problem]) -> GateError:
+    return GateError(
+        "invalid-configuration", f"{shown_as} is not valid", "docs/accepting.md says what is known", problems=problems
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One entry of one list."""
+
+    kind: Kind
+    index: int
+
+    def path(self, *below: str) -> tuple[str | int, ...]:
+        return (self.kind.value, self.index, *below)
+
+
+class _Reader:
+    """One document, and everything that is wrong with it."""
+
+    def __init__(self, shown_as: str, positions: YamlPositions, today: date, lines: Sequence[str]) -> None:
+        self._file = shown_as
+        self._positions = positions
+        self._today = today
+        self._lines = lines
+        self._seen: dict[tuple[Kind, str, str | None], _Place] = {}
+        self.problems: list[Problem] = []
+
+    def waivers(self, document: JsonValue) -> tuple[Waiver, ...]:
+        if document is None:
+            return ()
+        if not isinstance(document, dict):
+            self._report((), f"expected a mapping with `accepted` and `quarantine`, got {kind_of(document)}")
+            return ()
+        lists = [kind.value for kind in Kind]
+        self._strangers((), document, lists)
+        found = [
+            waiver
+            for kind in Kind
+            for index, entry in enumerate(self._list(kind, document.get(kind.value)))
+            if (waiver := self._waiver(_Place(kind, index), entry)) is not None
+        ]
+        return tuple(found)
+
+    def _strangers(self, path: tuple[str | int, ...], entry: dict[str, JsonValue], known: Collection[str]) -> None:
+        for key in (key for key in entry if key not in known):
+            hint = did_you_mean(key, known) if len(self.problems) < FINDINGS else ""
+            self._report((*path, key), f"unknown key{hint}")
+
+    def _list(self, kind: Kind, value: JsonValue) -> list[JsonValue]:
+        if value is None:  # `accepted:` with nothing below is a list that became empty
+            return []
+        if not isinstance(value, list):
+            self._report((kind.value,), f"expected a list, got {kind_of(value)}")
+            return []
+        if len(value) > MAX_ENTRIES:
+            self._report((kind.value,), f"{len(value):,} entries: at most {MAX_ENTRIES} in one list")
+            return []
+        return value
+
+    def _waiver(self, place: _Place, entry: JsonValue) -> Waiver | None:
+        """The waiver of this entry, or None after saying what is wrong with it."""
+        if not isinstance(entry, dict):
+            self._report(place.path(), f"expected a mapping with {', '.join(_REQUIRED)}, got {kind_of(entry)}")
+            return None
+        before = len(self.problems)
+        self._strangers(place.path(), entry, _FIELDS)
+        texts = {name: self._text(place, name, entry) for name in _FIELDS}
+        until = self._until(place, texts["until"])
+        self._once(place, texts["case"], texts["suite"])
+        if len(self.problems) > before or until is None:
+            return None
+        line = self._positions.line(place.path())
+        return Waiver(
+            kind=place.kind,
+            case=texts["case"] or "",
+            suite=texts["suite"],
+            reason=(texts["reason"] or "").strip(),
+            until=until,
+            by=texts["by"],
+            origin=FileOrigin(file=self._file, line=line),
+        )
+
+    def _text(self, place: _Place, name: str, entry: dict[str, JsonValue]) -> str | None:
+        """The text of a field, or None where it is left out or is none, which is then said."""
+        value = entry.get(name)
+        if value is None:
+            if name in entry:
+                self._report(place.path(name), "expected text, got null")
+            elif name in _REQUIRED:
+                self._report(place.path(name), "is missing")
+            return None
+        if not isinstance(value, str):
+            quotes = ": put it in quotes" if isinstance(value, int | float) else ""
+            self._report(place.path(name), f"expected text, got {kind_of(value)}{quotes}")
+            return None
+        if problem := _text_problem(name, value) or self._cut(place, name):
+            self._report(place.path(name), problem)
+        return value
+
+    def _cut(self, place: _Place, name: str) -> str | None:
+        """What YAML took for a comment although it is the number of an issue, if it did."""
+        line = self._positions.line(place.path(name)) - 1
+        if self._positions.unquoted(place.path(name)) is None or line >= len(self._lines):
+            return None
+        reference = _REFERENCE.search(self._lines[line])
+        return f"{reference[0].strip()} is a comment to YAML: put the text in quotes" if reference else None
+
+    def _until(self, place: _Place, text: str | None) -> date | None:
+        if text is None:
+            return None
+        try:
+            until = read_date(text)
+        except ValueError as error:
+            self._report(place.path("until"), str(error))
+            return None
+        if (days := (until - self._today).days) > MAX_DAYS:
+            self._report(place.path("until"), f"{text} is {days:,} days ahead: at most {MAX_DAYS}")
+        return until
+
+    def _once(self, place: _Place, case: str | None, suite: str | None) -> None:
+        if case is None:
+            return
+        first = self._seen.setdefault((place.kind, case, suite), place)
+        if first != place:
+            line = self._positions.line(first.path())
+            self._report(place.path("case"), f'"{case[:80]}" stands already in line {line}')
+
+    def _report(self, path: tuple[str | int, ...], message: str) -> None:
+        line = self._positions.line(path)
+        self.problems.append(Problem(message, file=self._file, line=line, field=field_path(path)[:200] or None))
+
+
+def read_date(text: str) -> date:
+    """A day as `2026-12-05` and in no other form. Raises ValueError with a sentence."""
+    if not _DATE.fullmatch(text):
+        raise ValueError(f'"{text[:40]}" is not a date like 2026-12-05')
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text} is not a day of the calendar") from None
+
+
+def _text_problem(name: str, value: str) -> str | None:
+    match name:
+        case "case":
+            return name_problem(value)
+        case "reason":
+            return reason_problem(value)
+        case "suite" | "by":
+            if not value.strip():
+                return "must not be empty"
+            if len(value) > MAX_NAME:
+                return f"is longer than {MAX_NAME} characters"
+            odd = control_in(value)
+            return f"holds the control character {odd}" if odd else None
+        case _:
+            return None

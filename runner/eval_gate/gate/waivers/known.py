@@ -1,0 +1,44 @@
+"""Everything that people have said about failures of a run, from wherever it came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eval_gate.gate.waivers.file import DEFAULT_PATH, read_waivers
+from eval_gate.model.waiver import Refusal, Waiver
+
+if TYPE_CHECKING:
+    from eval_gate.config.settings import RunConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Pardons:
+    """What people have accepted or set aside, and on which day that is looked at (UTC).
+
+    `trusted` is False where the file comes from a fork: entries that the base branch does not have do not count then.
+    `troubles` are sentences about what could not be asked.
+    """
+
+    today: date
+    waivers: Sequence[Waiver] = ()
+    trusted: bool = True
+    refusals: tuple[Refusal, ...] = ()
+    troubles: tuple[str, ...] = ()
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is anything to look at."""
+        return bool(self.waivers or self.refusals or self.troubles)
+
+
+def pardons_of(config: RunConfig, root: Path, today: date) -> Pardons:
+    """What the file that the configuration names says, or the usual one where it exists. Raises GateError."""
+    named = config.accepted_path
+    file = root / (named or DEFAULT_PATH)
+    if named is None and not file.exists():
+        return Pardons(today)
+    return Pardons(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))

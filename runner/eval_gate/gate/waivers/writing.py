@@ -1,0 +1,173 @@
+"""New entries for the file of accepted failures: the same file with them in it, as its reader understands it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Final
+
+import yaml
+
+from eval_gate.errors import GateError, Problem
+from eval_gate.gate.waivers.file import parse_waivers, read_date
+from eval_gate.gate.waivers.names import control_in
+from eval_gate.gate.waivers.words import DONE
+from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.text.sources.yaml_edit import append_entry, replace_values
+
+_DAYS: Final = re.compile(r"(\d{1,3})d", re.ASCII)
+_OPTIONS: Final = {"case": "CASE", "suite": "--suite", "reason": "--reason", "until": "--until", "by": "--by"}
+"""What the command line calls the fields of an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody wants to accept or set aside, as they said it."""
+
+    kind: Kind
+    cases: tuple[str, ...]
+    reason: str
+    until: str
+    """A day as `2026-12-05`, or a number of days as `14d`."""
+    suite: str | None = None
+    by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The file's new text, and the entries that are new in it: those of a case that had ended are `renewed`."""
+
+    text: str
+    entries: tuple[Waiver, ...]
+    renewed: frozenset[str]
+
+
+def with_entries(data: bytes, wish: Wish, today: date, *, shown_as: str) -> Written:
+    """The file with the wish fulfilled. What has ended is renewed in its place; what still holds is not touched.
+
+    Raises GateError `cannot-accept` with everything that is wrong with the wish, or where the file is written in a way
+    that nothing can be added to; and what the reader raises for the file as it is.
+    """
+    old = parse_waivers(data, today, shown_as=shown_as)
+    entries = _checked(wish, today)
+    mine = {(wish.kind, case, wish.suite) for case in wish.cases}
+    before = {one.case: one for one in old if _promise(one) in mine}
+    if problems := [_still_holds(one) for one in before.values() if one.until >= today]:
+        raise _refused("they are accepted already" if len(problems) > 1 else "it is accepted already", problems)
+    try:
+        text = data.decode("utf-8")
+        for entry in entries:
+            text = _with_entry(text, entry, old)
+    except (ValueError, yaml.YAMLError) as error:
+        raise _by_hand(shown_as, str(error)) from error
+    found = parse_waivers(text.encode(), today, shown_as=shown_as)
+    kept = [one for one in old if _promise(one) not in mine]
+    if sorted(map(_said, found)) != sorted(map(_said, [*kept, *_as_renewed(entries, before)])):
+        raise _by_hand(shown_as, "its layout is unusual")
+    return Written(text, tuple(one for one in found if _promise(one) in mine), frozenset(before))
+
+
+def read_until(text: str, today: date) -> date:
+    """A day, or so many days from today. Raises ValueError with a sentence."""
+    if days := _DAYS.fullmatch(text):
+        return today + timedelta(days=int(days[1]))
+    try:
+        until = read_date(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, and no number of days like 14d") from None
+    if until < today:
+        raise ValueError(f"{text} is over")
+    return until
+
+
+def _checked(wish: Wish, today: date) -> tuple[Waiver, ...]:
+    """One entry for each case, as the reader takes it. Raises GateError with every problem."""
+    problems: list[Problem] = []
+    until = today
+    try:
+        until = read_until(wish.until, today)
+    except ValueError as error:
+        problems.append(Problem(str(error), field="--until"))
+    if odd := control_in(wish.reason):
+        problems.append(Problem(f"holds the control character {odd}", field="--reason"))
+        wish = replace(wish, reason="said above")
+    found: list[Waiver] = []
+    for case in dict.fromkeys(wish.cases):
+        try:
+            found += parse_waivers(_alone(wish, case, until), today, shown_as="")
+        except GateError as error:
+            problems += [_on_the_command_line(problem, case) for problem in error.problems]
+    if problems:
+        raise _refused("this cannot be accepted", list(dict.fromkeys(problems)))
+    return tuple(found)
+
+
+def _alone(wish: Wish, case: str, until: date) -> bytes:
+    """A file of this one entry."""
+    fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "by": wish.by}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return append_entry("", wish.kind.value, given).encode("utf-8", "backslashreplace")
+
+
+def _on_the_command_line(problem: Problem, case: str) -> Problem:
+    field = (problem.field or "").rpartition(".")[2]
+    name = _OPTIONS.get(field, "CASE")
+    return Problem(problem.message, field=f'"{case[:80]}"' if name == "CASE" else name)
+
+
+def _with_entry(text: str, entry: Waiver, old: Sequence[Waiver]) -> str:
+    """The text with this entry at the end of its list, or in the place of the one that had ended."""
+    same_list = [one for one in old if one.kind is entry.kind]
+    place = next((place for place, one in enumerate(same_list) if _promise(one) == _promise(entry)), None)
+    if place is None:
+        return append_entry(text, entry.kind.value, dict(_fields(entry)))
+    fresh = {name: value for name, value in _fields(entry) if name not in {"case", "suite"}}
+    return replace_values(text, entry.kind.value, place, fresh)
+
+
+def _fields(entry: Waiver) -> Iterator[tuple[str, str]]:
+    yield "case", entry.case
+    if entry.suite is not None:
+        yield "suite", entry.suite
+    yield "reason", entry.reason
+    yield "until", str(entry.until)
+    if entry.by is not None:
+        yield "by", entry.by
+
+
+def _as_renewed(entries: Sequence[Waiver], before: dict[str, Waiver]) -> Iterator[Waiver]:
+    """The entries; one that is renewed by nobody in particular keeps the name that it had."""
+    for entry in entries:
+        earlier = before.get(entry.case)
+        by = earlier.by if earlier is not None and entry.by is None else entry.by
+        yield entry.model_copy(update={"by": by})
+
+
+def _promise(waiver: Waiver) -> tuple[Kind, str, str | None]:
+    return waiver.kind, waiver.case, waiver.suite
+
+
+def _said(waiver: Waiver) -> str:
+    """Everything but the place."""
+    return waiver.model_dump_json(exclude={"origin"})
+
+
+def _still_holds(waiver: Waiver) -> Problem:
+    line = waiver.origin.line if isinstance(waiver.origin, FileOrigin) else None
+    file = waiver.origin.file if isinstance(waiver.origin, FileOrigin) else None
+    message = f'"{waiver.case[:80]}" is {DONE[waiver.kind]} until {waiver.until} already: change that entry'
+    return Problem(message, file=file, line=line)
+
+
+def _refused(message: str, problems: Sequence[Problem]) -> GateError:
+    return GateError("cannot-accept", message, "docs/accepting.md says what an entry holds", problems=problems)
+
+
+def _by_hand(shown_as: str, why: str) -> GateError:
+    return GateError(
+        "cannot-accept",
+        f"nothing can be added to {shown_as} without changing more of it: {' '.join(why.split())[:200]}",
+        "add the entry by hand: docs/accepting.md shows one",
+    )

@@ -1,0 +1,1 @@
+"""Artifacts of workflow runs: found, downloaded, uploaded, and the baseline among them."""

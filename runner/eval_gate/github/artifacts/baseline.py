@@ -1,0 +1,241 @@
+"""The baseline store that lies in GitHub: artifacts of the default branch's runs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
+from eval_gate.github.artifacts.listed import (
+    Artifact,
+    Trail,
+    Wanted,
+    artifacts_of_run,
+    candidates,
+    of_newest_runs,
+    trusted,
+)
+from eval_gate.github.client import Client
+from eval_gate.github.commits import RunFacts, distance, workflow_run
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.read import entry_of, extract, read_archive
+
+MAX_TRIED: Final = 10
+MAX_LOOKED_AT: Final = 30
+"""Artifacts whose runs are asked about, usable or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A baseline from an artifact, and where it came from."""
+
+    baseline: Baseline
+    artifact_id: int
+    run_id: int
+    sha: str
+    trail: str
+    """What was seen and not taken; empty when nothing was."""
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    """The files that were asked for and travel with the run, by name; as foreign as the run itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A file that travels with a run: its name in the archive, where it goes, and how large it may be."""
+
+    name: str
+    to: Path
+    limit: int
+
+
+Accept = Callable[[RunResult, Path], None]
+"""Told of a run and the archive it came in, while that is still there."""
+
+
+def fetch_result(client: Client, artifact: Artifact, temporary: Path | None, accept: Accept | None = None) -> RunResult:
+    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
+    doing = f"keeping artifact {artifact.id}"
+    try:
+        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact.zip"
+            fetch_artifact(client, artifact.id, artifact.digest, file)
+            result = read_archive(file, f"artifact {artifact.id}")
+            if accept is not None:
+                accept(result, file)
+            return result
+    except OSError as error:
+        raise GitHubError(Kind.REFUSED, doing, f"there is no place for it here ({error.strerror})") from error
+
+
+class ArtifactStore:
+    """Finds baselines among artifacts. GitHubError comes out where GitHub does not answer: that is no absence."""
+
+    def __init__(
+        self,
+        client: Client,
+        wanted: Wanted,
+        *,
+        temporary: Path | None = None,
+        beside: Beside | None = None,
+        also: Mapping[str, int] | None = None,
+    ) -> None:
+        """`also` names files of the archive to hand out with the baseline, each with its largest size in bytes."""
+        self._beside = beside
+        self._also = also or {}
+        self._handed: dict[int, Mapping[str, bytes]] = {}
+        self._unmeasured: list[Unmeasured] = []
+        self._client = client
+        self._wanted = wanted
+        self._temporary = temporary
+        self.notes: list[str] = []
+        """What could not be learnt and does not matter for the verdict."""
+        self._fetched: dict[int, RunResult] = {}
+        self._left = MAX_TRIED
+
+    def nearest(self, now: datetime) -> Found | NoBaseline:
+        """The nearest trusted and complete run, or what was seen instead."""
+        trail = Trail()
+        found = self._first(candidates(self._client, self._wanted, trail), trail, now)
+        if found is None and trail.more and self._left:
+            found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
+        if found is not None:
+            return found
+        wanted = self._wanted
+        reason = f"no usable artifact {wanted.name} of {wanted.branch}"
+        seen = f"; {trail}" if trail.rejected else ""
+        elsewhere = any("another workflow" in why for why in trail.rejected.values())
+        remedy = (
+            "name its file with `baseline-workflow`" if elsewhere else f"the next run on {wanted.branch} stores one"
+        )
+        # an outage that lasted for longer than is looked back: behind it there may well be a baseline
+        hidden = bool(self._unmeasured) and not self._left
+        if hidden:
+            remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
+        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden)
+
+    def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> Found | None:
+        """The first of these that can be used; not more are looked at than is reasonable."""
+        for looked_at, artifact in enumerate(artifacts):
+            if looked_at == MAX_LOOKED_AT or not self._left:
+                trail.more = True
+                return None
+            run = trusted(self._client, artifact, self._wanted, trail)
+            if run is None:
+                continue
+            self._left -= 1
+            result = self._complete_run(artifact, run, trail, as_baseline=True)
+            if result is not None:
+                return self._found(artifact, run, result, now, str(trail))
+        return None
+
+    def of_run(self, run_id: int, now: datetime) -> Found:
+        """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
+        try:
+            run = workflow_run(self._client, run_id)
+        except GitHubError as error:
+            if error.kind is not Kind.NOT_FOUND:
+                raise
+            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run") from error
+        trail = Trail()
+        if run.of_this_repository:
+            for artifact in artifacts_of_run(self._client, run_id, *reversed(self._wanted.names)):
+                result = None if artifact.expired else self._complete_run(artifact, run, trail, as_baseline=True)
+                if result:
+                    return self._found(artifact, run, result, now, "")
+        why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
+        raise GateError(
+            "baseline-not-found",
+            f"run {run_id} has no artifact {self._wanted.name} that can be compared with: {why}",
+            "name another run, or use baseline: auto",
+        )
+
+    def _complete_run(
+        self, artifact: Artifact, run: RunFacts, trail: Trail, *, as_baseline: bool = False
+    ) -> RunResult | None:
+        """The complete run in an artifact; None, and a word on the trail, where it cannot serve.
+
+        A baseline has to be measured too, and what travels with it is kept.
+        """
+        if artifact.id in self._fetched:
+            return self._fetched[artifact.id]
+        refused = ""
+
+        def accept(result: RunResult, archive: Path) -> None:
+            nonlocal refused
+            refused = self._why_not(result, run)
+            if as_baseline and not refused:
+                refused = self._taken(artifact, result, run, archive)
+
+        try:
+            result = fetch_result(self._client, artifact, self._temporary, accept)
+        except BadArchiveError as error:
+            refused = f"not usable ({error})"
+        except GateError as error:
+            refused = "written by a newer version" if error.code == "baseline-schema" else "corrupt"
+        except GitHubError as error:
+            if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
+                raise
+            refused = "expired"
+        if refused:
+            trail.reject(artifact, refused)
+            return None
+        self._fetched[artifact.id] = result
+        return result
+
+    def _taken(self, artifact: Artifact, result: RunResult, run: RunFacts, archive: Path) -> str:
+        """Keep what travels with a baseline; what speaks against it as one, in the words of the trail."""
+        if not measured(result):
+            self._unmeasured.append(unmeasured(result).model_copy(update={"sha": run.head_sha}))
+            return "that could not be measured"
+        if self._beside is not None:
+            extract(archive, self._beside.name, self._beside.to, self._beside.limit)
+        found = {name: entry_of(archive, name, limit) for name, limit in self._also.items()}
+        self._handed[artifact.id] = {name: data for name, data in found.items() if data is not None}
+        return ""
+
+    def _why_not(self, result: RunResult, run: RunFacts) -> str:
+        """What speaks against a run as a baseline, in the words of the trail; empty when nothing does."""
+        evaluated = result.git.sha if result.git else None
+        if evaluated and evaluated != run.head_sha:
+            return "of another commit than its run's"
+        if not result.complete:
+            return "of an incomplete run"
+        if self._wanted.gate and result.made_by and result.made_by.gate != self._wanted.gate:
+            return f"of another gate ({result.made_by.gate})"
+        return "of some cases only" if result.partial or result.shard != self._wanted.shard else ""
+
+    def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:
+        made = artifact.created_at
+        # what the artifact says of its commit is a claim; GitHub knows
+        git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
+        baseline = Baseline(
+            result=result.model_copy(update={"git": git}),
+            source=f"artifact {artifact.id} of run {run.id}",
+            age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
+            commits_behind=self._behind(run.head_sha),
+            unmeasured=tuple(self._unmeasured),
+        )
+        return Found(baseline, artifact.id, run.id, run.head_sha, trail, self._handed.get(artifact.id, {}))
+
+    def _behind(self, sha: str) -> int | None:
+        """How many commits the branch has that the baseline has not; None when that cannot be told."""
+        try:
+            between = distance(self._client, sha, self._wanted.branch)
+        except GitHubError as error:  # only for show: the baseline itself is there
+            self.notes.append(f"how far the baseline is behind is not known: {error}")
+            return None
+        return between.ahead_by if between else None
+
+
+def merge_base(client: Client, branch: str, head: str) -> str | None:
+    """Where `head` left the branch; None when GitHub does not know one of them."""
+    between = distance(client, branch, head)
+    return between.merge_base_commit.sha if between else None

@@ -1,0 +1,65 @@
+"""The artifacts of the own run, asked of the artifact service: the job's token is enough, no permission is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+
+from eval_gate.github.artifacts.download import fetched
+from eval_gate.github.artifacts.upload import Calls, Service, backend_ids
+from eval_gate.github.client import Client, Facts
+from eval_gate.github.failure import GitHubError, Kind
+
+
+class OwnArtifact(Facts):
+    """One artifact of this run, whichever job and attempt made it."""
+
+    id: int = Field(validation_alias=AliasChoices("database_id", "databaseId"))
+    name: str
+    run: str = Field(validation_alias=AliasChoices("workflow_run_backend_id", "workflowRunBackendId"))
+    job: str = Field(validation_alias=AliasChoices("workflow_job_run_backend_id", "workflowJobRunBackendId"))
+
+    @property
+    def message(self) -> dict[str, str]:
+        """It as the service wants it named."""
+        return {"workflow_run_backend_id": self.run, "workflow_job_run_backend_id": self.job, "name": self.name}
+
+
+class _Listed(Facts):
+    artifacts: tuple[OwnArtifact, ...] = ()
+
+
+class _Signed(Facts):
+    url: str = Field("", validation_alias=AliasChoices("signed_url", "signedUrl"))
+
+
+def find_own(client: Client, service: Service, name: str) -> OwnArtifact | None:
+    """The newest artifact of this name in this run. Raises GitHubError."""
+    run, job = backend_ids(service.token)
+    message = {"workflow_run_backend_id": run, "workflow_job_run_backend_id": job, "name_filter": name}
+    found = _calls(client, service, "looking for", name).ask("ListArtifacts", message, _Listed).artifacts
+    return max((one for one in found if one.name == name), key=lambda one: one.id, default=None)
+
+
+def fetch_own(client: Client, service: Service, artifact: OwnArtifact, to: Path) -> None:
+    """Write its archive to `to`. Raises GitHubError, and BadArchiveError for one that is too large."""
+    calls = _calls(client, service, "reading", artifact.name)
+    client.repeated(
+        lambda: fetched(
+            client, lambda _: calls.ask("GetSignedArtifactURL", artifact.message, _Signed).url, to, calls.doing
+        )
+    )
+
+
+def delete_own(client: Client, service: Service, artifact: OwnArtifact) -> None:
+    """Take it away, as `overwrite: true` of actions/upload-artifact does. Raises GitHubError."""
+    try:
+        _calls(client, service, "replacing", artifact.name).ask("DeleteArtifact", artifact.message, Facts)
+    except GitHubError as error:
+        if error.kind is not Kind.NOT_FOUND:  # gone already: that is what was wanted
+            raise
+
+
+def _calls(client: Client, service: Service, doing: str, name: str) -> Calls:
+    return Calls(client, service, f"{doing} the artifact {name}"[:120])

@@ -1,0 +1,84 @@
+"""Which entries of the file of accepted failures a pull request brings itself: those that its base does not have."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import PurePosixPath
+from urllib.parse import quote
+
+from eval_gate.errors import GateError
+from eval_gate.gate.waivers.file import marked_new, parse_waivers
+from eval_gate.github.client import Client, Facts
+from eval_gate.github.commits import CONTENTS
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.waiver import Waiver
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A file's waivers, each told whether the base branch has it. `trouble` is what spoke against telling."""
+
+    waivers: tuple[Waiver, ...]
+    trouble: str | None = None
+
+
+class _Content(Facts):
+    type: str
+    encoding: str = ""
+    content: str = ""
+
+
+def compare_with_base(client: Client, waivers: Sequence[Waiver], path: str, ref: str, today: date) -> Compared:
+    """The waivers of the file at `path`, marked by what it says at `ref`, a commit or branch. Asks nothing for none.
+
+    Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
+    the base branch has no entries.
+    """
+    if not waivers:
+        return Compared(())
+    try:
+        data = file_at(client, path, ref)
+    except GitHubError as error:
+        return Compared(tuple(waivers), f"which entries of {path} are new could not be told: {error}")
+    try:
+        return Compared(marked_new(waivers, parse_waivers(data or b"", today, shown_as=path)))
+    except GateError as error:
+        said = f"every entry of {path} counts as new, because on the base branch {error.message}"
+        return Compared(marked_new(waivers, ()), said)
+
+
+def read_base(client: Client, path: str, ref: str, today: date) -> Compared:
+    """The waivers of the file at `path` as it is at `ref`, for whoever has no files of the pull request at hand.
+
+    Where it cannot be had or is not valid, nothing in it counts.
+    """
+    try:
+        data = file_at(client, path, ref)
+        waivers = parse_waivers(data or b"", today, shown_as=path)
+    except (GitHubError, GateError) as error:
+        return Compared((), f"nothing in {path} counts: {error}")
+    return Compared(marked_new(waivers, waivers))
+
+
+def file_at(client: Client, path: str, ref: str) -> bytes | None:
+    """The file's bytes at a commit or branch; None where there is none. Raises GitHubError."""
+    doing = f"reading {path} of the base branch"[:120]
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
+        raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
+    try:
+        found = client.get(doing, f"/contents/{quote(str(pure))}", _Content, permission=CONTENTS, query={"ref": ref})
+    except GitHubError as error:
+        if error.kind is Kind.NOT_FOUND:
+            return None
+        raise
+    if found.type != "file" or found.encoding != "base64":
+        raise GitHubError(Kind.REFUSED, doing, "it is no file, or too large")
+    try:
+        return base64.b64decode(found.content)
+    except binascii.Error as error:
+        raise GitHubError(Kind.SERVER, doing, "its content cannot be decoded") from error

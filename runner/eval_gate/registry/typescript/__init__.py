@@ -1,0 +1,1 @@
+"""Tool definitions in TypeScript and JavaScript, parsed and never run."""

@@ -1,0 +1,126 @@
+"""The source files a registry may read: found as the module system finds them, never outside of the repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.model import limits
+from eval_gate.registry.typescript.module import Module, parse_module
+
+SUFFIXES: Final = (".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx")
+MAX_FILE_BYTES: Final = limits.SOURCE_BYTES
+MAX_FILES: Final = limits.SOURCE_FILES
+
+_COMPILED: Final = {".js": (".ts", ".tsx"), ".mjs": (".mts",), ".cjs": (".cts",), ".jsx": (".tsx",)}
+_SKIPPED_FOLDERS: Final = frozenset({"node_modules", "dist", "build", "coverage"})
+
+
+class SourceError(Exception):
+    """Something in the source that cannot be read; the message says what and why."""
+
+
+class SourceFiles:
+    """Reads and parses each file once. `root` is the working directory, which paths are shown relative to.
+
+    Nothing outside of `root` is read, be it by `../..` or by a link; a registry that the configuration names outside
+    of it is confined to its own folder.
+    """
+
+    def __init__(self, start: Path, root: Path) -> None:
+        folder = start if start.is_dir() else start.parent
+        self._root = root.resolve()
+        self._boundary = self._root if folder.resolve().is_relative_to(self._root) else folder.resolve()
+        self._modules: dict[Path, Module] = {}
+
+    def shown(self, file: Path, line: int | None = None) -> str:
+        """The file, and the line in it, as people know it."""
+        name = (file.relative_to(self._root) if file.is_relative_to(self._root) else file).as_posix()
+        return name if line is None else f"{name}:{line}"
+
+    def tool_files(self, folder: Path) -> list[Path]:
+        """Every `*.tool.ts` (or .js, .mjs, …) below a folder, in order of their names; links to folders are left."""
+        found: list[Path] = []
+        for parent, folders, files in os.walk(folder):
+            folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS and not name.startswith("."))
+            found += [
+                Path(parent, name) for name in sorted(files) if name.endswith(tuple(f".tool{end}" for end in SUFFIXES))
+            ]
+            if len(found) > MAX_FILES:
+                raise _too_many(self.shown(folder.resolve()))
+        return found
+
+    def find(self, specifier: str, importer: Path) -> Path:
+        """The file that `from 'specifier'` means in `importer`. Raises SourceError."""
+        if not specifier.startswith("."):
+            raise SourceError(f'"{specifier[:80]}" is no relative path')
+        outside = False
+        for candidate in _candidates(importer.parent / specifier, importer.suffix):
+            try:
+                real = candidate.resolve()
+                outside = outside or not real.is_relative_to(self._boundary)
+                if real.is_relative_to(self._boundary) and real.is_file():
+                    return real
+            except (OSError, ValueError, RuntimeError):  # a name too long, a null byte, a loop of links
+                continue
+        if outside:
+            raise SourceError(f'"{specifier[:80]}" is outside of the repository')
+        raise SourceError(f'"{specifier[:80]}" does not exist')
+
+    def module(self, file: Path) -> Module:
+        """The parsed file. Raises SourceError, also for a syntax error: nothing in such a file is to be believed."""
+        module = self.parsed(file)
+        if module.error_line is not None:
+            raise SourceError(f"syntax error in {self.shown(file.resolve(), module.error_line)}")
+        return module
+
+    def parsed(self, file: Path) -> Module:
+        """The parsed file, perhaps with a syntax error. Raises SourceError when there is no source to parse."""
+        file = file.resolve()
+        if file not in self._modules:
+            if len(self._modules) >= MAX_FILES:
+                raise _too_many(self.shown(file.parent))
+            self._modules[file] = parse_module(self._read(file), file.suffix)
+        return self._modules[file]
+
+    def _read(self, file: Path) -> bytes:
+        name = self.shown(file)
+        if not file.is_relative_to(self._boundary):
+            raise SourceError(f"{name} is outside of the repository")
+        try:
+            if not file.is_file():
+                raise SourceError(f"{name} is not a file")
+            with file.open("rb") as stream:
+                source = stream.read(MAX_FILE_BYTES + 1)
+            source.decode("utf-8")
+        except OSError as error:
+            raise SourceError(f"{name}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise SourceError(f"{name} is not UTF-8 text") from error
+        if len(source) > MAX_FILE_BYTES:
+            raise SourceError(f"{name} is larger than {MAX_FILE_BYTES:,} bytes")
+        return source.removeprefix(b"\xef\xbb\xbf")
+
+
+def _candidates(target: Path, importer_suffix: str) -> list[Path]:
+    """The files a specifier may mean, the likeliest first.
+
+    TypeScript writes `./x.js` for the file `x.ts`, and prefers that; JavaScript means what it says.
+    """
+    if not target.name:
+        return [target / f"index{suffix}" for suffix in SUFFIXES]
+    exact = [target] if target.suffix in SUFFIXES else []
+    sources = [target.with_suffix(suffix) for suffix in _COMPILED.get(target.suffix, ())]
+    named = [*sources, *exact] if importer_suffix in {".ts", ".tsx", ".mts", ".cts"} else [*exact, *sources]
+    appended = [target.with_name(target.name + suffix) for suffix in SUFFIXES]
+    return [*named, *appended, *(target / f"index{suffix}" for suffix in SUFFIXES)]
+
+
+def _too_many(place: str) -> GateError:
+    return GateError(
+        "registry-too-large",
+        f"the tool registry at {place} has more than {MAX_FILES:,} files",
+        "name the barrel file or the folder that holds only the tool definitions",
+    )

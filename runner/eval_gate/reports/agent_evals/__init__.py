@@ -1,0 +1,1 @@
+"""The reports of the Agent Evals command."""

@@ -1,0 +1,1 @@
+"""The summary on a terminal."""

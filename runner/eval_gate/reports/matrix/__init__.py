@@ -1,0 +1,1 @@
+"""The same cases asked of several targets, side by side."""

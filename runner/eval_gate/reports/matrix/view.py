@@ -1,0 +1,256 @@
+"""The same cases asked of several targets: what came of each, side by side, as data and in words.
+
+Every report of a comparison of targets only places what is here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from eval_gate.errors import ExitCode
+from eval_gate.gate.acceptable import judged_as
+from eval_gate.gate.compare import tally
+from eval_gate.gate.scores import exceeds
+from eval_gate.model.base import Record
+from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE, Outcome, Verdict
+from eval_gate.model.result import CaseResult, RunResult, Status, Summary, TargetIdentity
+from eval_gate.reports.view.scores import mean_score
+from eval_gate.reports.words import numbers as wording
+
+NOT_THERE: Final = "–"
+_EXIT_CODES: Final = {
+    Outcome.PASS: ExitCode.PASSED,
+    Outcome.FAIL: ExitCode.FAILED,
+    Outcome.ERROR: ExitCode.INCOMPLETE,
+}
+_GATES: Final = {Outcome.PASS: "passed", Outcome.FAIL: "failed", Outcome.ERROR: "could not decide"}
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One target of the comparison under the name it was asked for, with its judged run or why there is none."""
+
+    name: str
+    run: RunResult | None = None
+    result_path: str | None = None
+    problem: str | None = None
+
+
+class MatrixTarget(Record):
+    """One target as a column: its run, counted as its own verdict counts, or why it has none."""
+
+    name: str
+    target: TargetIdentity | None = None
+    run_id: str | None = None
+    result_path: str | None = None
+    summary: Summary | None = None
+    verdict: Verdict | None = None
+    problem: str | None = None
+    mean_score: float | None = None
+    """Over its graded cases that were judged; None where there are none."""
+
+    @property
+    def gate(self) -> str:
+        """What its gate said, in one word or two."""
+        return _GATES[self.verdict.outcome] if self.verdict else "not run"
+
+    @property
+    def reasons(self) -> str:
+        """Why its gate said so, or why there is no run."""
+        if self.verdict is not None:
+            return "; ".join(reason.message for reason in self.verdict.reasons)
+        return self.problem or "the comparison ended before"
+
+
+class MatrixCell(Record):
+    """What came of one case with one target. `passes` of `trials` were passed; both are 0 where none was judged."""
+
+    status: Status
+    score: float = 0.0
+    graded: bool = False
+    passes: int = 0
+    trials: int = 0
+    duration_ms: float = 0.0
+    cost_usd: float | None = None
+    error: str | None = None
+
+    @property
+    def words(self) -> str:
+        """`pass`, `fail 0.67`, `2/3`, `error`, `not run`; with the score where it says more than yes or no."""
+        if not self.status.judged:
+            return self.status.value.replace("_", " ")
+        word = "pass" if self.status is Status.PASSED else "fail"
+        if self.trials > 1:
+            word = f"{self.passes}/{self.trials}"
+        return f"{word} {wording.score(self.score)}" if self.graded or 0 < self.score < 1 else word
+
+
+class MatrixCase(Record):
+    """One case as a row; `cells` stand in the order of the targets, None where the target's run does not have it."""
+
+    eval_file: str
+    id: str
+    label: str
+    """The id, with its eval file where another suite has the same id."""
+    description: str = ""
+    differs: bool
+    """Targets that were asked end differently, or their grades are further apart than the tolerance."""
+    cells: tuple[MatrixCell | None, ...]
+
+    @property
+    def asked_of_all(self) -> bool:
+        """Whether there is an answer, or an error, of every target."""
+        return all(cell is not None and cell.status is not Status.NOT_RUN for cell in self.cells)
+
+
+class Matrix(Record):
+    """All of it: first the cases that differ, then those that some target was not asked, each in file order."""
+
+    timestamp: str
+    version: str
+    targets: tuple[MatrixTarget, ...]
+    cases: tuple[MatrixCase, ...]
+
+    @property
+    def differing(self) -> tuple[MatrixCase, ...]:
+        """The cases whose results differ."""
+        return tuple(case for case in self.cases if case.differs)
+
+    @property
+    def unasked(self) -> tuple[MatrixCase, ...]:
+        """The others that not every target was asked: nobody knows whether they differ."""
+        return tuple(case for case in self.cases if not case.differs and not case.asked_of_all)
+
+    @property
+    def same(self) -> tuple[MatrixCase, ...]:
+        """The cases with the same result everywhere."""
+        return tuple(case for case in self.cases if not case.differs and case.asked_of_all)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Passed where every gate passed; a failure that is known stays one, whatever else could not be decided."""
+        outcomes = {target.verdict.outcome if target.verdict else Outcome.ERROR for target in self.targets}
+        return next(one for one in (Outcome.FAIL, Outcome.ERROR, Outcome.PASS) if one in outcomes)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What a comparison ends with that nobody interrupted."""
+        return _EXIT_CODES[self.outcome]
+
+    @property
+    def heading(self) -> str:
+        """`3 targets, 12 cases: 2 differ`."""
+        targets, cases = wording.count(len(self.targets), "target"), wording.count(len(self.cases), "case")
+        differing, unasked = len(self.differing), len(self.unasked)
+        found = f"{differing} differ{'s' if differing == 1 else ''}" if differing else "none differs"
+        return f"{targets}, {cases}: {found}{f', {unasked} not asked of every target' if unasked else ''}"
+
+
+def matrix_of(
+    legs: Sequence[Leg], timestamp: str, version: str, *, score_tolerance: float = DEFAULT_SCORE_TOLERANCE
+) -> Matrix:
+    """The comparison of these targets, in their order. `timestamp` is when it began, `version` this program's."""
+    runs = [judged_as(leg.run) if leg.run is not None else None for leg in legs]
+    cases = [_by_place(run) for run in runs]
+    places = dict.fromkeys(place for column in cases for place in column)
+    seen = Counter(case_id for _, case_id in places)
+    rows = [
+        _row(place, [column.get(place) for column in cases], score_tolerance, unique=seen[place[1]] == 1)
+        for place in places
+    ]
+    return Matrix(
+        timestamp=timestamp,
+        version=version,
+        targets=tuple(_target(leg, run) for leg, run in zip(legs, runs, strict=True)),
+        cases=tuple(sorted(rows, key=lambda row: (not row.differs, row.asked_of_all))),
+    )
+
+
+def _by_place(run: RunResult | None) -> dict[tuple[str, str], CaseResult]:
+    """Cases by eval file and id."""
+    suites = run.suites if run is not None else ()
+    return {(suite.eval_file, case.id): case for suite in suites for case in suite.cases}
+
+
+def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
+    if run is None:
+        return MatrixTarget(name=leg.name, problem=leg.problem)
+    mean = mean_score((case for suite in run.suites for case in suite.cases), ())
+    return MatrixTarget(
+        name=leg.name,
+        target=run.target,
+        run_id=run.run_id,
+        result_path=leg.result_path,
+        summary=run.summary,
+        verdict=run.verdict,
+        problem=leg.problem,
+        mean_score=mean.mean if mean else None,
+    )
+
+
+def _row(
+    place: tuple[str, str], found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
+) -> MatrixCase:
+    eval_file, case_id = place
+    return MatrixCase(
+        eval_file=eval_file,
+        id=case_id,
+        label=case_id if unique else f"{case_id} ({eval_file})",
+        description=next((case.description for case in found if case is not None), ""),
+        differs=_differ([case for case in found if case is not None], score_tolerance),
+        cells=tuple(_cell(case) if case is not None else None for case in found),
+    )
+
+
+def _differ(cases: Sequence[CaseResult], score_tolerance: float) -> bool:
+    """Whether they ended differently. What was not run says nothing about its target."""
+    heard = [case for case in cases if case.status is not Status.NOT_RUN]
+    scores = sorted(case.score for case in heard if case.graded and case.status.judged)
+    apart = bool(scores) and exceeds(scores[-1] - scores[0], score_tolerance)
+    return apart or any(one.status is not other.status for one, other in pairwise(heard))
+
+
+def _cell(case: CaseResult) -> MatrixCell:
+    counted = tally(case)
+    return MatrixCell(
+        status=case.status,
+        score=case.score,
+        graded=case.graded,
+        passes=counted.k if counted else 0,
+        trials=counted.n if counted else 0,
+        duration_ms=case.duration_ms,
+        cost_usd=case.cost_usd,
+        error=case.error,
+    )
+
+
+def foot_of(matrix: Matrix) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The last lines of every table: what is counted, in words for each target. What is 0 everywhere is left out."""
+    counts = (("failed", "failed"), ("errors", "errored"), ("skipped", "skipped"), ("not run", "not_run"))
+    columns = [target.summary for target in matrix.targets]
+    lines = [("passed", [f"{one.passed} of {one.total_cases}" if one else NOT_THERE for one in columns])]
+    for name, field in counts:
+        numbers = [getattr(one, field) if one else None for one in columns]
+        if any(numbers):
+            lines.append((name, [NOT_THERE if number is None else str(number) for number in numbers]))
+    scores = [target.mean_score for target in matrix.targets]
+    lines += _known("mean score", [None if score is None else wording.score(score) for score in scores])
+    lines += _known("cost", [_money(one.estimated_cost_usd) if one else None for one in columns], always=True)
+    lines += _known("judges", [_money(one.judge_cost_usd) if one else None for one in columns])
+    lines += _known("time", [wording.seconds(one.total_duration_ms) if one else None for one in columns])
+    lines.append(("gate", [target.gate for target in matrix.targets]))
+    return tuple((name, tuple(words)) for name, words in lines)
+
+
+def _money(dollars: float | None) -> str | None:
+    return None if dollars is None else wording.money(dollars)
+
+
+def _known(name: str, words: Iterable[str | None], *, always: bool = False) -> list[tuple[str, list[str]]]:
+    """One line; none where nothing is known of any target, unless it is `always` wanted."""
+    words = list(words)
+    return [(name, [word or NOT_THERE for word in words])] if always or any(words) else []

@@ -1,0 +1,75 @@
+"""What kept a graded case from its full score, and what a suite's cases score on average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eval_gate.model.comparison import CaseChange
+from eval_gate.model.result import CaseResult, EvaluatorResult
+from eval_gate.reports.words.numbers import score, score_change
+from eval_gate.text.escape import one_line
+
+MAX_EVALUATORS: Final = 3
+MAX_MISSES: Final = 2
+MAX_NAME: Final = 40
+MAX_WORDS: Final = 160
+"""Characters of one miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanScore:
+    """The mean over the graded cases that were judged; `change` over those that can be compared, None without any."""
+
+    mean: float
+    change: float | None
+
+    def __str__(self) -> str:
+        return f"{score(self.mean)}{score_change(self.change)}"
+
+
+def mean_score(cases: Iterable[CaseResult], changes: Iterable[CaseChange]) -> MeanScore | None:
+    """Of one suite; None where nothing is graded. What could not be judged has no score and is left out."""
+    scores = [case.score for case in cases if case.graded and case.status.judged]
+    if not scores:
+        return None
+    differences = [change.score_change for change in changes if change.score_change is not None]
+    change = sum(differences) / len(differences) if differences else None
+    return MeanScore(sum(scores) / len(scores), change)
+
+
+def shortfalls(case: CaseResult, then: Mapping[str, float] | None = None) -> tuple[str, ...]:
+    """`style 0.90 → 0.40: too long; no greeting`: the evaluators below 1, the one that costs most first.
+
+    One that misses what is required comes before all others. Nothing for a yes or no, and nothing for evaluators that
+    do not count. `then` are earlier scores by name.
+    """
+    low = _low(case)
+    shown = [_words(result, (then or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
+    rest = len(low) - len(shown)
+    return (*shown, *([f"{rest} more below 1"] if rest else []))
+
+
+def lowest(case: CaseResult) -> str | None:
+    """The name of the evaluator that costs the case most."""
+    return next((one_line(result.name, MAX_NAME) for result in _low(case)), None)
+
+
+def _low(case: CaseResult) -> list[EvaluatorResult]:
+    if not case.graded or not case.status.judged:
+        return []
+    low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]
+    return sorted(low, key=lambda result: (not result.vetoed, -result.weight * (1 - result.score)))
+
+
+def _words(result: EvaluatorResult, then: float | None) -> str:
+    name = one_line(result.name, MAX_NAME)
+    now = score(result.score)
+    scored = f"{name} {now}" if then is None or score(then) == now else f"{name} {score(then)} → {now}"
+    scored += ", required" if result.vetoed else ""
+    said = result.misses[:MAX_MISSES] or ([result.reasoning] if result.reasoning else [])
+    words = [one_line(miss, MAX_WORDS) for miss in said if miss.strip()]
+    if len(result.misses) > MAX_MISSES:
+        words.append(f"{len(result.misses) - MAX_MISSES} more")
+    return f"{scored}: {'; '.join(words)}" if words else scored

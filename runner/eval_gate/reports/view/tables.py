@@ -1,0 +1,99 @@
+"""The small tables of a report: one row per suite, and one per rule."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eval_gate.gate.scores import limit_words
+from eval_gate.model.comparison import BaselineFacts, CaseChange, Verdict
+from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.scores import MeanScore, mean_score
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRow:
+    """One suite in numbers. `change` is against the baseline's passes; None without one."""
+
+    name: str
+    file: str
+    passed: int
+    failed: int
+    other: int
+    baseline_passed: int | None
+    stale: bool
+    score: MeanScore | None = None
+    """The mean of graded cases; None where there are none."""
+
+    @property
+    def change(self) -> int | None:
+        """How many more pass than in the baseline."""
+        return None if self.baseline_passed is None else self.passed - self.baseline_passed
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """One rule: `result` is `ok`, `fail`, `warning` for what is only pointed out, `–` for what others rest on."""
+
+    name: str
+    value: str
+    limit: str
+    result: str
+
+
+def suite_rows(run: RunResult, baseline: BaselineFacts | None) -> tuple[SuiteRow, ...]:
+    """One row per suite, in the order of the run."""
+    changes: dict[str, list[CaseChange]] = defaultdict(list)
+    for change in run.comparison.changes if run.comparison else ():
+        changes[change.suite].append(change)
+    return tuple(_suite_row(suite, baseline, changes[suite.eval_file]) for suite in run.suites)
+
+
+def _suite_row(suite: SuiteResult, baseline: BaselineFacts | None, changes: Iterable[CaseChange]) -> SuiteRow:
+    summary = suite.summary
+    return SuiteRow(
+        name=f"{suite.tool_name} {suite.tier.value}" if suite.tier else suite.tool_name,
+        file=suite.eval_file,
+        passed=summary.passed,
+        failed=summary.failed,
+        other=summary.total_cases - summary.passed - summary.failed,
+        baseline_passed=baseline.suite_passes.get(suite.eval_file) if baseline else None,
+        stale=suite.stale,
+        score=mean_score(suite.cases, changes),
+    )
+
+
+def is_stale(baseline: BaselineFacts, context: ReportContext) -> bool:
+    """Whether the baseline is older than what the context takes for fresh."""
+    too_old = (baseline.age_days or 0) > context.max_baseline_age_days
+    return too_old or (baseline.commits_behind or 0) > context.max_baseline_commits
+
+
+def rule_rows(run: RunResult, verdict: Verdict, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
+    """The policy's rules, and the age of the baseline where it is known, which only warns."""
+    rows = [RuleRow(rule.name, rule.value, rule.limit, "ok" if rule.ok else "fail") for rule in verdict.rules]
+    baseline = run.comparison.baseline if run.comparison else None
+    return (*rows, *_baseline_age(baseline, context, stale=stale), *_pass_score(run, verdict))
+
+
+def _baseline_age(baseline: BaselineFacts | None, context: ReportContext, *, stale: bool) -> tuple[RuleRow, ...]:
+    value, limit = [], []
+    if baseline is not None and baseline.age_days is not None:
+        value.append(f"{baseline.age_days:.0f} d")
+        limit.append(f"{context.max_baseline_age_days:g} d")
+    if baseline is not None and baseline.commits_behind is not None:
+        value.append(f"{baseline.commits_behind} commits")
+        limit.append(f"{context.max_baseline_commits} commits")
+    result = "warning" if stale else "ok"
+    return (RuleRow("Baseline age", " / ".join(value), " / ".join(limit), result),) if value else ()
+
+
+def _pass_score(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
+    """What the other rules take for a pass, where it is not the specification's 1."""
+    graded = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
+    if verdict.pass_score >= 1.0 or not graded:
+        return ()
+    value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"
+    return (RuleRow("Pass score", value, limit_words(verdict.pass_score), "–"),)

@@ -1,0 +1,157 @@
+"""Failures that do not block because somebody accepted them, or set the case aside: who, why, until when, and where.
+
+The words hold foreign text as it is: whoever shows them escapes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from eval_gate.gate.rules import SCORE_DROP
+from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place, terms, warnings
+from eval_gate.model.case import Location
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.result import RunResult
+from eval_gate.model.waiver import CommentOrigin, Entry, FileOrigin, Kind, Standing, State, Waived, Waiving
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.links import line_url
+from eval_gate.reports.words.numbers import count
+
+FLAKY_RULE: Final = "Flaky cases"
+"""The name of the rule by which flaky and unsettled cases block."""
+_ADDRESS: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
+"""What an address of GitHub's is made of, and nothing that would end a link."""
+_NOT_NEW: Final = frozenset({State.PROPOSED, State.EXPIRED})
+"""States of new entries that are said otherwise, or change nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaiverWords:
+    """What is to be said of one waiver."""
+
+    kind: Kind
+    done: str
+    """`accepted`, `quarantined`; `would be accepted` where it does not count."""
+    until: str
+    """`2026-12-05, 14 days left`."""
+    by: str
+    """`@ada` where GitHub knows them, `Kim` where a file says so; empty where nobody is named."""
+    where: str
+    """`.eval-gate/accepted.yaml:12`, or the address of the comment."""
+    url: str | None
+    reason: str
+    named: str
+    """The id or glob it was written with."""
+    cases: tuple[str, ...]
+    """Those of its cases that fail, the first few."""
+    terms: str
+    """All of it in one line."""
+    new: bool = False
+    """The change under test brings it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waivers:
+    """All there is to say about waivers beside the cases themselves. Nothing where nobody waived anything."""
+
+    by_case: Mapping[tuple[str, str], WaiverWords]
+    """By eval file and id of the case whose failure it waives."""
+    brought: tuple[WaiverWords, ...] = ()
+    """Entries that the change under test brings, whatever they did to this run."""
+    proposed: tuple[WaiverWords, ...] = ()
+    """Entries that a fork's change brings, and that do not count."""
+    warnings: tuple[str, ...] = ()
+
+
+def waivers_of(run: RunResult, context: ReportContext) -> Waivers:
+    """What waivers did to a run."""
+    waiving = run.waiving
+    if waiving is None:
+        return Waivers({})
+    words = [_words(entry, context) for entry in waiving.entries]
+    both = list(zip(waiving.entries, words, strict=True))
+    return Waivers(
+        by_case={(one.suite, one.case_id): words[one.entry] for one in _sound(waiving)},
+        brought=tuple(said for entry, said in both if entry.waiver.new and entry.state not in _NOT_NEW),
+        proposed=tuple(said for entry, said in both if entry.state is State.PROPOSED),
+        warnings=warnings(waiving, without={State.PROPOSED}),
+    )
+
+
+def waived_counts(run: RunResult) -> tuple[str, ...]:
+    """`1 regression accepted`, `2 failures quarantined`: what would have counted against the change, or may have."""
+    if run.waiving is None:
+        return ()
+    found: dict[tuple[Kind, str], int] = {}
+    for kind, word in _kinds(run):
+        found[kind, word] = found.get((kind, word), 0) + 1
+    order = sorted(found, key=lambda one: (one[0] is not Kind.ACCEPTED, _WORDS.index(one[1])))
+    return tuple(f"{count(found[one], one[1])} {DONE[one[0]]}" for one in order)
+
+
+_WORDS: Final = ("regression", "failure", "score drop", "unsettled case", "flaky case")
+
+
+def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
+    """Kind and word of every waived case that a rule of this verdict would have counted."""
+    assert run.waiving is not None
+    rules = {rule.name for rule in run.verdict.rules} if run.verdict else set()
+    changes = {(one.suite, one.case_id): one.change for one in (run.comparison.changes if run.comparison else ())}
+    flaky = {(suite.eval_file, case.id) for suite in run.suites for case in suite.cases if case.flaky}
+    for one in _sound(run.waiving):
+        key, kind = (one.suite, one.case_id), run.waiving.decisive(one).waiver.kind
+        if one.standing is Standing.REGRESSED and kind is Kind.ACCEPTED:
+            yield kind, "regression"
+        elif one.standing in {Standing.REGRESSED, Standing.FAILS}:
+            yield kind, "failure"  # nobody asks what a case in quarantine is called
+        elif changes.get(key) is CaseClass.UNSETTLED:
+            if FLAKY_RULE in rules:
+                yield kind, "unsettled case"
+        elif key in flaky or changes.get(key) is CaseClass.FLAKY:
+            if FLAKY_RULE in rules:
+                yield kind, "flaky case"
+        elif SCORE_DROP in rules:
+            yield kind, "score drop"
+
+
+def _words(entry: Entry, context: ReportContext) -> WaiverWords:
+    waiver, origin = entry.waiver, entry.waiver.origin
+    return WaiverWords(
+        kind=waiver.kind,
+        done=f"would be {DONE[waiver.kind]}" if entry.state is State.PROPOSED else DONE[waiver.kind],
+        until=f"{waiver.until}, {_left(entry.days_left)}",
+        by=author(waiver),
+        where=place(waiver),
+        url=_url(origin, context),
+        reason=waiver.reason,
+        named=waiver.case,
+        cases=tuple(_shown(case.case_id for case in entry.failing)),
+        terms=terms(entry),
+        new=waiver.new is True,
+    )
+
+
+def _sound(waiving: Waiving) -> Iterator[Waived]:
+    """Waived cases whose entry is there: the record may be anybody's."""
+    return (one for one in waiving.waived if 0 <= one.entry < len(waiving.entries))
+
+
+def _left(days: int) -> str:
+    if days < 0:
+        return "ended"
+    return f"{count(days, 'day')} left" if days else "its last day"
+
+
+def _shown(ids: Iterable[str]) -> list[str]:
+    return list(ids)[:MAX_NAMED]
+
+
+def _url(origin: FileOrigin | CommentOrigin, context: ReportContext) -> str | None:
+    """Where it can be seen: its line at the commit that was evaluated, or the comment; only on the server itself."""
+    if isinstance(origin, FileOrigin):
+        return line_url(Location(file=origin.file, line=origin.line), context)
+    path = origin.url.removeprefix(f"{context.server_url}/")
+    return origin.url if path != origin.url and _ADDRESS.fullmatch(path) else None

@@ -1,0 +1,1 @@
+"""The sentences: verdict, grounds, blame, waivers, progress."""

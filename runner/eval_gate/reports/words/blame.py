@@ -1,0 +1,74 @@
+"""Whose fault it is that a case could not be judged: who is blamed, the words for it, and the counts.
+
+*Crashed*, *unreachable* and *ours* are three things for three people to look at. A failed case is none of them: it was
+answered, and wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from eval_gate.gate.compare import nobody_answered
+from eval_gate.model.result import Blame, CaseResult, RunResult, Status
+from eval_gate.reports.words.numbers import count
+
+ORDER: Final = (Blame.CRASHED, Blame.UNREACHABLE, Blame.OURS, None)
+"""What may be of the change's making comes first; None is what nobody blamed."""
+MEANS: Final = {
+    Blame.CRASHED: "the target answered with an error of its own, broke off, or took too long",
+    Blame.UNREACHABLE: (
+        "the target could not be reached, answered nothing, or its provider refused. This says nothing about the "
+        "change, unless it keeps the target from starting"
+    ),
+    Blame.OURS: "the judge gave no verdict, or a grader broke. This says nothing about the target's answers",
+    None: "the result does not say whose fault that was",
+}
+_DID: Final = {
+    Blame.CRASHED: ("case crashed", "cases crashed"),
+    Blame.UNREACHABLE: ("case got no answer", "cases got no answer"),
+    Blame.OURS: ("case was not graded", "cases were not graded"),
+    None: ("case could not be judged", "cases could not be judged"),
+}
+_HERE: Final = {Blame.CRASHED: "crashed", Blame.UNREACHABLE: "unreachable", Blame.OURS: "not graded", None: "error"}
+
+
+def did(blame: Blame | None, number: int) -> str:
+    """`1 case crashed`, `3 cases got no answer`."""
+    return count(number, *_DID[blame])
+
+
+def here(case: CaseResult, blame: Blame | None) -> str:
+    """One word for a case that could not be judged: `crashed`, `timed out`."""
+    late = blame is Blame.CRASHED and all(trial.timed_out for trial in case.trials if trial.blame is Blame.CRASHED)
+    return "timed out" if late and case.trials else _HERE[blame]
+
+
+def counted(blamed: Iterable[Blame | None]) -> str:
+    """`2 crashed, 1 unreachable, 1 not graded`; nothing of those that nobody blamed."""
+    numbers = Counter(blamed)
+    return ", ".join(f"{numbers[blame]} {_HERE[blame]}" for blame in ORDER if blame and numbers[blame])
+
+
+def together(blamed: Iterable[Blame | None]) -> str:
+    """`2 cases crashed`; of several kinds `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`."""
+    found = tuple(blamed)
+    if len(set(found)) == 1:
+        return did(found[0], len(found))
+    kinds = counted(found)
+    return f"{did(None, len(found))}{f': {kinds}' if kinds else ''}"
+
+
+def blames(run: RunResult) -> tuple[Blame | None, ...]:
+    """Of every case that could not be judged."""
+    errored = [case for suite in run.suites for case in suite.cases if case.status is Status.ERROR]
+    silent = bool(errored) and nobody_answered(run)
+    return tuple(blame_of(case, silent=silent) for case in errored)
+
+
+def blame_of(case: CaseResult, *, silent: bool) -> Blame | None:
+    """Whose fault it is; a target that hangs on everything (`silent`) is as good as unreachable."""
+    if case.status is not Status.ERROR:
+        return None
+    return Blame.UNREACHABLE if silent and case.blame is Blame.CRASHED else case.blame

@@ -1,0 +1,189 @@
+"""Why a case is called a regression, or is not, in plain words.
+
+They hold the name of a branch as it is: whoever shows them escapes them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from eval_gate.model.comparison import CaseChange, CaseClass
+from eval_gate.model.grounds import NO_RUNS, CaseRecord, Counts, Grounds, RunName, Steadiness, SuiteFinding, Why
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.words.numbers import count
+from eval_gate.text.escape import one_line
+
+MAX_BRANCH: Final = 60
+LEAST_ODDS: Final = 2
+"""What is more likely than not is not said to be by chance."""
+MAX_RUNS: Final = 5
+"""Runs that are named as showing that a case is flaky."""
+_NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
+_UNKNOWN: Final = "on record"
+"""The place where the branch is not known."""
+_PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
+_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN})
+"""Where no chance is said: nothing was decided by it."""
+
+
+def place_of(context: ReportContext) -> str:
+    """Where the record was made: `on main`; `on record` where the branch is not known."""
+    branch = context.baseline_branch or context.base_branch
+    return f"on {one_line(branch, MAX_BRANCH)}" if branch else _UNKNOWN
+
+
+def evidence(change: CaseChange, place: str) -> str | None:
+    """`failed 4 of 4 here, 1 of 20 on main`; None where only the two runs were looked at."""
+    return _seen(change.change, change.grounds, place) if change.grounds else None
+
+
+def odds(change: CaseChange) -> str | None:
+    """`by chance 1 in 50,000`: when nothing has changed. None where no chance was looked at, or nothing rests on it."""
+    grounds = change.grounds
+    one_in = grounds.one_in if grounds is not None and grounds.why not in _UNDECIDED else None
+    return f"by chance 1 in {one_in:,}" if one_in is not None and one_in >= LEAST_ODDS else None
+
+
+def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
+    here, record = grounds.here, grounds.record
+    passes = change in _PASSING
+    if here.crashes and here.crashes == here.runs:
+        return f"crashed {here.crashes} of {here.runs} here, {_answered(record, place)}"
+    said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
+    seen = _counted("passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here")
+    if not record.runs:
+        return f"{seen}, never judged {place}"
+    verb = "" if said_passes == passes else "failed"
+    return f"{seen}, {_counted(verb, record.passes if passes else record.failures, record, place)}"
+
+
+def _counted(verb: str, number: int, counts: Counts, place: str) -> str:
+    """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
+    crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
+    return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
+
+
+def _answered(record: Counts, place: str) -> str:
+    """What a crash is held against: how often there was an answer, whatever it was worth."""
+    if not record.runs:
+        return f"never judged {place}"
+    wrong = record.failures - record.crashes
+    return f"answered in {record.runs - record.crashes} of {record.runs} {place}{f' ({wrong} wrong)' if wrong else ''}"
+
+
+def named(run: RunName) -> str:
+    """The commit of an earlier run, or the beginning of its id; they are anybody's, and nothing but a name is shown."""
+    return _NO_NAME.sub("?", run.sha[:7] if run.sha else run.run_id[:8])
+
+
+def main_broke(change: CaseChange, place: str) -> str | None:
+    """`main broke it at abc1234`: the branch itself fails it now, and passed it before. None where that is not so."""
+    record, why = change.case_record, change.grounds.why if change.grounds else None
+    if change.change is not CaseClass.STILL_FAILING or record is None or why is Why.MUST_PASS:
+        return None
+    since = record.broken_since if record.newest_failed else None
+    if since is not None and (why is Why.MAIN_BROKE or record.steadiness is not Steadiness.FLAKY):
+        return f"{_branch(place)} broke it at {named(since)}"
+    return f"the newest run {place} failed it too" if why is Why.MAIN_BROKE else None
+
+
+def _branch(place: str) -> str:
+    """`main` of `on main`."""
+    return place.removeprefix("on ") if place != _UNKNOWN else "the default branch"
+
+
+def remarks(change: CaseChange, place: str) -> tuple[str, ...]:
+    """What the counts alone do not say, in half sentences: what decided, and what else is known."""
+    grounds = change.grounds
+    elsewhere = _elsewhere(change)
+    if grounds is None:
+        return tuple(filter(None, [main_broke(change, place), elsewhere]))
+    said = [_decisive(change.change, grounds, place), _needed(change.change, grounds), main_broke(change, place)]
+    shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not Why.MUST_PASS
+    if grounds.newest_failed and shown:
+        said.append(f"the newest run {place} failed it too")
+    if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
+        said.append(flakiness(change.case_record, place))
+    return tuple(filter(None, [*said, elsewhere]))
+
+
+def _elsewhere(change: CaseChange) -> str | None:
+    """Which run it is compared with, where that is not the baseline."""
+    if change.compared_with is None:
+        return None
+    return f"compared with {named(change.compared_with)}: the baseline did not judge it"
+
+
+def _needed(change: CaseClass, grounds: Grounds) -> str | None:
+    """The number that would have been sure, beside every word of doubt and every word of certainty."""
+    if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
+        return None  # nothing was tested
+    if grounds.why is Why.MUST_PASS:
+        return None
+    if grounds.needed is None:
+        return "no allowed number of re-runs could be sure of it"
+    if grounds.why is Why.EVIDENCE:
+        return f"{grounds.needed} failures in a row are enough"
+    alone = " alone" if grounds.why is Why.SUITE else ""
+    return f"not sure{alone}: {grounds.needed} failures in a row would have been enough"
+
+
+def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
+    match grounds.why:
+        case Why.EVERY_RUN:
+            return "passed every time" if change in _PASSING else "failed every time, so it counts"
+        case Why.SUITE:
+            return "counts because all cases together fail more than before"
+        case Why.MUST_PASS:
+            failing = grounds.newest_failed or grounds.record.fails
+            return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
+        case Why.NOT_RERUN:
+            return "the re-runs that would decide gave no result"
+        case Why.RECOVERED if not grounds.here.passes:
+            return "its record may explain that"
+        case Why.KNOWN if change is CaseClass.FLAKY:
+            return f"passes now and then {place} too"
+        case Why.KNOWN:
+            return f"the newest run {place} was an exception"
+        case _:
+            return None
+
+
+def flakiness(record: CaseRecord, place: str) -> str | None:
+    """`flaky on main: fails 15 % of the time, 3 runs show it`; None of a case that is steady there."""
+    words = _flaky(record)
+    return f"flaky {place}: {words}" if words else None
+
+
+def record_words(record: CaseRecord, place: str) -> str:
+    """The whole record: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`."""
+    said = [f"passed {record.counts.passes} of {record.counts.runs} {place}"]
+    if flaky := _flaky(record):
+        named = ", ".join(one_line(run)[:8] for run in record.shown_by[:MAX_RUNS])
+        rest = len(record.shown_by) - MAX_RUNS
+        more = f" and {rest} more" if rest > 0 else ""
+        said.append(f"flaky: {flaky}{f' ({named}{more})' if named else ''}")
+    if record.since is not None:
+        said.append("older runs are left out, because it broke or was mended after them")
+    return "; ".join(said)
+
+
+def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
+    """`12 of 60 cases failed at first, where about 0.4 usually do, by chance 1 in 1,000,000; 1 in 100 is a drop`.
+
+    `others`: there are cases that are regressions by themselves, which are not among these.
+    """
+    which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
+    expected = f"where about {finding.expected:.1f} usually do"
+    one_in = Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=finding.chance).one_in  # rounded as a case's
+    by_chance = f", by chance 1 in {one_in:,}" if one_in is not None and one_in >= LEAST_ODDS else ""
+    limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
+    return f"{finding.failures} of {which} failed at first, {expected}{by_chance}{limit}"
+
+
+def _flaky(record: CaseRecord) -> str | None:
+    if record.steadiness is not Steadiness.FLAKY or record.failure_rate is None:
+        return None
+    shown = count(len(record.shown_by), "run shows it", "runs show it")
+    return f"fails {record.failure_rate * 100:.0f} % of the time, {shown}"

@@ -1,0 +1,146 @@
+"""What differs in how a run was measured, in half sentences. Names stand in backticks, and whoever shows them escapes.
+
+It belongs below the verdict's sentence and never into a fold: a rule that was loosened explains a green gate better
+than anything else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from eval_gate.model.comparison import Comparison
+from eval_gate.model.measuring import Difference, Measure, Touched
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.words.numbers import count
+from eval_gate.text.escape import cut, one_line
+
+MAX_NAMED: Final = 5
+"""Cases that one half sentence names; the rest is counted."""
+MAX_NAME: Final = 60
+MAX_VALUE: Final = 100
+MAX_LINES: Final = 12
+MAX_BRANCH: Final = 60
+_HARMLESS: Final = frozenset({Measure.TIGHTENED, Measure.CHANGED, Measure.RENAMED})
+_RULES: Final = {
+    Measure.LOOSENED: "rule loosened",
+    Measure.TIGHTENED: "rule tightened",
+    Measure.CHANGED: "rule changed",
+}
+_PASSING: Final = {
+    Measure.REMOVED: ("is no longer checked (removed)", "are no longer checked (removed)"),
+    Measure.SKIPPED: ("is skipped here", "are skipped here"),
+    Measure.EMPTIED: ("checks nothing any more", "check nothing any more"),
+    Measure.FEWER_CHECKS: ("checks less than it did", "check less than they did"),
+    Measure.EXPECTATION: ("has another expectation", "have another expectation"),
+    Measure.QUESTION: ("is asked another question", "are asked another question"),
+    Measure.ASKED: ("has another question or expectation", "have another question or expectation"),
+}
+"""What became of cases that pass in the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWords:
+    """The block as a report shows it. `alarming`: something may have been taken from what the gate looks at."""
+
+    title: str
+    remark: str
+    alarming: bool
+    differences: tuple[Difference, ...]
+    place: str
+    unused: tuple[Difference, ...] = ()
+    """Rules that the pull request brings and that do not count."""
+
+    def lines(self, named: int = MAX_NAMED) -> tuple[str, ...]:
+        """A half sentence for each difference, with at most so many names in it."""
+        unused = [f"not used, the base branch's counts: {_words(one, '', 0)}" for one in self.unused]
+        said = [*unused, *(_words(one, self.place, min(named, MAX_NAMED)) for one in self.differences)]
+        shown, rest = said[:MAX_LINES], len(said) - MAX_LINES
+        return (*shown, *([f"and {count(rest, 'more difference')}"] if rest > 0 else []))
+
+
+def measured_words(comparison: Comparison | None, context: ReportContext) -> MeasuredWords | None:
+    """What there is to say; None where nothing differs, or nothing is known."""
+    found = comparison.measured.differences if comparison and comparison.measured else ()
+    if not found and not context.unused_rules:
+        return None
+    branch = context.baseline_branch or context.base_branch
+    by_pull_request = context.base_branch is not None
+    return MeasuredWords(
+        title="Changed by this pull request" if by_pull_request else "Measured differently than the baseline",
+        remark=" (in how it is measured)" if by_pull_request else "",
+        alarming=any(one.kind not in _HARMLESS for one in (*found, *context.unused_rules)),
+        differences=found,
+        unused=context.unused_rules,
+        place=f"on {one_line(branch, MAX_BRANCH)}" if branch else "in the baseline",
+    )
+
+
+def _words(one: Difference, place: str, named: int) -> str:
+    if one.kind in _RULES:
+        return f"{_RULES[one.kind]}: {_rule(one)}"
+    if one.kind in _PASSING:
+        who = count(one.count, f"case that passes {place}", f"cases that pass {place}")
+        return f"{who} {_PASSING[one.kind][one.count != 1]}{_named(one, named)}"
+    return _about_others(one, named)
+
+
+def _about_others(one: Difference, named: int) -> str:
+    cases = count(one.count, "case")
+    match one.kind:
+        case Measure.GRADER:
+            return f"the script or prompt that grades {cases} has changed{_named(one, named)}"
+        case Measure.JUDGE:
+            return f"the judge of {cases} is {_code(one.now) or 'nobody'}, was {_code(one.then) or 'nobody'}"
+        case Measure.RECORDED:
+            what = "is answered or graded" if one.count == 1 else "are answered or graded"
+            return f"{cases} {what} from recorded answers, {_code(one.now)}, and nobody was asked{_named(one, named)}"
+        case Measure.SEEDS:
+            return f"the seed values of {cases} have changed{_named(one, named)}"
+        case Measure.SNAPSHOT_SOURCE:
+            source = f": {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}" if one.then != one.now else ""
+            return f"the snapshot of {cases} has changed{source or _named(one, named)}"
+        case Measure.TARGET:
+            what = f"the target {_code(one.subject)}" if one.subject else "the target"
+            return f"{what} is {_code(one.now)}, was {_code(one.then)}"
+        case Measure.MODEL:
+            return f"the model of {_code(one.subject)} is {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}"
+        case _:
+            known = (
+                "has another name and is measured the same"
+                if one.count == 1
+                else ("have other names and are measured the same")
+            )
+            return f"{cases} {known}{_named(one, named)}"
+
+
+def _rule(one: Difference) -> str:
+    if one.subject == "must-pass":
+        return f"must-pass {'no longer' if one.now is None else 'now'} covers {_code(one.then or one.now)}"
+    if one.subject == "accepted":
+        return f"accepted failures from {_code(one.now) or 'the usual file'}, were from {_code(one.then) or 'there'}"
+    return f"{one.subject} {_value(one.then)} → {_value(one.now)}"
+
+
+def _value(value: str | None) -> str:
+    return "none" if value is None else cut(one_line(value), MAX_VALUE)
+
+
+def _named(one: Difference, most: int) -> str:
+    """`: a, b and 3 more`, each name as code."""
+    shown = [_name(case) for case in one.cases[:most]]
+    rest = one.count - len(shown)
+    return f": {', '.join(shown)}{f' and {rest} more' if rest else ''}" if shown else ""
+
+
+def _name(case: Touched) -> str:
+    return (
+        f"{_code(case.case_id, MAX_NAME)} → {_code(case.became, MAX_NAME)}"
+        if case.became
+        else (_code(case.case_id, MAX_NAME))
+    )
+
+
+def _code(text: str | None, most: int = MAX_VALUE) -> str:
+    """The text between backticks, of which it has none itself; nothing for nothing."""
+    return f"`{cut(one_line(text.replace('`', chr(39)), most), most) or ' '}`" if text else ""

@@ -1,0 +1,209 @@
+"""Pieces of Markdown that say one thing: a linked case, a list of names, where a result comes from.
+
+Foreign text in them is escaped here; the templates place them as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from eval_gate.model.result import StaleFact, StaleKind
+from eval_gate.reports.view.view import CaseRow, View
+from eval_gate.reports.view.waivers import WaiverWords
+from eval_gate.reports.words import numbers as wording
+from eval_gate.reports.words import verdict as sentences
+from eval_gate.reports.words.measured import MAX_NAMED, MeasuredWords
+from eval_gate.text.escape import code_cell, code_span, cut, plain
+
+MAX_SENTENCE: Final = 400
+MAX_REASONS: Final = 5
+"""Reasons that a list of cases names."""
+MAX_WHY: Final = 200
+"""Characters of what was seen of a case, and of each remark on it."""
+MAX_BY: Final = 60
+_FEW: Final = 3
+
+
+def case_link(row: CaseRow) -> str:
+    """The case's name as code for a cell, linked to its line where that is known."""
+    shown = code_cell(row.label)
+    stale = " stale" if row.stale else ""
+    return f"[{shown}]({row.url}){stale}" if row.url else f"{shown}{stale}"
+
+
+def why_cell(row: CaseRow) -> str:
+    """What was seen of the case, a line for each."""
+    said = [plain(words, MAX_WHY) for words in row.seen_lines]
+    said += [code_cell(row.what)] if row.what and row.waived else []  # whose table has no room for more
+    return "<br>".join(said)
+
+
+def terms_cell(waiver: WaiverWords) -> str:
+    """`accepted until 2026-12-05, 14 days left`, who said so, and where."""
+    new = "<br>**new in this pull request**" if waiver.new else ""
+    return f"{waiver.done} until {waiver.until}<br>{_source(waiver)}{new}"
+
+
+def entry_line(waiver: WaiverWords) -> str:
+    """The same for an entry as a whole, with its reason."""
+    cases = f", about {', '.join(map(code_span, waiver.cases))}" if waiver.cases else ""
+    terms = f"{waiver.done} until {waiver.until}, {_source(waiver)}"
+    return f"{code_span(waiver.named)}: {terms}{cases}: {plain(waiver.reason, MAX_WHY)}"
+
+
+def _source(waiver: WaiverWords) -> str:
+    """Who said so, and where: a link where that is on this server."""
+    by = f"by {plain(waiver.by, MAX_BY)}, " if waiver.by else ""
+    if waiver.url is None:
+        return f"{by}{code_cell(waiver.where)}"
+    return f"{by}[{'comment' if waiver.url == waiver.where else code_cell(waiver.where)}]({waiver.url})"
+
+
+def names(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` and 3 more; graded cases with their scores: `a` 0.60 → 0.55 (−0.05)."""
+    return _names(rows, limit, lambda row: row.scores or "")
+
+
+def names_seen(rows: Sequence[CaseRow], limit: int) -> str:
+    """The same with what was seen: `a` (passed 6 of 6 here, 2 of 20 on main)."""
+    return _names(rows, limit, lambda row: f"({plain(row.why_words, MAX_WHY)})" if row.evidence else row.scores or "")
+
+
+def names_here(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a` (crashed), `b` (unreachable)."""
+    return _names(rows, limit, lambda row: f"({row.here})" if row.here else "")
+
+
+def _names(rows: Sequence[CaseRow], limit: int, details: Callable[[CaseRow], str]) -> str:
+    shown = ", ".join(f"{code_span(row.label)} {details(row)}".rstrip() for row in rows[:limit])
+    rest = len(rows) - limit
+    if rest <= 0:
+        return shown
+    return f"{shown} and {rest} more" if shown else wording.count(rest, "case")
+
+
+def names_by_reason(rows: Sequence[CaseRow], limit: int) -> str:
+    """`a`, `b` (needs a judge); `c` (no question)."""
+    groups: dict[str, list[CaseRow]] = defaultdict(list)
+    for row in rows:
+        groups[row.reason or row.what or "no reason was given"].append(row)
+    shown = [f"{names(members, limit)} ({plain(reason)})" for reason, members in list(groups.items())[:MAX_REASONS]]
+    left_out = sum(len(members) for members in list(groups.values())[MAX_REASONS:])
+    return "; ".join([*shown, *([f"{wording.count(left_out, 'case')} for other reasons"] if left_out else [])])
+
+
+def prose(words: str) -> str:
+    """Half a sentence that has names in backticks; whatever stands between two of them is code."""
+    pieces = re.split(r"`([^`]*)`", cut(words, MAX_SENTENCE))
+    return "".join(code_span(piece) if place % 2 else _between(piece) for place, piece in enumerate(pieces))
+
+
+def measured_block(found: MeasuredWords, names: int = MAX_NAMED) -> str:
+    """What differs in how the run was measured, in one paragraph; more than a few things as a list."""
+    sign = "⚠️ " if found.alarming else ""
+    said = [prose(line) for line in found.lines(names)]
+    several = len(said) > _FEW
+    shown = "\n" + "".join(f"\n- {words}" for words in said) if several else f" {' · '.join(said)}"
+    return f"{sign}**{found.title}**{found.remark}:{shown}"
+
+
+def _between(text: str) -> str:
+    """Escaped, with the blanks at its ends."""
+    before, after = (" " if text[:1].isspace() else ""), (" " if text[1:][-1:].isspace() else "")
+    return f"{before}{plain(text, MAX_SENTENCE)}{after}"
+
+
+def sentence(words: str) -> str:
+    """Half a sentence of a verdict or a note as a whole one."""
+    return plain(sentences.sentence(words), MAX_SENTENCE)
+
+
+def staleness(fact: StaleFact) -> str:
+    """One fact as half a sentence."""
+    recorded, current = (code_span(value or "unknown") for value in (fact.recorded, fact.current))
+    match fact.kind:
+        case StaleKind.DESCRIPTION:
+            return f"generated for description {recorded}, now {current}; results may not reflect the current contract"
+        case StaleKind.REGISTRY_SIZE:
+            grown = f"the registry grew from {plain(fact.recorded or '?')} to {plain(fact.current or '?')} tools"
+            return f"{grown}: `toolsAcceptable` sets may be too narrow"
+        case StaleKind.VERSION:
+            return f"generated for version {recorded}, now {current}: the schema may have changed"
+        case StaleKind.MISSING:
+            return "the tool is not in the registry"
+        case StaleKind.STATUS:
+            return f"the tool is {plain(fact.current or 'not in use')}"
+
+
+def stale_baseline(view: View) -> str:
+    """How old the baseline is, both limits, and the remedy."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    name = context.baseline_branch or context.base_branch
+    branch = code_span(name) if name else "the default branch"
+    parts = []
+    if facts.age_days is not None:
+        parts.append(f"**{wording.age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
+    if facts.commits_behind is not None:
+        behind = wording.count(facts.commits_behind, "commit")
+        parts.append(f"**{behind} behind** {branch} (limit {context.max_baseline_commits})")
+    remedy = (
+        f"run [the workflow]({context.workflow_url}) on {branch}" if context.workflow_url else f"run it on {branch}"
+    )
+    why = f"Differences may come from {branch}, not from this change."
+    return f"The baseline is {' and '.join(parts)}. {why} Refresh: {remedy}."
+
+
+def unmeasured(view: View, mark: Callable[[str], str] = code_span) -> str | None:
+    """Which runs of the baseline's branch were passed over because they could not be measured; None where none was.
+
+    `mark` sets off names and commits as the place where the sentence stands does it.
+    """
+    if view.comparison is None or not view.comparison.baseline.unmeasured:
+        return None
+    facts = view.comparison.baseline
+    first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
+    branch = view.context.baseline_branch or view.context.base_branch
+    newest = f"{mark(branch)}'s newest" if branch else "The newest"
+    before = " before this change" if branch else ""
+    sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
+    which = f"{newest} {len(facts.unmeasured)} runs{before}" if more else f"{newest} run{before}, {sha},"
+    judged = (
+        f"{'in ' + sha + ' ' if more else ''}{first.judged} of {wording.count(first.cases, 'case')} could be judged"
+    )
+    compared = mark(facts.sha[:7] if facts.sha else facts.run_id[:40])
+    return f"{which} could not be measured: {judged}. Compared with {compared}."
+
+
+def provenance(view: View) -> str:
+    """What was evaluated and compared with, in one line; addresses only where they are known."""
+    context, parts = view.context, []
+    if view.undecided:
+        parts.append(f"Exit code {int(view.verdict.exit_code)}")
+    sha = context.head_sha or (view.run.git.sha if view.run.git else None)
+    into = f" merged into {code_span(context.base_branch)}" if context.base_branch and context.head_sha else ""
+    parts.append(f"Evaluated {code_span(sha[:7])}{into}" if sha else f"Run {code_span(view.run.run_id)}")
+    if view.comparison is not None:
+        parts.append(baseline(view))
+    for words, url in (("full report", context.report_url), ("this run", context.run_url)):
+        if url:
+            parts.append(f"[{words}]({url})")
+    parts.append(f"eval-gate {plain(view.run.tool.version)}")
+    return " · ".join(parts)
+
+
+def baseline(view: View) -> str:
+    """Which run this one is compared with, how old it is, and where it can be seen."""
+    assert view.comparison is not None
+    facts, context = view.comparison.baseline, view.context
+    details = [words for words in (wording.age(facts.age_days),) if words]
+    if facts.commits_behind is not None:
+        details.append(f"{wording.count(facts.commits_behind, 'commit')} behind")
+    where = context.baseline_branch or context.base_branch
+    branch = f" on {code_span(where)}" if where else ""
+    name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{branch}"
+    link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
+    return ", ".join([name, *details]) + link

@@ -1,0 +1,387 @@
+"""The words for a verdict: the headline, and why in a few sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from eval_gate.gate.compare import nobody_answered
+from eval_gate.gate.rules import SCORE_DROP, UNMEASURED, new_errors
+from eval_gate.gate.scores import limit_words
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, Verdict
+from eval_gate.model.grounds import Why
+from eval_gate.model.result import Blame, RunResult, Status, Summary
+from eval_gate.reports.view.rates import rates_of
+from eval_gate.reports.view.waivers import FLAKY_RULE, waived_counts
+from eval_gate.reports.words.blame import blame_of, blames, together
+from eval_gate.reports.words.grounds import main_broke, suite_words
+from eval_gate.reports.words.numbers import count, percent, points
+
+FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
+_DROPPED = "all cases together fail more than before"
+
+
+def nothing_comparable(run: RunResult) -> bool:
+    """Whether there is a baseline, but not one case that could be held against it."""
+    return run.comparison is not None and not any(one.change.compared for one in run.comparison.changes)
+
+
+def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
+    """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
+    regressions = standing(run, CaseClass.REGRESSION)
+    match verdict.outcome:
+        case Outcome.ERROR:
+            return BROKEN, _undecided_words(run.summary)
+        case Outcome.FAIL:
+            return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
+    if worse := regression_words(run) if regressions else _DROPPED if _dropped(run) else None:
+        allowed = any(rule.name == "Regressions" for rule in verdict.rules)
+        return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
+    doubtful = _loosened(run) or _not_decided(run)
+    return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
+
+
+def standing(run: RunResult, *classes: CaseClass) -> int:
+    """How many cases are of these classes, those apart that somebody accepted or set aside."""
+    return len(_standing(run, *classes))
+
+
+def _standing(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
+    return _not_waived(run, run.comparison.of(*classes) if run.comparison else ())
+
+
+def _not_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
+    waived = run.waiving.keys if run.waiving else frozenset()
+    return [one for one in changes if (one.suite, one.case_id) not in waived]
+
+
+def _undecided_words(summary: Summary) -> str:
+    judged = summary.passed + summary.failed
+    if judged and summary.not_run:
+        return f"could not decide, ended at {judged} of {count(summary.total_cases, 'case')}"
+    return "could not decide"
+
+
+def regression_words(run: RunResult) -> str:
+    """`2 regressions`, and why where cases are only called so because all together fail more."""
+    alone, dropped = _alone_and_dropped(run)
+    words = count(len(alone) or len(dropped), "regression")
+    if alone and dropped:
+        return f"{words}, and {len(dropped)} more as the others together fail more than before"
+    if not dropped and all_crash(run):
+        return f"{words}: every case crashes"
+    return f"{words}: {_DROPPED}" if dropped else words
+
+
+def all_crash(run: RunResult) -> bool:
+    """Whether every case that was asked crashed: the change, or an outage of something the agent needs."""
+    asked = [case for _, case in run.cases() if case.status.judged or case.status is Status.ERROR]
+    return bool(asked) and all(case.blame is Blame.CRASHED for case in asked)
+
+
+def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
+    """Regressions by themselves, and those that are part of a drop of all cases together."""
+    found = _standing(run, CaseClass.REGRESSION)
+    dropped = [one for one in found if one.grounds is not None and one.grounds.why is Why.SUITE]
+    return [one for one in found if one not in dropped], dropped
+
+
+def _failed_words(run: RunResult, verdict: Verdict) -> str:
+    summary, rules = run.summary, {rule.name: rule for rule in verdict.rules}
+    code = verdict.reasons[0].code if verdict.reasons else ""
+    said = {
+        "regressions": regression_words(run),
+        "suite-drop": _DROPPED,
+        "must-pass": _counted(rules.get("Must pass"), "must-pass case fails", "must-pass cases fail"),
+        "could-not-measure": next(iter(errors_words(run)), None),
+        "min-pass-rate": f"pass rate {percent(rates_of(run).now)} of {count(rates_of(run).judged, 'case')} is too low",
+        "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
+        "flaky": _counted(rules.get(FLAKY_RULE), "flaky case") or count(summary.flaky, "flaky case"),
+        "failures": _counted(rules.get("Failures"), "failing case"),
+        "removed": _counted(rules.get("Removed cases"), "removed case"),
+        "changed": _counted(rules.get("Changed cases"), "case measured otherwise", "cases measured otherwise"),
+        "loosened": _counted(rules.get("Loosened rules"), "loosened rule"),
+        "new-failures": _counted(rules.get("New failures"), "new failing case"),
+    }
+    return said.get(code) or _limit_words(code, rules) or count(summary.failed, "failing case")
+
+
+def _counted(rule: Rule | None, one: str, many: str | None = None) -> str | None:
+    """What a rule counted, which waived cases are not in."""
+    return count(int(rule.value), one, many) if rule and rule.value.isdecimal() and len(rule.value) < 10 else None
+
+
+_LIMITS = {
+    "max-score-drop": (SCORE_DROP, "score drop of {value} (allowed: {limit})"),
+    "max-latency-increase": ("Latency", "latency {value} (allowed: {limit})"),
+    "max-cost-increase": ("Cost", "cost {value} (allowed: {limit})"),
+    "max-token-increase": ("Tokens", "tokens {value} (allowed: {limit})"),
+    "min-coverage": ("Coverage", "only {value} of the cases were judged"),
+}
+"""By code: the rule, and its headline."""
+
+
+def _limit_words(code: str, rules: dict[str, Rule]) -> str | None:
+    name, words = _LIMITS.get(code, ("", ""))
+    return words.format(value=rules[name].value, limit=rules[name].limit) if name in rules else None
+
+
+def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
+    by_threshold = any(rule.name == "Pass rate" for rule in verdict.rules)
+    passed = "passed on threshold" if by_threshold else "passed"
+    waived = waived_counts(run)
+    if run.comparison is None:
+        return ", ".join([passed, absent, *waived])
+    if nothing_comparable(run):
+        return ", ".join([passed, "baseline not comparable", *waived])
+    parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
+    if unsettled := len(_unsettled(run)):
+        parts.append(f"not sure about {count(unsettled, 'case')}")
+    if drops := _score_drops(run):
+        parts.append(count(drops, "score drop"))
+    still = _standing(run, CaseClass.STILL_FAILING)
+    if broken := sum(main_broke(one, "") is not None for one in still):
+        parts.append(f"{count(broken, 'case')} broken before this change")
+    parts += errors_words(run)
+    if undecided := _not_decided(run):
+        parts.append(f"{count(undecided, 'case')} not decided")
+    if loosened := _loosened(run):
+        parts.append(count(loosened, "loosened rule"))
+    if baseline_is_stale:
+        parts.append("baseline is stale")
+    return ", ".join(parts)
+
+
+def _loosened(run: RunResult) -> int:
+    return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
+
+
+def _unsettled(run: RunResult) -> list[CaseChange]:
+    """Those whose answers leave a doubt; what was never judged is among the errors."""
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    return [one for one in _standing(run, CaseClass.UNSETTLED) if one.key not in broken]
+
+
+def _dropped(run: RunResult) -> bool:
+    found = run.comparison.suite_finding if run.comparison else None
+    return found is not None and found.dropped
+
+
+def _score_drops(run: RunResult) -> int:
+    return len(_not_waived(run, run.comparison.score_drops() if run.comparison else ()))
+
+
+def _not_decided(run: RunResult) -> int:
+    changes = _not_waived(run, run.comparison.changes if run.comparison else ())
+    return sum(one.grounds is not None and one.grounds.why is Why.NOT_RERUN for one in changes)
+
+
+def lead(run: RunResult, verdict: Verdict) -> str | None:
+    """The words before the opening, in bold."""
+    if verdict.outcome is Outcome.ERROR:
+        return NOTHING_SAID if says_nothing(run, verdict) else UNDECIDED
+    return "Gate failed:" if verdict.outcome is Outcome.FAIL else None
+
+
+NOTHING_SAID: Final = "This says nothing about your change."
+UNDECIDED: Final = "The gate could not decide:"
+_OWN: Final = frozenset({"nothing-judged", "too-many-errors", "not-complete"})
+"""Reasons for no verdict that lie in the run itself; the others are about failures that nobody could explain."""
+
+
+def says_nothing(run: RunResult, verdict: Verdict) -> bool:
+    """Whether the change cannot be why there is no verdict: nothing is known against it, and what broke is ours."""
+    if verdict.reasons and verdict.reasons[0].code not in _OWN:
+        return False
+    suspect = run.summary.failed or standing(run, CaseClass.REGRESSION, CaseClass.UNSETTLED)
+    return not suspect and set(blames(run)) <= {Blame.OURS}
+
+
+def outage(run: RunResult, verdict: Verdict) -> bool:
+    """Whether it looks as if the target could not be reached, or hung on everything."""
+    mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in _OWN
+    found = blames(run)
+    return mine and found.count(Blame.UNREACHABLE) * 2 > len(found)
+
+
+def errors_words(run: RunResult) -> tuple[str, ...]:
+    """The same in few words, where there are any: `4 cases could not be judged`."""
+    return (_errors_words(run).partition(":")[0],) if any(new_errors(run, run.comparison)) else ()
+
+
+def _errors_words(run: RunResult) -> str:
+    """`2 cases crashed`, `4 cases could not be judged: 2 crashed, 1 unreachable, 1 not graded`: those that count."""
+    silent = nobody_answered(run)
+    return together(blame_of(case, silent=silent) for case in new_errors(run, run.comparison))
+
+
+def _counted_errors(run: RunResult) -> str:
+    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
+    words, counted = _errors_words(run), len(list(new_errors(run, run.comparison)))
+    if counted == run.summary.errored:
+        return words
+    which = words.partition(": ")[2] or words
+    return f"{counted} of the {run.summary.errored} cases that could not be judged {_COUNT[counted != 1]}: {which}"
+
+
+_COUNT: Final = ("counts", "count")
+
+
+def opening(run: RunResult, verdict: Verdict) -> str:
+    """Why, in a few plain sentences."""
+    match verdict.outcome:
+        case Outcome.FAIL:
+            said = [*_sentences(run, verdict), *_rate_sentence(run, verdict), *_waived(run)]
+            return " ".join([*said, *_pass_score(run, verdict)])
+        case Outcome.ERROR:
+            why = undecided(run, verdict)
+            if outage(run, verdict):
+                why = f"this looks like an outage. {sentence(why)}"
+            words = " ".join([why, *_other_reading(run, verdict)])
+            return words if lead(run, verdict) == UNDECIDED else sentence(words)
+    return _passing_sentences(run, verdict)
+
+
+def message(run: RunResult, reason: Reason) -> str:
+    """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
+    errors = next((rule for rule in run.verdict.rules if rule.name == "Errors"), None) if run.verdict else None
+    if reason.code == UNMEASURED and errors is not None:
+        return f"{_counted_errors(run)} (allowed: {errors.limit})"
+    if run.comparison is None or run.comparison.error_rate is None:
+        return reason.message
+    if reason.code == "suite-drop" and run.comparison.suite_finding is not None:
+        return suite_drop(run)
+    rule = next((rule for rule in run.verdict.rules if rule.name == "Regressions"), None) if run.verdict else None
+    if reason.code == "regressions" and rule is not None:
+        return f"{_regressions(run)} (allowed: {rule.limit})"
+    return reason.message
+
+
+def _regressions(run: RunResult) -> str:
+    """How many cases fail or crash for themselves, and how many are only called regressions because all dropped."""
+    alone, dropped = _alone_and_dropped(run)
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    crash = sum(one.key in broken for one in alone)
+    said = []
+    if len(alone) > crash:
+        said.append(count(len(alone) - crash, "case that usually passes fails", "cases that usually pass fail"))
+    if crash:
+        said.append(count(crash, "case that usually passes crashes", "cases that usually pass crash"))
+    if not dropped:
+        return f"{' and '.join(said) or '0 cases that usually pass fail'} here"
+    if not alone:
+        return f"{count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
+    return f"{' and '.join(said)} here, and {len(dropped)} more failed at first"
+
+
+def suite_drop(run: RunResult) -> str:
+    """How all cases together compare with their records."""
+    assert run.comparison is not None
+    assert run.comparison.suite_finding is not None
+    grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
+    alone = any(one is not None and one.why is not Why.SUITE for one in grounds)
+    return suite_words(run.comparison.suite_finding, others=alone)
+
+
+def undecided(run: RunResult, verdict: Verdict) -> str:
+    """Why there is no verdict, and how far the run came; to be read after a colon."""
+    why = run.stopped or next((message(run, reason) for reason in verdict.reasons), "the run was not finished")
+    return f"{why.rstrip('.')}. {_progress(run.summary)}"
+
+
+def _other_reading(run: RunResult, verdict: Verdict) -> list[str]:
+    """What else it may be where it looks like an outage: a change that keeps the target from starting looks so too."""
+    if outage(run, verdict):
+        return [f"If this change keeps the agent from starting, or from answering in time, {_NEXT}."]
+    if Blame.CRASHED in blames(run) and verdict.reasons and verdict.reasons[0].code in _OWN:
+        return [f"The agent may have been down; if this change is what breaks it, {_NEXT}."]
+    return []
+
+
+_NEXT: Final = "the next run will say the same"
+
+
+def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
+    limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), None)
+    words = [f"{_of_judged(run, *([f'threshold {limit}'] if limit else []))}{_unjudged(run)}."]
+    if still := standing(run, CaseClass.STILL_FAILING):
+        words.append(f"{still} still failing.")
+    words += _waived(run)
+    known = {"passed", "no-baseline"}
+    words += [sentence(message(run, reason)) for reason in verdict.reasons if reason.code not in known]
+    return " ".join([*words, *_pass_score(run, verdict)])
+
+
+def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:
+    """What counts as a pass, where that is not the specification's 1."""
+    graded = any(case.graded for suite in run.suites for case in suite.cases)
+    if not graded or verdict.pass_score >= 1.0:
+        return []
+    return [f"Graded cases pass from {limit_words(verdict.pass_score)} on."]
+
+
+def _waived(run: RunResult) -> list[str]:
+    """What was left out of the numbers, and by whose word."""
+    words = [f"Not counted: {', '.join(found)}."] if (found := waived_counts(run)) else []
+    aside = rates_of(run).set_aside
+    if aside:
+        words.append(f"{count(aside, 'case')} in quarantine {'is' if aside == 1 else 'are'} in no pass rate.")
+    return words
+
+
+def _sentences(run: RunResult, verdict: Verdict) -> list[str]:
+    """The reasons; the first one goes on after the words before it."""
+    first, *others = [message(run, reason) for reason in verdict.reasons] or ["the rules do not hold"]
+    return [f"{first.rstrip('.')}.", *map(sentence, others)]
+
+
+def sentence(words: str) -> str:
+    """The words with a capital at the beginning and one full stop at the end."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
+def _progress(summary: Summary) -> str:
+    judged = summary.passed + summary.failed
+    words = [f"{judged} of {count(summary.total_cases, 'case')} {'was' if judged == 1 else 'were'} judged"]
+    if summary.errored:
+        words.append(f"{summary.errored} could not be")
+    if summary.not_run:
+        words.append(f"{summary.not_run} {'was' if summary.not_run == 1 else 'were'} not run")
+    if summary.skipped:
+        words.append(f"{summary.skipped} skipped")
+    return ", ".join(words) + "."
+
+
+def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
+    if any(reason.code == "min-pass-rate" for reason in verdict.reasons):
+        return [] if now is None or before is None else [f"Baseline {percent(before)} ({points(before, now)})."]
+    return [f"{_of_judged(run)}{_unjudged(run)}."]
+
+
+def _of_judged(run: RunResult, *more: str) -> str:
+    """`7 of 8 judged cases pass (87.5 %, baseline 90.0 %, −2.5 pp)`; `after re-runs` where these did it."""
+    rates = rates_of(run)
+    if not rates.judged:
+        return "No case was judged"
+    which = f"{'judged ' if _unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
+    passed = {key for key, case in run.cases() if case.passed}
+    again = any(one.key in passed for one in _standing(run, CaseClass.REGRESSION))
+    rate = ", ".join([_rate_words(run), *more])
+    return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
+
+
+def _unjudged(run: RunResult) -> str:
+    """`, 2 could not be judged`: what a pass rate says nothing about."""
+    summary = run.summary
+    numbers = {"could not be judged": summary.errored, "not run": summary.not_run, "skipped": summary.skipped}
+    return "".join(f", {number} {words}" for words, number in numbers.items() if number)
+
+
+def _rate_words(run: RunResult) -> str:
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
+    if now is None or before is None or nothing_comparable(run):
+        return percent(now)
+    return f"{percent(now)}, baseline {percent(before)}, {points(before, now)}"

@@ -1,0 +1,396 @@
+"""Reads stored results, whatever form they were kept in: run id, file, run folder, folder of runs, zip."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pydantic import ValidationError
+
+from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.writing import open_new
+from eval_gate.model import limits
+from eval_gate.model.base import JsonValue
+from eval_gate.model.comparison import Outcome, Unmeasured
+from eval_gate.model.result import SCHEMA_VERSION, RunResult, SuiteResult
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.beside import ledger_beside, ledger_file
+from eval_gate.results.foreign import run_of_suite
+from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_of
+from eval_gate.text.sources.json import JsonPositions, parse_json
+from eval_gate.text.sources.shape import field_path, sentence
+
+RUN_NAME: Final = "run.json"
+LATEST: Final = "latest"
+"""As a baseline the newest run that passed its gate; as the run that is judged or shown the newest of all."""
+MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
+MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
+MAX_RUNS_READ: Final = limits.RUNS_READ
+"""Of a folder of runs."""
+MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
+"""Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
+_END_BYTES: Final = 65_557
+"""The longest end record of an archive, with its remark."""
+MAX_MISTAKES: Final = 1_000
+_RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+def find_baseline(
+    reference: str | None, output_dir: Path, history: str | None = None, *, besides: str | None = None
+) -> Baseline | NoBaseline:
+    """The baseline that was named. One that is named and cannot be found is an error, not an absence.
+
+    Only `latest` may lead nowhere: before the first run there is no earlier one, and that is no mistake. The record of
+    its cases is `history` (a ledger, or a folder of runs), else what lies beside the baseline: its ledger, or the runs
+    of its folder. `besides` is the id of the run that is judged, where it is in the folder too: no run is its own
+    baseline.
+    """
+    found = _find_baseline(reference, output_dir, besides)
+    if history is None or isinstance(found, NoBaseline):
+        return found
+    return replace(found, ledger=read_history(history))
+
+
+def read_history(reference: str) -> Ledger:
+    """The ledger in a file, a run's folder or its archive, or that of a folder of runs. Raises GateError."""
+    path = _path(reference)
+    if path.is_dir():
+        return ledger_beside(path / RUN_NAME) if (path / LEDGER_NAME).is_file() else ledger_of(runs_in(path))
+    if zipfile.is_zipfile(path):
+        return ledger_beside(path)
+    return ledger_file(path)
+
+
+def _find_baseline(reference: str | None, output_dir: Path, besides: str | None) -> Baseline | NoBaseline:
+    if reference is None:
+        return NOT_ASKED_FOR
+    if reference == LATEST:
+        return newest_passed(output_dir, besides=besides)
+    path = _path(reference)
+    if path.is_dir() and not (path / RUN_NAME).is_file():
+        kept = kept_in(path)
+        found = first_measured(_complete(kept, path), reference, _runs(kept))
+        if found is None:
+            raise _none_in(path, "in no run of {} could half of the cases be judged")
+        return found
+    record, run = _record(path, reference, output_dir), read_run(reference, output_dir)
+    return Baseline(run, reference, ledger=_ledger_of_one(record, run))
+
+
+def _ledger_of_one(record: Path, run: RunResult) -> Ledger:
+    """The record that ends with one run: what travelled with it, or what the folder of runs that it lies in knows more.
+
+    So a run that is named by its id is the same baseline as one that `latest` or the folder leads to.
+    """
+    beside = ledger_beside(record).up_to(run)
+    if record.parent.name != run.run_id:
+        return beside
+    among = ledger_of(runs_in(record.parent.parent)).up_to(run)
+    return among if len(among.runs) > len(beside.runs) else beside
+
+
+def _record(path: Path, reference: str, output_dir: Path) -> Path:
+    """The file or archive with the run record that a reference to one run leads to."""
+    if path.is_dir():
+        return path / RUN_NAME
+    return path if path.is_file() else output_dir / reference / RUN_NAME
+
+
+def first_measured(complete: Iterable[Kept], reference: str, runs: Sequence[RunResult]) -> Baseline | None:
+    """The first of these that was measured, with those it was preferred to; None where none was."""
+    passed_over: list[Unmeasured] = []
+    for one in complete:
+        if measured(one.run):
+            ledger, over = ledger_of(runs), tuple(passed_over)
+            return Baseline(one.run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
+        passed_over.append(unmeasured(one.run))
+    return None
+
+
+def baseline_of(current: RunResult, reference: str, output_dir: Path, history: str | None = None) -> Baseline:
+    """The baseline of a stored run. Raises GateError `baseline-not-found` where `latest` leads nowhere as well."""
+    found = find_baseline(reference, output_dir, history, besides=current.run_id)
+    if isinstance(found, NoBaseline):
+        raise GateError("baseline-not-found", found.reason, "name the run to compare with by its id or its path")
+    return found
+
+
+def newest_passed(folder: Path, *, target: str | None = None, besides: str | None = None) -> Baseline | NoBaseline:
+    """What `latest` means as a baseline: the newest run, of this target, that passed its gate.
+
+    A red one never becomes what the next run is compared with by itself: the same failure would be no regression a
+    second time. In the history before the baseline red ones count like all others. Where runs were judged and none has
+    passed, one of them has to be named, and a gate that needs a baseline does not pass as if there were none.
+    """
+    files = _written(folder)
+    older = (_kept(file) for _, file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT])
+    usable = _of_everything(chain(_read_all(files[:MAX_RUNS_READ]), older), target, besides)
+    judged: Kept | None = None
+    passed_over: list[Unmeasured] = []
+    for one in usable:
+        outcome = one.run.verdict.outcome if one.run.verdict else None
+        if outcome is Outcome.PASS:
+            before = islice(usable, MAX_RUNS_READ - 1)  # red ones too, but none whose change came later
+            ledger = ledger_of(_runs([one, *before]))
+            return Baseline(one.run, LATEST, ledger=ledger, unmeasured=tuple(passed_over), exact=_leads_to(one))
+        if not measured(one.run):
+            passed_over.append(unmeasured(one.run))
+        if outcome is not Outcome.ERROR:
+            judged = judged or one
+    of = f" of {target[:80]}" if target else ""
+    if judged is None:
+        return NoBaseline("none-yet", f"there is no complete run{of} in {folder} yet that could be judged")
+    return NoBaseline(
+        "none-passed",
+        f"no run{of} in {folder} has passed its gate yet: name the one to compare with by its id, such as "
+        f"{_leads_to(judged)[:200]}, or begin anew with --fail-on regressions and no baseline",
+        unavailable=True,
+    )
+
+
+def read_run(reference: str, output_dir: Path) -> RunResult:
+    """The run that `reference` leads to; of a folder of runs the newest complete one, `latest` the newest of all.
+
+    Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
+    """
+    path = _path(reference)
+    if path.is_dir():
+        return _from_folder(path)
+    if path.is_file():
+        return _from_zip(path, str(path)) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
+    if reference == LATEST and (newest := runs_in(output_dir)):
+        return newest[0]
+    if _RUN_ID.fullmatch(reference) and (output_dir / reference / RUN_NAME).is_file():
+        file = output_dir / reference / RUN_NAME
+        return _parse(_read(file), str(file))
+    known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
+    raise GateError(
+        "baseline-not-found",
+        f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
+        f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
+    )
+
+
+def _path(reference: str) -> Path:
+    """The reference as a path; one that no file can have is a name like any other that is not there."""
+    path = Path(reference)
+    try:
+        path.exists()
+    except OSError:
+        return Path("no such path")
+    return path
+
+
+def read_archive(file: Path, shown: str) -> RunResult:
+    """The one run in a zip archive that came from elsewhere; `shown` names it in an error."""
+    return _from_zip(file, shown)
+
+
+def entry_of(file: Path, name: str, limit: int) -> bytes | None:
+    """The one entry of this name at the top of an archive; None where there is none, or it is larger than that."""
+    try:
+        with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
+            data = stream.read(limit + 1)
+    except (KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError):
+        return None
+    return data if len(data) <= limit else None
+
+
+def extract(file: Path, name: str, to: Path, limit: int) -> bool:
+    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+    data = entry_of(file, name, limit)
+    if data is None:
+        return False
+    try:
+        descriptor = open_new(to)
+        if descriptor is None:
+            return False
+        with os.fdopen(descriptor, "wb") as kept:
+            kept.write(data)
+    except (OSError, GateError):
+        return False
+    return True
+
+
+def _refuse_many_entries(file: Path, shown: str) -> None:
+    """Before the directory of an archive is read, which may hold millions of names (APPNOTE.TXT 4.3.16)."""
+    with file.open("rb") as stream:
+        stream.seek(0, os.SEEK_END)
+        stream.seek(max(stream.tell() - _END_BYTES, 0))
+        tail = stream.read()
+    at = tail.rfind(b"PK\x05\x06")
+    entries = int.from_bytes(tail[at + 10 : at + 12], "little") if at >= 0 else 0
+    if entries > MAX_ENTRIES:
+        raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
+
+
+def runs_in(folder: Path) -> tuple[RunResult, ...]:
+    """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
+
+    Of very many only those that were written last are read.
+    """
+    return _runs(kept_in(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run, and its folder in a folder of runs."""
+
+    run: RunResult
+    folder: Path
+
+
+def _runs(kept: Sequence[Kept]) -> tuple[RunResult, ...]:
+    return tuple(one.run for one in kept)
+
+
+def kept_in(folder: Path) -> list[Kept]:
+    """The runs of a folder of runs with their folders, newest first; of very many those that were written last."""
+    return _read_all(_written(folder)[:MAX_RUNS_READ])
+
+
+def _written(folder: Path) -> list[tuple[int, Path]]:
+    """The records of a folder of runs and when they were written, the last one first."""
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(f"*/{RUN_NAME}")), reverse=True)
+
+
+def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:
+    """These runs, newest first."""
+    # timestamps are in seconds: of two runs of the same one, the later written is the later
+    kept = [(_kept(file), when) for when, file in files]
+    kept.sort(key=lambda one: (one[0].run.timestamp, one[1]), reverse=True)
+    return [one for one, _ in kept]
+
+
+def _kept(file: Path) -> Kept:
+    return Kept(_parse(_read(file), str(file)), file.parent)
+
+
+def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
+    """The complete runs, of this target, that no cases were chosen for."""
+    for one in kept:
+        run = one.run
+        if run.complete and not run.partial and run.run_id != besides and target in (None, run.target.name):
+            yield one
+
+
+def _leads_to(kept: Kept) -> str:
+    """What leads to exactly this run of the results folder."""
+    return kept.folder.name if _RUN_ID.fullmatch(kept.folder.name) else str(kept.folder)
+
+
+def _from_folder(folder: Path) -> RunResult:
+    if (folder / RUN_NAME).is_file():
+        return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
+    return _complete(kept_in(folder), folder)[0].run
+
+
+def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:
+    """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
+    complete = sorted((one for one in kept if one.run.complete), key=lambda one: one.run.partial)
+    if complete:
+        return complete
+    raise _none_in(folder, "{} holds no complete run")
+
+
+def _none_in(folder: Path, what: str) -> GateError:
+    hint = f"a run folder holds {RUN_NAME}; a folder of runs holds such folders"
+    return GateError("baseline-not-found", what.format(folder), hint)
+
+
+def _from_zip(file: Path, shown: str) -> RunResult:
+    """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
+    try:
+        _refuse_many_entries(file, shown)
+        with zipfile.ZipFile(file) as archive:
+            entries = archive.infolist()
+            for entry in entries:
+                name = PurePosixPath(entry.filename.replace("\\", "/"))
+                if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", entry.filename):
+                    raise _corrupt(shown, f'the entry "{entry.filename[:100]}" leads out of the archive')
+            records = [entry for entry in entries if PurePosixPath(entry.filename).name == RUN_NAME]
+            if len(records) != 1:
+                raise _corrupt(shown, f"{len(records)} entries are called {RUN_NAME}, expected one")
+            with archive.open(records[0]) as stream:
+                data = stream.read(MAX_RESULT_BYTES + 1)
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError) as error:
+        raise _corrupt(shown, f"the archive cannot be read: {error}") from error
+    return _parse(data, f"{shown}!{records[0].filename}")
+
+
+def _read(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            return stream.read(MAX_RESULT_BYTES + 1)
+    except OSError as error:
+        raise _corrupt(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _parse(data: bytes, shown: str) -> RunResult:
+    """A run record of ours, or one EvalSuiteResult of any runner that keeps the contract."""
+    if len(data) > MAX_RESULT_BYTES:
+        raise _corrupt(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
+    document, positions = _parsed(data, shown)
+    if not isinstance(document, dict):
+        raise _corrupt(shown, "expected a mapping: a run record or an EvalSuiteResult")
+    version = document.get("schemaVersion")
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise GateError(
+            "baseline-schema",
+            f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
+            "update eval-gate, or name an older result",
+        )
+    try:
+        if version is None and "cases" in document:
+            return run_of_suite(SuiteResult.model_validate(_with_status(document)))
+        return RunResult.model_validate(document)
+    except ValidationError as error:
+        # a hostile record can hold millions of mistakes: then their number has to do
+        many = error.error_count() > MAX_MISTAKES
+        details = [] if many else error.errors(include_url=False)[:20]
+        raise _corrupt(
+            shown,
+            "not a run record",
+            [
+                Problem(sentence(detail), shown, positions.line(detail["loc"]), field_path(detail["loc"]))
+                for detail in details
+            ],
+        ) from error
+
+
+def _parsed(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
+    try:
+        return parse_json(data, shown)
+    except GateError as error:
+        raise _corrupt(shown, "not valid JSON", list(error.problems)) from error
+
+
+def _with_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """A contract result knows only `passed`: that is the status."""
+    cases = suite.get("cases")
+    if not isinstance(cases, list):
+        return suite
+    told: list[JsonValue] = []
+    for case in cases:
+        if isinstance(case, dict):
+            told.append({"status": "passed" if case.get("passed") is True else "failed", **case})
+        else:
+            told.append(case)
+    return {**suite, "cases": told}
+
+
+def _corrupt(shown: str, what: str, problems: list[Problem] | None = None) -> GateError:
+    return GateError(
+        "baseline-corrupt",
+        f"{shown} is not a result that can be compared with: {what}",
+        "name another result; a result is never changed by hand",
+        problems=problems or (),
+    )

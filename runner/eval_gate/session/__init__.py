@@ -1,0 +1,1 @@
+"""What every way to start the gate does: prepare, run, judge, keep."""

@@ -1,0 +1,149 @@
+"""A log per case of what Codex says while it works, for people who want to know what it did."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final, Literal
+
+from eval_gate.errors import GateError
+from eval_gate.model.base import JsonValue
+from eval_gate.process.run import Finished
+from eval_gate.targets.base import Request
+from eval_gate.targets.coding_agent.files import new_file
+from eval_gate.text.escape import one_line
+from eval_gate.text.redact import Redactor
+
+FOLDER: Final = ".agentv/logs/codex"
+"""Where logs are written, below the root of the run, unless the target says otherwise."""
+SWITCH: Final = "AGENTV_CODEX_STREAM_LOGS"
+"""A variable that turns logs off: `false`."""
+MAX_BYTES: Final = 20_000_000
+_MAX_LINE: Final = 1_000_000
+_MAX_DETAIL: Final = 500
+
+Format = Literal["summary", "json"]
+
+
+def logs_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether logs are to be written."""
+    return environment.get(SWITCH, "").strip().lower() not in {"false", "0", "no", "off"}
+
+
+class CodexLog:
+    """The log of one case: what is started, each line as it comes, how it ended. Secrets are masked.
+
+    A log that cannot be written breaks no case: `trouble` then says why.
+    """
+
+    def __init__(self, file: BinaryIO | None, path: Path | None, form: Format, redact: Redactor) -> None:
+        self.path = path
+        self.trouble: str | None = None
+        self._file = file
+        self._form = form
+        self._redact = redact
+        self._rest = b""
+        self._written = 0
+
+    def begin(self, command: Sequence[str], folder: Path) -> None:
+        """What is started, and where."""
+        self._line(f"# {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {shlex.join(command)}")
+        self._line(f"# in {folder}")
+
+    def add(self, data: bytes) -> None:
+        """The next bytes of Codex's output, in pieces of any size."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > _MAX_LINE:
+            lines, self._rest = [*lines, self._rest], b""
+        for line in lines:
+            if line.strip():
+                self._event(line.decode("utf-8", "replace"))
+
+    def end(self, finished: Finished | None) -> None:
+        """How it ended, and what it wrote to stderr; None when it was ended by us or never began."""
+        if self._rest.strip():
+            self.add(b"\n")
+        if finished is None:
+            self._line("# ended before it was done")
+        else:
+            if finished.stderr.total:
+                self._line(f"# stderr:\n{finished.stderr.text()}")
+            how = "its time was over" if finished.timed_out else f"exit code {finished.code}"
+            self._line(f"# {how} after {finished.seconds:.1f} s")
+        self.close()
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+    def _event(self, line: str) -> None:
+        try:
+            event = json.loads(line)
+            shown = json.dumps(event, ensure_ascii=False) if self._form == "json" else summary(event)
+        except (ValueError, RecursionError):
+            shown = line.rstrip("\r")
+        self._line(shown if self._form == "json" else f"{datetime.now(UTC):%H:%M:%S} {shown}")
+
+    def _line(self, text: str) -> None:
+        if self._file is None:
+            return
+        data = f"{self._redact(text)}\n".encode("utf-8", "replace")
+        self._written += len(data)
+        if self._written > MAX_BYTES:
+            data = f"# the log is cut here, at {MAX_BYTES:,} bytes\n".encode()
+        try:
+            self._file.write(data)
+        except OSError as error:
+            self.trouble = f"a log of codex is not complete: {error.strerror}"
+            self.close()
+        if self._written > MAX_BYTES:
+            self.close()
+
+
+def open_log(folder: Path, target: str, request: Request, form: Format, redact: Redactor) -> CodexLog:
+    """A new log file for this case. Where there can be none, a log that keeps nothing and knows why."""
+    words = (target, request.case_id, f"attempt-{request.trial + 1}")
+    try:
+        file, path = new_file(folder, words, ".log")
+    except GateError as error:
+        log = no_log()
+        log.trouble = f"codex has no logs: nothing can be written in {folder}: {error.message}"
+        return log
+    return CodexLog(file, path, form, redact)
+
+
+def no_log() -> CodexLog:
+    """A log that keeps nothing."""
+    return CodexLog(None, None, "summary", Redactor())
+
+
+def summary(event: JsonValue) -> str:
+    """One event on one line."""
+    if not isinstance(event, dict):
+        return one_line(json.dumps(event, ensure_ascii=False), _MAX_DETAIL)
+    item, usage = event.get("item"), event.get("usage")
+    words = [str(event.get("type") or "event")]
+    if isinstance(item, dict):
+        words += [str(item.get("type")), _detail(item)]
+        words += [f"({key} {item[key]})" for key in ("status", "exit_code") if item.get(key) is not None]
+    elif isinstance(usage, dict):
+        words.append(", ".join(f"{key} {count}" for key, count in usage.items()))
+    else:
+        words.append(_detail(event))
+    return one_line(" ".join(word for word in words if word), _MAX_DETAIL)
+
+
+def _detail(item: Mapping[str, JsonValue]) -> str:
+    """What the item is about, in one of its own fields."""
+    for key in ("command", "tool", "query", "text", "message", "error", "changes"):
+        value = item.get(key)
+        if value is not None:
+            return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ""

@@ -1,0 +1,141 @@
+"""One call of a command template: its values, its files, its process, and what it left behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from eval_gate.model import limits
+from eval_gate.process.captured import Captured, Mask
+from eval_gate.process.folder import PrivateFolder, private_folder
+from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
+from eval_gate.targets.command.template import Template, quoted
+from eval_gate.text.foreign.well_formed import well_formed
+
+PREFIX: Final = "eval-gate-cli-"
+"""How the folders with temporary files begin."""
+MAX_OUTPUT: Final = limits.COMMAND_BYTES
+"""Bytes of an answer that are read."""
+BATCH_INPUT: Final = "AGENT_BATCH_INPUT"
+"""The variable with the path of a batch's cases."""
+_ASIDE: Final = 64_000
+"""Bytes of stdout that are kept where it is not the answer."""
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_ID_IN_NAME: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a command is called with. `files` are paths; `batch` is the content of a batch's file of cases."""
+
+    eval_id: str
+    cwd: Path
+    prompt: str = ""
+    guidelines: str = ""
+    files: tuple[str, ...] = ()
+    attempt: int = 0
+    batch: bytes | None = None
+    timeout_s: float | None = None
+    max_output: int = MAX_OUTPUT
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What became of it. `answer` is the output file where the template names one, else stdout; None: no such file."""
+
+    line: str
+    finished: Finished
+    answer: Captured | None
+
+
+class Caller:
+    """Calls the command of one template. The files of a call are removed after it, unless `keep`."""
+
+    def __init__(
+        self, template: str, files_format: str, environment: Mapping[str, str], mask: Mask, *, keep: bool = False
+    ) -> None:
+        self._template = Template.of_command(template)
+        self._file = Template.of_file(files_format)
+        self._environment = environment
+        self._mask = mask
+        self._keep = keep
+
+    def names(self, placeholder: str) -> bool:
+        """Whether the template holds this placeholder."""
+        return placeholder in self._template.names
+
+    async def call(self, call: Call) -> Called:
+        """Run the command to its end. Raises ProcessError when it cannot be started or its file cannot be read."""
+        with private_folder(PREFIX, call.cwd, keep=self._keep) as folder:
+            name = f"{_file_name(call.eval_id)}.{'json' if call.batch is None else 'jsonl'}"
+            values = self._values(call, folder, name)
+            line = self._template.render(values)
+            in_file = self.names("OUTPUT_FILE")
+            finished = await _run(
+                Command(
+                    line,
+                    call.cwd,
+                    {**self._environment, **_batch(call, folder)},
+                    timeout_s=call.timeout_s,
+                    max_output=_ASIDE if in_file else call.max_output,
+                    mask=self._mask,
+                ),
+                values,
+            )
+            answer: Captured | None = finished.stdout
+            if in_file:
+                written = folder.read(name, call.max_output) if finished.code == 0 else None
+                answer = written.masked(self._mask) if written is not None else None
+        return Called(line, finished, answer)
+
+    def _values(self, call: Call, folder: PrivateFolder, output: str) -> dict[str, str]:
+        """What stands for each placeholder, quoted. Raises ProcessError for what cannot be passed on."""
+        given = {
+            "PROMPT": call.prompt,
+            "GUIDELINES": call.guidelines,
+            "EVAL_ID": call.eval_id,
+            "ATTEMPT": str(call.attempt),
+            "OUTPUT_FILE": str(folder.path / output),
+        }
+        for name in self._template.names:
+            if "\0" in given.get(name, ""):
+                instead = "; use {PROMPT_FILE} instead" if name == "PROMPT" else ""
+                raise ProcessError(
+                    f"the value of {{{name}}} holds a NUL character, which no command can be given{instead}",
+                    Refusal.TEXT,
+                )
+        values = {name: quoted(well_formed(value)) for name, value in given.items()}
+        values["FILES"] = " ".join(self._file_words(file) for file in call.files)
+        if self.names("PROMPT_FILE"):
+            written = folder.write("prompt.txt", well_formed(call.prompt).encode())
+            values["PROMPT_FILE"] = quoted(str(written))
+        return values
+
+    def _file_words(self, file: str) -> str:
+        return self._file.render({"path": quoted(file), "basename": quoted(Path(file).name)})
+
+
+async def _run(command: Command, values: Mapping[str, str]) -> Finished:
+    try:
+        return await run(command)
+    except ProcessError as error:
+        if error.refusal is not Refusal.TOO_LONG:
+            raise
+        longest = max(values, key=lambda name: len(values[name]))
+        advice = "use {PROMPT_FILE} instead" if longest == "PROMPT" else "let the command read this from files"
+        what = f"the command is {len(command.line):,} characters long with its values, more than the system passes on"
+        raise ProcessError(f"{what}; the longest is {{{longest}}}: {advice}", Refusal.TOO_LONG) from error
+
+
+def _batch(call: Call, folder: PrivateFolder) -> dict[str, str]:
+    if call.batch is None:
+        return {}
+    return {BATCH_INPUT: str(folder.write("batch-input.jsonl", call.batch))}
+
+
+def _file_name(eval_id: str) -> str:
+    """The id as the beginning of a file's name: whatever it holds, it stays one."""
+    return _UNSAFE.sub("-", eval_id)[:_ID_IN_NAME].strip("-.") or "case"

@@ -1,0 +1,115 @@
+"""Command line targets as people describe them (agentv spec, "CLI Template Configuration"; agentv behaviour 4)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
+
+from eval_gate.errors import GateError
+from eval_gate.targets.command.template import Template
+from eval_gate.targets.described import Described
+from eval_gate.targets.other_names import canonical, shown
+from eval_gate.text.urls import public_url
+
+OTHER_NAMES: Final = {
+    "command": "commandTemplate",
+    "attachmentsFormat": "filesFormat",
+    "cliVerbose": "verbose",
+    "keepOutputFiles": "keepTempFiles",
+}
+"""Other names of settings, and ours."""
+LONGEST_S: Final = 86_400
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character")
+    return text
+
+
+def _command(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must not be empty")
+    Template.of_command(text)
+    return text
+
+
+def _file_format(text: str) -> str:
+    Template.of_file(text)
+    return text
+
+
+def _url(text: str) -> str:
+    try:
+        public_url(text)
+    except GateError as error:
+        raise ValueError(error.message) from error
+    return text
+
+
+Text = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
+CommandText = Annotated[str, Field(min_length=1), AfterValidator(_command)]
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Value = Annotated[str, AfterValidator(_no_nul)]
+
+
+class HealthCheck(Described):
+    """Asked once before the first case: an address that must answer 2xx, or a command that must exit with 0."""
+
+    type: Literal["http", "command"]
+    url: Annotated[str, AfterValidator(_url)] | None = Field(None, description="With `type: http`.")
+    command_template: CommandText | None = Field(None, description="With `type: command`.")
+    cwd: Text | None = Field(None, description="With `type: command`; the target's own unless given.")
+    timeout_seconds: Seconds | None = Field(None, description="The target's own unless given, else 30.")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        needed, others = ("url", ("commandTemplate", "cwd")) if self.type == "http" else ("commandTemplate", ("url",))
+        given = self.model_dump(by_alias=True, exclude_none=True)
+        if needed not in given:
+            raise ValueError(f"a healthcheck of type {self.type} needs {needed}")
+        foreign = [name for name in others if name in given]
+        if foreign:
+            raise ValueError(f"a healthcheck of type {self.type} has no {' and no '.join(foreign)}")
+        return self
+
+
+class CliSettings(Described):
+    """One command that answers a case. Relative folders are below that of the eval file."""
+
+    model_config = ConfigDict(json_schema_extra=shown(OTHER_NAMES, ("cli",)))
+
+    name: Text
+    provider: Literal["cli"] = "cli"
+    command_template: CommandText = Field(
+        description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
+        " {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it prints."
+    )
+    files_format: Annotated[str, AfterValidator(_file_format)] = Field(
+        "{path}", description="How one file is written into {FILES}, with {path} and {basename}."
+    )
+    cwd: Text | None = Field(None, description="Where the command runs; the eval file's folder unless given.")
+    timeout_seconds: Seconds | None = Field(None, description="How long one call may take.")
+    healthcheck: HealthCheck | None = None
+    verbose: bool = Field(default=False, description="Say with every answer which command was run.")
+    keep_temp_files: bool = Field(default=False, description="Leave prompt and output files where they are.")
+    workers: int | None = Field(None, ge=1, le=1000)
+    judge_target: Text | None = None
+    provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
+    batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
+    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
+    env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the command.")
+    max_retries: int | None = Field(None, ge=0, le=20, description="How often a call that timed out is repeated.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        found = canonical(data, OTHER_NAMES)
+        provider = found.get("provider")
+        if isinstance(provider, str):
+            found["provider"] = provider.strip().lower()
+        return found

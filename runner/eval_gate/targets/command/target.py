@@ -1,0 +1,229 @@
+"""A command line as a target: rendered from a template, run once for each case or for many.
+
+Source: agentv evaluation spec, "CLI Template Execution" and "Provider-level batching flag"; agentv behaviour 5.3.
+"""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from eval_gate.model import limits
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import TargetIdentity
+from eval_gate.process.captured import Captured
+from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.run import ProcessError, Refusal
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.command.batch import batch_input, read_batch
+from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, Call, Called, Caller
+from eval_gate.targets.command.health import Health
+from eval_gate.targets.command.settings import CliSettings
+from eval_gate.targets.command.words import ending, last_words
+from eval_gate.targets.deadline import not_counted
+from eval_gate.targets.envelope import read_answer
+from eval_gate.targets.retry import RetryPolicy, with_retries
+from eval_gate.text.escape import one_line
+from eval_gate.text.redact import Redactor
+from eval_gate.text.turns import flat
+
+MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
+"""Bytes of a batch's answers that are read."""
+_SHOWN_LINE: Final = 500
+_NOT_FOUND: Final = 127
+_NOT_EXECUTABLE: Final = 126
+
+
+class CliTarget:
+    """Runs a command for each case, or one for a whole batch."""
+
+    def __init__(
+        self,
+        settings: CliSettings,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        redact: Redactor,
+        max_retries: int | None = None,
+    ) -> None:
+        self._settings = settings
+        self._root = root
+        self._redact = redact
+        variables = allowed(environment, settings.env)
+        self._withheld = Withheld.of(environment, variables)
+        self._caller = Caller(
+            settings.command_template, settings.files_format, variables, redact.data, keep=settings.keep_temp_files
+        )
+        self._health = Health(settings, variables, self._withheld, redact)
+        retries = settings.max_retries or 0 if max_retries is None else max_retries
+        self._retry = RetryPolicy(max_retries=retries)
+        self._notices: dict[str, None] = {}
+        if settings.keep_temp_files:
+            where = Path(tempfile.gettempdir()) / f"{PREFIX}*"
+            self._notices[f"the files of the target {settings.name} are kept (keepTempFiles): {where}"] = None
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """Its name and a short hash of its command: another command is another target."""
+        name = self._settings.name
+        digest = sha256(self._settings.command_template.encode("utf-8", "replace")).hexdigest()[:8]
+        return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once its description asks for."""
+        return self._settings.workers
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """How long one call may take."""
+        limit = self._settings.timeout_seconds
+        return None if limit is None else limit * 1000
+
+    @property
+    def takes_stubs(self) -> bool:
+        """A command calls its own tools."""
+        return False
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Where files were left, and which parts of a batch broke."""
+        return tuple(self._notices)
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for that."""
+        return self._settings.provider_batching
+
+    async def respond(self, request: Request) -> Response:
+        """Run the command and read its answer; again only where it timed out. Raises TargetError."""
+        await self._ensure_health(request)
+        attempts = itertools.count(request.trial)
+        return await with_retries(lambda: self._once(request, next(attempts)), self._retry)
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """One call for all, or for every `batchSize` of them. Raises TargetError when all calls broke.
+
+        Where some broke there are no answers for their cases, and a notice.
+        """
+        if not requests:
+            return {}
+        await self._ensure_health(requests[0])
+        size = self._settings.batch_size or len(requests)
+        found: dict[str, Response] = {}
+        broken: list[TargetError] = []
+        for start in range(0, len(requests), size):
+            try:
+                found |= await self._batch(requests[start : start + size])
+            except TargetError as error:
+                broken.append(error)
+        if broken and not found:
+            raise broken[0]
+        for trouble in broken:
+            what = f"a batch of up to {size} cases broke, and each of its cases was asked by itself"
+            self._notices[f"{what}: {trouble.message}"] = None
+        return found
+
+    async def check_health(self) -> None:
+        """Ask the health check, unless it depends on where the eval file is. Raises TargetError (unreachable)."""
+        await self._health.ensure(None)
+
+    async def aclose(self) -> None:
+        """End a health check that still runs."""
+        await self._health.aclose()
+
+    async def _ensure_health(self, request: Request) -> None:
+        with not_counted():
+            await self._health.ensure(self._eval_folder(request))
+
+    async def _once(self, request: Request, attempt: int) -> Response:
+        called, answer = await self._call(self._call_of(request, attempt))
+        if answer.cut and answer.data.lstrip()[:1] == b"{":
+            what = f"the answer is {answer.total:,} bytes of JSON, more than the {MAX_OUTPUT:,} that are read"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        response = read_answer(answer.text())
+        warnings = [*response.warnings, *self._told(called)]
+        if answer.cut:
+            kept = f"{len(answer.data):,} of them are kept, at its beginning and end"
+            warnings.append(f"the answer was cut: of {answer.total:,} bytes {kept}")
+        return response.model_copy(
+            update={"duration_ms": called.finished.seconds * 1000, "warnings": tuple(warnings)},
+        )
+
+    async def _batch(self, requests: Sequence[Request]) -> dict[str, Response]:
+        calls = [self._call_of(request, request.trial) for request in requests]
+        together = Call(
+            "batch",
+            calls[0].cwd,
+            attempt=calls[0].attempt,
+            batch=batch_input(calls),
+            timeout_s=self._settings.timeout_seconds,
+            max_output=MAX_BATCH_OUTPUT,
+        )
+        called, answer = await self._call(together)
+        if answer.cut:
+            what = f"the batch's output is {answer.total:,} bytes, more than the {MAX_BATCH_OUTPUT:,} that are read"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        found = read_batch(answer.text(), [request.case_id for request in requests])
+        share_ms, told = called.finished.seconds * 1000 / len(requests), self._told(called)
+        return {
+            case_id: response.model_copy(update={"duration_ms": share_ms, "warnings": (*response.warnings, *told)})
+            for case_id, response in found.items()
+        }
+
+    async def _call(self, call: Call) -> tuple[Called, Captured]:
+        """The call and its answer. Raises TargetError for one that did not end well, or left no answer."""
+        try:
+            called = await self._caller.call(call)
+        except ProcessError as error:
+            fault = TargetFault.NOT_ASKED if error.refusal is Refusal.SYSTEM else TargetFault.REFUSED
+            raise TargetError(f"CLI error: {error.message}", fault=fault) from error
+        finished = called.finished
+        said = last_words(finished)
+        if finished.timed_out:
+            what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
+            raise TargetError(what, fault=TargetFault.LATE, retryable=True)
+        if finished.code != 0:
+            missing = self._withheld.needed(self._settings.command_template, said)
+            raise TargetError(
+                f"CLI {ending(finished)}{said}{f'; {missing}' if missing else ''}",
+                fault=TargetFault.REFUSED,
+                hint=_hint(finished.code, call.cwd),
+            )
+        if called.answer is None:
+            what = f"the command exited with code 0 but wrote no {{OUTPUT_FILE}}{said}"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        return called, called.answer
+
+    def _call_of(self, request: Request, attempt: int) -> Call:
+        brief = request.brief
+        # guidelines that the template takes as text are not handed over a second time as files
+        guideline_files = () if brief is None or self._caller.names("GUIDELINES") else brief.guideline_files
+        return Call(
+            eval_id=request.case_id,
+            cwd=self._eval_folder(request) / (self._settings.cwd or "."),
+            prompt=flat(request.messages) if brief is None else brief.question,
+            guidelines="" if brief is None else brief.guidelines,
+            files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
+            attempt=attempt,
+            timeout_s=self._settings.timeout_seconds,
+        )
+
+    def _eval_folder(self, request: Request) -> Path:
+        return (self._root / request.eval_file).parent if request.eval_file else self._root
+
+    def _told(self, called: Called) -> tuple[str, ...]:
+        """Which command it was, where the description asks for that."""
+        if not self._settings.verbose:
+            return ()
+        return (f"ran: {one_line(self._redact(called.line), _SHOWN_LINE)}",)
+
+
+def _hint(code: int, cwd: Path) -> str | None:
+    if code == _NOT_FOUND:
+        return f"the shell did not find the program: names are looked up on PATH, paths from {cwd}"
+    return "the shell found the program but may not execute it" if code == _NOT_EXECUTABLE else None

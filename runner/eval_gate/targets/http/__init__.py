@@ -1,0 +1,1 @@
+"""An HTTP agent as a target."""

@@ -1,0 +1,1 @@
+"""A model as a target, and everything around asking one: recording, pace, prices."""

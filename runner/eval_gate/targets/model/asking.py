@@ -1,0 +1,83 @@
+"""Asking a model with everything around it: recording, pace, retries, price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.model.chat import Chat, Turn
+from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.recording import Mode, Recording, key_of
+from eval_gate.targets.retry import RetryPolicy, retried
+from eval_gate.text.redact import Redactor
+
+TOO_MANY = 429
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One answer. `cost_usd` None is unknown; a replayed answer costs nothing."""
+
+    turn: Turn
+    attempts: int
+    cost_usd: float | None
+    replayed: bool = False
+
+
+class Asker:
+    """One model, asked by many cases at once. What it says, and what was recorded, is without secrets from here on."""
+
+    def __init__(
+        self, chat: Chat, policy: RetryPolicy, pace: Pace, recording: Recording, redact: Redactor | None = None
+    ) -> None:
+        self.chat = chat
+        self._policy = policy
+        self._pace = pace
+        self._recording = recording
+        self._redact = redact or Redactor()
+
+    @property
+    def notice(self) -> str | None:
+        """What happened to the pace, if anything did."""
+        return self._pace.notice
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), sample: int = 0) -> Asked:
+        """The answer, recorded or new. Raises TargetError."""
+        key = key_of(self.chat, messages, tools, sample)
+        known = self._recording.find(key)
+        if known is not None:
+            return Asked(self._redact.model(known), 0, 0.0, replayed=True)
+        if self._recording.mode is Mode.REPLAY:
+            raise TargetError(
+                "there is no recorded answer to this question, and none may be asked for (cache: replay)",
+                fault=TargetFault.NOT_ASKED,
+                hint="record one with --cache auto or record",
+            )
+        turn, attempts = await retried(lambda: self._once(messages, tools), self._policy)
+        self._recording.add(key, turn)
+        return Asked(turn, attempts, self._price(turn))
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self.chat.aclose()
+
+    async def _once(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
+        async with self._pace.turn():
+            try:
+                turn = await self.chat.ask(messages, tools)
+            except TargetError as error:
+                error.mask(self._redact)
+                if error.status == TOO_MANY:
+                    self._pace.refused(error.retry_after_s)
+                raise
+        self._pace.answered()
+        return self._redact.model(turn)
+
+    def _price(self, turn: Turn) -> float | None:
+        if turn.usage is None:
+            return None
+        from eval_gate.targets.model.prices import price
+
+        return price(self.chat.provider, turn.model or self.chat.model, turn.usage)

@@ -1,0 +1,260 @@
+"""pydantic-ai's models over the vendors' clients, set up so that one question is one request."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelMessage, ModelResponse
+from pydantic_ai.models import Model, ModelRequestParameters
+from pydantic_ai.settings import ModelSettings as RequestSettings
+
+from eval_gate.errors import GateError
+from eval_gate.targets.model.providers.credentials import OPENAI_URL, Credentials
+from eval_gate.targets.model.providers.pool import connection_pool
+from eval_gate.targets.model.settings import API_VERSION, ModelProvider, ModelSettings
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from pydantic_ai.providers import Provider
+
+NO_KEY: Final = "none"
+"""Stands where OpenAI's library insists on a key and the server needs none."""
+_ANTHROPIC_OUTPUT: Final = 16_384
+_LEGACY_ANTHROPIC_OUTPUT: Final = 4_096
+_MOST_IN_ONE_PIECE: Final = 21_333
+"""As many tokens as Anthropic's library expects within ten minutes; beyond, it wants to stream."""
+_REMARKS: Final[tuple[tuple[str, type[Warning]], ...]] = (
+    ("Sampling parameters", UserWarning),
+    ("The model '", DeprecationWarning),
+    ("Using Claude with", UserWarning),
+    ("Unexpected non-string value", UserWarning),
+    ("Failed to extract usage", UserWarning),
+    (".* is not a valid ", UserWarning),
+)
+"""What the libraries remark at every request, for those who program with them: a parameter that a model does not take
+and that is left out, a model that is old, an answer that is odd or newer than they are."""
+_LIMIT_NAMES: Final = {False: "max_tokens", True: "max_completion_tokens"}
+_NOT_KNOWN: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
+
+
+class Request(Protocol):
+    """Asks once."""
+
+    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
+        """Raises what pydantic-ai and the vendor's library raise."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """A model that can be asked.
+
+    `deciding` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.
+    """
+
+    request: Request
+    address: str
+    deciding: dict[str, object]
+    close: Callable[[], Awaitable[object]]
+    failures: tuple[type[Exception], ...] = ()
+
+
+def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """The model with one pool of connections. Raises GateError for a provider or settings it cannot have."""
+    for message, category in _REMARKS:
+        warnings.filterwarnings("ignore", message=message, category=category)
+    match settings.provider:
+        case ModelProvider.ANTHROPIC:
+            return _anthropic(settings, access, timeout_s)
+        case ModelProvider.GEMINI:
+            return _gemini(settings, access, timeout_s)
+        case ModelProvider.AZURE:
+            return _azure(settings, access, timeout_s)
+        case ModelProvider.MODEL:
+            from eval_gate.targets.model.providers.others import build_other
+
+            return build_other(settings, access, timeout_s)
+        case _:
+            return _openai(settings, access, timeout_s)
+
+
+def deciding(settings: ModelSettings) -> dict[str, object]:
+    """The settings that are sent along with every request."""
+    found = settings.model_dump(by_alias=True, include={"temperature", "max_output_tokens", "thinking_budget"})
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def sampling(settings: ModelSettings) -> RequestSettings:
+    """Temperature and limit as pydantic-ai takes them."""
+    found = RequestSettings()
+    if settings.temperature is not None:
+        found["temperature"] = settings.temperature
+    if settings.max_output_tokens is not None:
+        found["max_tokens"] = settings.max_output_tokens
+    return found
+
+
+class PlainRequest:
+    """One request of one model."""
+
+    def __init__(self, model: Model, settings: RequestSettings) -> None:
+        self._model = model
+        self._settings = settings
+
+    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
+        """Raises what pydantic-ai and the vendor's library raise."""
+        return await self._model.request(messages, self._settings, parameters)
+
+
+class OpenAIRequest:
+    """One request in OpenAI's protocol, whose limit of tokens has two names.
+
+    Models that reason refuse the older one, other servers the newer. Which one is wanted is asked once, and kept.
+    """
+
+    def __init__(self, name: str, provider: Provider[AsyncOpenAI], settings: RequestSettings, *, newer: bool) -> None:
+        from pydantic_ai.models.openai import OpenAIChatModel
+        from pydantic_ai.profiles.openai import OpenAIModelProfile
+
+        self._models = {
+            choice: OpenAIChatModel(
+                name, provider=provider, profile=OpenAIModelProfile(openai_chat_supports_max_completion_tokens=choice)
+            )
+            for choice in (False, True)
+        }
+        self._settings = settings
+        self._newer = newer
+
+    async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
+        """Raises what pydantic-ai and OpenAI's library raise."""
+        newer = self._newer
+        try:
+            return await self._models[newer].request(messages, self._settings, parameters)
+        except ModelHTTPError as error:
+            if "max_tokens" not in self._settings or not _refuses(error, _LIMIT_NAMES[newer]):
+                raise
+        self._newer = not newer
+        return await self._models[not newer].request(messages, self._settings, parameters)
+
+
+def _refuses(error: ModelHTTPError, parameter: str) -> bool:
+    """Whether a parameter's name is what is wrong with a request, not its value."""
+    said = str(error.body).lower()
+    return error.status_code in {400, 422} and parameter in said and _NOT_KNOWN.search(said) is not None
+
+
+def _openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    from openai import AsyncOpenAI, OpenAIError
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    assert access.base_url is not None
+    pool = connection_pool(timeout_s)
+    client = AsyncOpenAI(
+        base_url=access.base_url,
+        api_key=access.api_key or NO_KEY,
+        max_retries=0,
+        timeout=pool.timeout,
+        http_client=pool,
+    )
+    provider = OpenAIProvider(openai_client=client)
+    newer = access.base_url == OPENAI_URL or _reasons(provider, settings.model)
+    request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
+    return BuiltModel(request, access.base_url, deciding(settings), pool.aclose, (OpenAIError,))
+
+
+def _azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    from openai import OpenAIError
+    from pydantic_ai.providers.azure import AzureProvider
+
+    assert access.base_url is not None
+    endpoint = access.base_url.removesuffix("/openai")
+    # Azure's newer interface, .../openai/v1, has no versions
+    version = None if endpoint.endswith("/v1") else settings.api_version or API_VERSION
+    pool = connection_pool(timeout_s)
+    provider = AzureProvider(azure_endpoint=endpoint, api_version=version, api_key=access.api_key, http_client=pool)
+    provider.client.max_retries = 0
+    provider.client.timeout = pool.timeout
+    newer = _reasons(provider, settings.model)
+    request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
+    found = deciding(settings) | ({"apiVersion": version} if version else {})
+    return BuiltModel(request, access.base_url, found, pool.aclose, (OpenAIError,))
+
+
+def _reasons(provider: Provider[AsyncOpenAI], model: str) -> bool:
+    """Whether a model is by its name one that reasons: the o-series, GPT-5 and later."""
+    profile = provider.model_profile(model) or {}
+    return bool(profile.get("openai_supports_reasoning", False))
+
+
+def _anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    from anthropic import AnthropicError, AsyncAnthropic
+    from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    assert access.base_url is not None
+    assert access.api_key is not None
+    pool = connection_pool(timeout_s)
+    client = AsyncAnthropic(
+        # the library adds /v1 itself, other vendors' libraries want it there
+        base_url=access.base_url.removesuffix("/v1"),
+        api_key=access.api_key,
+        default_headers={"X-Api-Key": access.api_key},
+        max_retries=0,
+        timeout=pool.timeout,
+        http_client=pool,
+    )
+    # the library would send it as a bearer token, which gateways take for something else than a key
+    client.api_key = None
+    model = AnthropicModel(settings.model, provider=AnthropicProvider(anthropic_client=client))
+    request = AnthropicModelSettings()
+    if settings.temperature is not None and not settings.thinking_budget:
+        request["temperature"] = settings.temperature
+    budget = settings.thinking_budget or 0
+    if model.profile.get("anthropic_rejects_max_tokens_beyond_context_window", False):
+        limit = _LEGACY_ANTHROPIC_OUTPUT
+    else:
+        limit = min(model.profile.get("anthropic_max_output_tokens") or _ANTHROPIC_OUTPUT, _MOST_IN_ONE_PIECE)
+    request["max_tokens"] = (settings.max_output_tokens or limit) + budget
+    if budget:
+        if model.profile.get("anthropic_disallows_budget_thinking", False):
+            raise GateError(
+                "invalid-targets",
+                f"{settings.model} has no thinkingBudget: it decides itself how much to think",
+                f"leave thinkingBudget out of the target {settings.name}",
+            )
+        request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
+    return BuiltModel(PlainRequest(model, request), access.base_url, deciding(settings), pool.aclose, (AnthropicError,))
+
+
+def _gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    from google.genai.errors import APIError
+    from google.genai.types import HttpRetryOptions
+    from pydantic_ai.models.google import GoogleModel, GoogleModelSettings
+    from pydantic_ai.providers.google import GoogleProvider
+
+    assert access.base_url is not None
+    pool = connection_pool(timeout_s)
+    provider = GoogleProvider(
+        api_key=access.api_key,
+        # the library adds the version itself
+        base_url=re.sub(r"/v1(beta|alpha)?$", "", access.base_url),
+        http_client=pool,
+        retry_options=HttpRetryOptions(attempts=1),
+    )
+    request = GoogleModelSettings()
+    if settings.temperature is not None:
+        request["temperature"] = settings.temperature
+    if settings.max_output_tokens is not None:
+        request["max_tokens"] = settings.max_output_tokens
+    if settings.thinking_budget is not None:
+        request["google_thinking_config"] = {
+            "thinking_budget": settings.thinking_budget,
+            "include_thoughts": settings.thinking_budget != 0,
+        }
+    model = GoogleModel(settings.model, provider=provider)
+    return BuiltModel(PlainRequest(model, request), access.base_url, deciding(settings), pool.aclose, (APIError,))

@@ -1,0 +1,98 @@
+"""Every other provider that pydantic-ai knows, by `provider: model` and `model: provider:name`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import httpx
+from openai import AsyncOpenAI, OpenAIError
+from pydantic_ai.exceptions import UserError
+from pydantic_ai.models import Model, infer_model
+from pydantic_ai.providers import Provider, infer_provider_class
+
+from eval_gate.errors import GateError
+from eval_gate.targets.model.providers.credentials import Credentials
+from eval_gate.targets.model.providers.models import BuiltModel, PlainRequest, deciding, sampling
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.urls import public_url
+
+_ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
+
+
+def build_other(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """The model, with the provider's own client. Raises GateError for what is not known, installed or configured."""
+    name, _ = settings.route
+    if name.startswith("gateway/"):
+        raise _unknown(settings)
+    try:
+        model = infer_model(settings.model, lambda _: _provider(name, access))
+    except ValueError as error:
+        raise _unknown(settings) from error
+    except ImportError as error:
+        raise GateError(
+            "provider-not-installed", f"the library of {name} is not installed: {error}", "install it beside eval-gate"
+        ) from error
+    except UserError as error:
+        raise GateError(
+            "invalid-targets",
+            f"{name} cannot be used: {access.redact(str(error))}",
+            f"correct the target {settings.name}",
+        ) from error
+    request = sampling(settings)
+    # set with a request, it costs OpenAI's library a copy of its client each time
+    if "max_retries" not in model.unsupported_settings and not isinstance(getattr(model, "client", None), AsyncOpenAI):
+        request["max_retries"] = 0
+    if "timeout" not in model.unsupported_settings:
+        request["timeout"] = timeout_s
+    return BuiltModel(
+        PlainRequest(model, request),
+        _address(model),
+        deciding(settings),
+        _closing(model),
+        (httpx.HTTPError, OpenAIError),
+    )
+
+
+def _unknown(settings: ModelSettings) -> GateError:
+    return GateError(
+        "invalid-targets",
+        f'there is no provider "{settings.route[0]}", as in the model {settings.model}',
+        "write provider:name with a provider of pydantic-ai, or use openai-compatible with a baseUrl",
+    )
+
+
+def _provider(name: str, access: Credentials) -> Provider[Any]:
+    """The provider with the key and address we found, where it takes them: they are all named alike."""
+    made = infer_provider_class(name)
+    taken = inspect.signature(made.__init__).parameters
+    options = {"api_key": access.api_key} if access.api_key and "api_key" in taken else {}
+    address = next((one for one in _ADDRESS_PARAMETERS if one in taken), None)
+    if access.base_url and address:
+        options[address] = access.base_url
+    provider: Provider[Any] = made(**options)
+    client = provider.client
+    if isinstance(client, AsyncOpenAI):
+        client.max_retries = 0
+        if access.base_url:
+            client.base_url = access.base_url
+    elif access.base_url and not address:
+        raise UserError(f"{name} takes no baseUrl")
+    return provider
+
+
+def _address(model: Model) -> str:
+    try:
+        return public_url(model.base_url or "").rstrip("/")
+    except GateError:  # a cloud's region, a name
+        return ""
+
+
+def _closing(model: Model) -> Callable[[], Awaitable[None]]:
+    async def close() -> None:
+        # entered and left, as a provider closes nothing else
+        async with model:
+            pass
+
+    return close

@@ -1,0 +1,162 @@
+"""A model as a target: asked once for its choice of tools, or led through a conversation with stubbed tools."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec, Usage
+from eval_gate.model.result import TargetIdentity
+from eval_gate.targets.base import Request
+from eval_gate.targets.deadline import measured
+from eval_gate.targets.model.asking import Asked, Asker
+from eval_gate.text.javascript.strings import compact_json
+
+OPEN_OBJECT: dict[str, JsonValue] = {"type": "object", "additionalProperties": True}
+"""The schema of a tool whose arguments nobody described."""
+
+
+class ModelTarget:
+    """A model with a system prompt and tools. Cases with `stubs` become conversations, the others one request."""
+
+    def __init__(
+        self,
+        name: str,
+        asker: Asker,
+        system_prompt: str | None,
+        tools: Sequence[ToolSpec],
+        workers: int | None = None,
+    ) -> None:
+        self._name = name
+        self._workers = workers
+        self._asker = asker
+        self._system = (Message(role="system", content=system_prompt),) if system_prompt else ()
+        self._tools = tuple(tools)
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """Provider and model; the address without credentials."""
+        chat = self._asker.chat
+        return TargetIdentity(
+            name=self._name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
+        )
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once its description asks for."""
+        return self._workers
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """None: each request has its own."""
+        return None
+
+    @property
+    def takes_stubs(self) -> bool:
+        """Yes: the conversation is ours to lead."""
+        return True
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """How the provider's rate limit was met, if it was."""
+        return (self._asker.notice,) if self._asker.notice else ()
+
+    async def respond(self, request: Request) -> Response:
+        """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
+        started = time.perf_counter()
+        talk = Talk([*self._system, *request.messages])
+        with measured() as waits:
+            await self._lead(talk, request)
+        duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
+        return talk.response(duration_ms, stub_mode=request.stubs is not None)
+
+    async def _lead(self, talk: Talk, request: Request) -> None:
+        """The conversation, to its end or to the last turn it may have."""
+        stubs = request.stubs
+        turns = 1 if stubs is None else request.max_turns
+        tools = self._tools if stubs is None else self._with_stubbed(stubs)
+        while talk.turns < turns:
+            asked = await self._asker.ask(talk.messages, tools, sample=request.trial)
+            talk.add(asked)
+            if stubs is None or not asked.turn.tool_calls:
+                return
+            talk.answer(asked.turn.tool_calls, stubs)
+
+    async def check_health(self) -> None:
+        """Nothing to ask: a question would cost money."""
+
+    async def aclose(self) -> None:
+        """Give connections back."""
+        await self._asker.aclose()
+
+    def _with_stubbed(self, stubs: Mapping[str, JsonValue]) -> tuple[ToolSpec, ...]:
+        """The registry's tools, and those that only the case knows, which take any arguments."""
+        known = {tool.name for tool in self._tools}
+        return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation as it grows."""
+
+    messages: list[Message]
+    turns: int = 0
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list)
+    usages: list[Usage | None] = field(default_factory=list)
+    costs: list[float | None] = field(default_factory=list)
+    attempts: int = 0
+    replayed: bool = True
+    open_calls: bool = False
+
+    def add(self, asked: Asked) -> None:
+        """What the model said."""
+        turn = asked.turn
+        self.turns += 1
+        self.text = turn.text  # of the last turn, even if it is empty (tool-forge behaviour A-20)
+        self.calls += turn.tool_calls
+        self.open_calls = bool(turn.tool_calls)
+        self.usages.append(turn.usage)
+        self.costs.append(asked.cost_usd)
+        self.attempts += asked.attempts
+        self.replayed = self.replayed and asked.replayed
+        self.messages.append(Message(role="assistant", content=turn.text, tool_calls=turn.tool_calls))
+
+    def answer(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
+        """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
+        for call in calls:
+            missing: JsonValue = {"error": f'no stub for "{call.name}"'}
+            content = compact_json(stubs.get(call.name, missing))
+            self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
+
+    def response(self, duration_ms: float, *, stub_mode: bool) -> Response:
+        """The whole as one response: calls of all turns in order, tokens and cost summed."""
+        return Response(
+            text=self.text,
+            tool_calls=tuple(self.calls),
+            usage=_sum_usage(self.usages),
+            cost_usd=None if None in self.costs else sum(cost for cost in self.costs if cost is not None),
+            duration_ms=duration_ms,
+            attempts=max(self.attempts, 1),
+            conversation=tuple(self.messages),
+            max_turns_reached=stub_mode and self.open_calls,
+            replayed=self.replayed,
+        )
+
+
+def _sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
+    """Unknown when any turn's is: a sum of some would pass for the whole."""
+    known = [usage for usage in usages if usage is not None]
+    if len(known) < len(usages) or not known:
+        return None
+    return Usage(
+        input_tokens=_total([usage.input_tokens for usage in known]),
+        output_tokens=_total([usage.output_tokens for usage in known]),
+    )
+
+
+def _total(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -1,0 +1,1 @@
+"""An agent inside VS Code as a target."""

@@ -1,0 +1,209 @@
+"""The file protocol of subagents: one chat with VS Code, requests and responses as files (agentv behaviour 5.5)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from eval_gate.model import limits
+from eval_gate.process.captured import Mask
+from eval_gate.process.environment import Withheld
+from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.coding_agent.files import stamp
+from eval_gate.targets.coding_agent.program import find_program
+from eval_gate.targets.vscode.dispatch import Prompt, Reply
+from eval_gate.targets.vscode.request import orchestrator_text, request_text
+from eval_gate.targets.vscode.subagent import Subagent, claimed, first_unlocked, provisioned, workspace_from
+
+MAX_RESPONSE: Final = limits.VSCODE_BYTES
+MAX_BATCH: Final = 200
+MAX_FILES: Final = 200
+"""Files that one chat is given; the others are only linked to in the prompt."""
+MODE: Final = "agent"
+"""The chat mode in which VS Code may write files."""
+_NO_EDITOR: Final = "it runs on machines with VS Code, which a CI runner seldom is; dry_run: true needs none"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds: for one response, for the editor to show that it works, for one call of its program, between looks."""
+
+    response_s: float
+    alive_s: float = 60.0
+    call_s: float = 60.0
+    status_s: float = 10.0
+    poll_s: float = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    """VS Code's program: a name or a path below `root`, and all that it sees of our environment."""
+
+    command: str
+    root: Path
+    environment: Mapping[str, str]
+    mask: Mask | None = None
+    withheld: Withheld = field(default_factory=Withheld)
+    """What of it the program does not see."""
+
+    def find(self) -> str:
+        """Its absolute path. Raises TargetError (unreachable)."""
+        try:
+            return find_program(self.command, "VS Code command", self.root, self.environment)
+        except TargetError as error:
+            error.hint = _NO_EDITOR
+            raise
+
+
+class FileDispatcher:
+    """Dispatches through the subagents below a folder."""
+
+    def __init__(self, editor: Editor, folder: Path, template: Path | None, limits: Limits) -> None:
+        self._editor = editor
+        self._folder = folder
+        self._template = template
+        self._limits = limits
+
+    async def check(self) -> None:
+        """Raise TargetError when there is no editor, no subagent at all, or a template that is none."""
+        self._editor.find()
+        workspace_from(self._template)
+        if not provisioned(self._folder):
+            first_unlocked(self._folder)
+
+    async def rehearse(self) -> None:
+        """Raise TargetError when there is no subagent that could be asked."""
+        first_unlocked(self._folder)
+
+    async def dispatch(self, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
+        """Ask one subagent: a single prompt as it is, several through an orchestrator in one chat."""
+        if len(prompts) > MAX_BATCH:
+            what = f"one chat takes at most {MAX_BATCH} cases, not {len(prompts):,}"
+            raise TargetError(what, fault=TargetFault.REFUSED)
+        program, workspace = self._editor.find(), workspace_from(self._template)
+        try:
+            with claimed(self._folder) as subagent:
+                subagent.prepare(workspace)
+                return await _Chat(program, self._editor, subagent, self._limits).ask(prompts)
+        except OSError as error:
+            what = f"the subagent's folder cannot be used: {error.strerror}: {error.filename}"
+            raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
+
+
+class _Chat:
+    """One exchange with one subagent."""
+
+    def __init__(self, program: str, editor: Editor, subagent: Subagent, limits: Limits) -> None:
+        self._program = program
+        self._environment = editor.environment
+        self._mask = editor.mask
+        self._withheld = editor.withheld
+        self._subagent = subagent
+        self._limits = limits
+        self._stamp = f"{stamp()}-{secrets.token_hex(2)}"
+
+    async def ask(self, prompts: Sequence[Prompt]) -> tuple[Reply, ...]:
+        await self._wake()
+        if len(prompts) == 1:
+            names = [self._stamp]
+            first = self._write_request(names[0], prompts[0])
+        else:
+            names = [f"{self._stamp}_{number}" for number in range(len(prompts))]
+            first = self._write_batch(names, prompts)
+        started = time.perf_counter()
+        files = tuple(dict.fromkeys(path for prompt in prompts for path in prompt.files))[:MAX_FILES]
+        attached = [word for path in (*files, str(first)) for word in ("-a", path)]
+        await self._code("-r", "chat", "-m", MODE, *attached, f"Follow instructions in {first.name}")
+        return await self._replies(names, started)
+
+    def _write_request(self, name: str, prompt: Prompt) -> Path:
+        messages = self._subagent.messages
+        text = request_text(prompt.document, messages / f"{name}_res.tmp.md", messages / f"{name}_res.md")
+        return self._subagent.write_message(f"{name}_req.md", text)
+
+    def _write_batch(self, names: Sequence[str], prompts: Sequence[Prompt]) -> Path:
+        requests = [self._write_request(name, prompt) for name, prompt in zip(names, prompts, strict=True)]
+        responses = [self._subagent.messages / f"{name}_res.md" for name in names]
+        return self._subagent.write_message(f"{self._stamp}_orchestrator.md", orchestrator_text(requests, responses))
+
+    async def _wake(self) -> None:
+        """See that the editor has the workspace open and its agent works. Raises TargetError (unreachable)."""
+        workspace = str(self._subagent.workspace)
+        if await self._is_open():
+            await self._code(workspace)
+            return
+        self._subagent.prepare_wakeup()
+        await self._code(workspace)
+        words = f"create a file named .alive in the {self._subagent.name} folder"
+        await self._code("-r", "chat", "-m", "wakeup", words)
+        until = time.monotonic() + self._limits.alive_s
+        while not self._subagent.awake:
+            if time.monotonic() > until:
+                what = f"VS Code did not show within {self._limits.alive_s:g} s that it works in {self._subagent.path}"
+                raise TargetError(what, fault=TargetFault.UNREACHABLE, hint="open it there and sign in to its chat")
+            await asyncio.sleep(self._limits.poll_s)
+
+    async def _is_open(self) -> bool:
+        """Whether the editor says that it has this workspace open; no answer is no."""
+        try:
+            finished = await self._run(("--status",), self._limits.status_s)
+        except ProcessError:
+            return False
+        name = rf"(?<![\w-]){re.escape(self._subagent.name)}(?![\w-])"
+        return finished.code == 0 and re.search(name, finished.stdout.text()) is not None
+
+    async def _code(self, *arguments: str) -> None:
+        """One call of the editor's program. Raises TargetError (unreachable)."""
+        try:
+            finished = await self._run(arguments, self._limits.call_s)
+        except ProcessError as error:
+            raise TargetError(f"VS Code could not be run: {error.message}", fault=TargetFault.UNREACHABLE) from error
+        if finished.timed_out or finished.code != 0:
+            how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else f"exited with {finished.code}"
+            words = finished.stderr.last_words(500) or finished.stdout.last_words(500)
+            missing = self._withheld.needed("", words)
+            what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"
+            raise TargetError(what, fault=TargetFault.UNREACHABLE)
+
+    async def _run(self, arguments: tuple[str, ...], limit_s: float) -> Finished:
+        line = (self._program, *arguments)
+        command = Command(
+            line, self._subagent.path, self._environment, timeout_s=limit_s, max_output=1_000_000, mask=self._mask
+        )
+        return await run(command)
+
+    async def _replies(self, names: Sequence[str], started: float) -> tuple[Reply, ...]:
+        """Wait until every response is there, or the time for all of them is over."""
+        limit_s = self._limits.response_s * len(names)
+        replies: dict[str, Reply] = {}
+        while True:
+            seconds = time.perf_counter() - started
+            there = [name for name in names if name not in replies and self._subagent.has_message(f"{name}_res.md")]
+            replies |= {name: self._reply(f"{name}_res.md", seconds) for name in there}
+            if len(replies) == len(names) or seconds > limit_s:
+                break
+            await asyncio.sleep(self._limits.poll_s)
+        late = f"no response within {limit_s:g} s: there is no"
+        return tuple(
+            replies.get(name) or Reply(None, why=f"{late} {self._subagent.messages / f'{name}_res.md'}", late=True)
+            for name in names
+        )
+
+    def _reply(self, name: str, seconds: float) -> Reply:
+        """One response file, as far as it is one."""
+        try:
+            found = self._subagent.read_message(name, MAX_RESPONSE)
+        except ProcessError as error:
+            return Reply(None, seconds, f"the response is no answer: {error.message}")
+        if found is None:
+            return Reply(None, seconds, f"the response {name} vanished before it was read")
+        if found.cut:
+            return Reply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
+        return Reply(found.data.decode("utf-8-sig", "replace"), seconds)

@@ -1,0 +1,168 @@
+"""An agent inside VS Code as a target (agentv spec, "VS Code provider")."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import TargetIdentity
+from eval_gate.process.environment import Withheld, allowed
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.coding_agent.files import new_file, shown_path
+from eval_gate.targets.coding_agent.prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
+from eval_gate.targets.deadline import not_counted
+from eval_gate.targets.vscode.dispatch import Dispatcher, Prompt, Reply
+from eval_gate.targets.vscode.files import Editor, FileDispatcher, Limits
+from eval_gate.targets.vscode.settings import VscodeSettings
+from eval_gate.text.redact import Redactor
+
+PROMPTS: Final = ".agentv/logs/vscode"
+"""Where a dry run writes its prompts, below the root of the run."""
+_DESKTOP: Final = (
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "DBUS_SESSION_BUS_ADDRESS"),
+    *("VSCODE_IPC_HOOK_CLI", "WSL_DISTRO_NAME", "WSL_INTEROP"),
+)
+"""Variables by which the program finds the desktop, or the window it was called from."""
+_MAX_TROUBLE: Final = 10
+
+
+class VscodeTarget:
+    """Asks one subagent of VS Code after the other, or for all cases of a file in one chat."""
+
+    def __init__(
+        self,
+        settings: VscodeSettings,
+        *,
+        root: Path,
+        environment: Mapping[str, str],
+        redact: Redactor,
+        dispatcher: Dispatcher | None = None,
+    ) -> None:
+        self._settings = settings
+        self._root = root
+        self._dispatcher = dispatcher or _file_dispatcher(settings, root, environment, redact)
+        self._turn = asyncio.Lock()
+        self._trouble: list[str] = []
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """The program by which VS Code is asked."""
+        settings = self._settings
+        shown = f"{settings.provider}:{settings.command}"
+        return TargetIdentity(name=settings.name, provider=settings.provider, identity=shown)
+
+    @property
+    def workers(self) -> int | None:
+        """One: there is one window to type into."""
+        return 1
+
+    @property
+    def takes_stubs(self) -> bool:
+        """The agent calls its own tools."""
+        return False
+
+    @property
+    def batches(self) -> bool:
+        """Whether its description asks for one chat for all."""
+        return self._settings.provider_batching
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """The limit for one response, which it keeps itself."""
+        return self._settings.timeout_seconds * 1000
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """That only one case is asked at a time, that nobody is asked, and what went wrong within a batch."""
+        settings = self._settings
+        forced = f"workers: {settings.workers} is not possible with {settings.provider}: one case is asked at a time"
+        return (
+            *((forced,) if (settings.workers or 1) > 1 else ()),
+            *(("dryRun: VS Code is not asked, and no case is judged",) if settings.dry_run else ()),
+            *self._trouble[:_MAX_TROUBLE],
+        )
+
+    async def check_health(self) -> None:
+        """Raise TargetError when VS Code, its subagents or the template are missing."""
+        await (self._dispatcher.rehearse() if self._settings.dry_run else self._dispatcher.check())
+
+    async def respond(self, request: Request) -> Response:
+        """Ask for one case and wait for its response. Raises TargetError."""
+        if self._settings.dry_run:
+            return await self._rehearsed(request)
+        (reply,) = await self._dispatch([request])
+        return self._response(request, reply)
+
+    async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:
+        """Ask for all in one chat. Cases without a response are missing, and a notice says why. Raises TargetError."""
+        if self._settings.dry_run:
+            return {request.case_id: await self._rehearsed(request) for request in requests}
+        answers, broken = {}, []
+        for request, reply in zip(requests, await self._dispatch(requests), strict=True):
+            try:
+                answers[request.case_id] = self._response(request, reply)
+            except TargetError as error:
+                broken.append(error)
+                self._trouble.append(f"case {request.case_id[:80]} within a batch: {error.message}")
+        if broken and not answers:
+            raise broken[0]
+        return answers
+
+    async def aclose(self) -> None:
+        """Nothing to close: the editor stays open, as it was found."""
+
+    async def _dispatch(self, requests: Sequence[Request]) -> tuple[Reply, ...]:
+        prompts = [Prompt(prompt_document(request, ATTACHMENT_FILES), linked_files(request)) for request in requests]
+        with not_counted():
+            await self._turn.acquire()
+        try:
+            return await self._dispatcher.dispatch(prompts)
+        finally:
+            self._turn.release()
+
+    def _response(self, request: Request, reply: Reply) -> Response:
+        if reply.text is None:
+            fault = TargetFault.LATE if reply.late else TargetFault.REFUSED
+            raise TargetError(reply.why, fault=fault)
+        refuse_missing_file(request, reply.text)
+        return Response(text=reply.text, duration_ms=reply.seconds * 1000, calls_known=False)
+
+    async def _rehearsed(self, request: Request) -> Response:
+        """Everything but asking: the prompt is written where it can be read."""
+        await self.check_health()
+        return Response(
+            text="", dry_run=True, calls_known=False, warnings=(f"the prompt is in {self._write(request)}",)
+        )
+
+    def _write(self, request: Request) -> str:
+        """The prompt document in a file of its own; its path. Raises TargetError."""
+        words = (self._settings.name, request.case_id)
+        try:
+            file, path = new_file(self._root / PROMPTS, words, ".md")
+            with file:
+                file.write(prompt_document(request, ATTACHMENT_FILES).encode("utf-8", "replace"))
+        except (OSError, GateError) as error:
+            why = error.message if isinstance(error, GateError) else error.strerror
+            what = f"the prompt cannot be written to {PROMPTS}: {why}"
+            raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
+        return shown_path(path, self._root)
+
+
+def _file_dispatcher(
+    settings: VscodeSettings, root: Path, environment: Mapping[str, str], redact: Redactor
+) -> FileDispatcher:
+    desktop = {name: environment[name] for name in _DESKTOP if name in environment}
+    given = allowed(environment, {**desktop, **settings.env})
+    editor = Editor(settings.command, root, given, redact.data, Withheld.of(environment, given))
+    home = Path(environment.get("HOME") or "/")
+    template = _place(settings.workspace_template, root, home) if settings.workspace_template else None
+    return FileDispatcher(editor, _place(settings.subagents, root, home), template, Limits(settings.timeout_seconds))
+
+
+def _place(path: str, root: Path, home: Path) -> Path:
+    """Where a path of a description is."""
+    return home / path[2:] if path.startswith("~/") else root / path

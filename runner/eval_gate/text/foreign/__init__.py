@@ -1,0 +1,1 @@
+"""What strangers' bytes become text and JSON by, within bounds."""

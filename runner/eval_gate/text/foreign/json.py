@@ -1,0 +1,111 @@
+"""JSON that an agent, a judge or a server wrote: looked at before anything is built of it, so that it costs little.
+
+A few bytes of JSON can stand for sixty times their size in memory, for a number that nothing can be computed with, or
+for a depth that ends the process. Whoever reads an answer reads it here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import ANSWER_VALUES, DEPTH, NUMBER_DIGITS
+from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
+
+_NO_SIGNS: Final = bytes(set(range(256)) - set(b'[]{},"'))
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_WINDOW: Final = 1 << 16
+_FAR: Final = re.compile(rb"[0-9][eE]\+?[0-9]{2,}|[0-9]{%d}" % NUMBER_DIGITS)
+
+
+class ForeignJsonError(ValueError):
+    """Half a sentence about the text: `is not JSON`, or `is nested deeper than 200 levels`.
+
+    `too_much`: it may well be JSON, but not of a size that is read. `detail` are the parser's words, if it has any.
+    """
+
+    def __init__(self, said: str, *, too_much: bool, detail: str = "") -> None:
+        super().__init__(said)
+        self.too_much = too_much
+        self.detail = detail
+
+
+def read_foreign(
+    source: str | bytes,
+    *,
+    values: int = ANSWER_VALUES,
+    depth: int = DEPTH,
+    constant: Callable[[str], JsonValue] | None = None,
+) -> JsonValue:
+    """The value in the text, with U+FFFD for half a surrogate pair.
+
+    `constant` stands for NaN and the infinities, which are no JSON unless it is given.
+
+    Raises ForeignJsonError for what is no JSON, holds more than so many values, is nested too deeply, or holds a
+    number beyond the range that computers calculate with.
+    """
+    if isinstance(source, bytes) and (source.startswith((b"\xfe\xff", b"\xff\xfe")) or b"\x00" in source[:4]):
+        source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
+    data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
+    refuse_too_much(data, values, depth)
+    far, halves = _FAR.search(data) is not None, may_hold_halves(data)
+    del data
+    try:
+        value: JsonValue = json.loads(
+            source,
+            parse_constant=constant or _refuse_constant,
+            parse_int=_whole if far else None,
+            parse_float=_finite if far else None,
+        )
+    except ForeignJsonError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise ForeignJsonError("is not JSON", too_much=False, detail=str(error)) from None
+    return mend_halves(value) if halves else value
+
+
+def refuse_too_much(data: bytes, values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
+    """Raise ForeignJsonError where these bytes of JSON, or of several lines of it, stand for too many values."""
+    opened = data.count(b"[") + data.count(b"{")
+    if opened <= depth and opened + data.count(b",") <= values:
+        return
+    found = level = 0
+    for signs in _outside_of_texts(data):
+        found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
+        if found > values:
+            raise ForeignJsonError(f"holds more than {values:,} values", too_much=True)
+        for sign in signs:
+            level += _STEPS.get(sign, 0)
+            if level > depth:
+                raise ForeignJsonError(f"is nested deeper than {depth} levels", too_much=True)
+
+
+def _outside_of_texts(data: bytes) -> Iterator[bytes]:
+    """Brackets, braces and commas that are no part of a text, some at a time: no object is made for each of them."""
+    signs = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NO_SIGNS)
+    within = False
+    for begin in range(0, len(signs), _WINDOW):
+        parts = signs[begin : begin + _WINDOW].split(b'"')
+        yield b"".join(parts[within::2])
+        within ^= len(parts) % 2 == 0
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > NUMBER_DIGITS:
+        raise ForeignJsonError(f"holds a number of {len(digits):,} digits", too_much=True)
+    return int(digits)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ForeignJsonError(f"holds the number {text[:20]}, which is beyond all range", too_much=True)
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ForeignJsonError("is not JSON", too_much=False, detail=f"{name} is not a JSON value")

@@ -1,0 +1,1 @@
+"""Strings and patterns as ECMAScript has them."""

@@ -1,0 +1,1 @@
+"""JSON and YAML that people write: read with the line of every value, and changed in place."""

@@ -1,0 +1,52 @@
+"""The JSON Schema that editors use takes what the loader takes, by every name."""
+
+import jsonschema
+import pytest
+
+from eval_gate.formats.agentv.format import json_schema
+from eval_gate.text.sources.yaml import parse_yaml
+from tests.support.agentv import ASKED, suite
+from tests.unit.formats.agentv.test_formats_agentv_format_examples import SPEC_EVALUATORS
+from tests.unit.formats.agentv.test_formats_agentv_format_fingerprint import SUITE
+
+
+def errors(text: str) -> list[str]:
+    found = jsonschema.Draft202012Validator(json_schema()).iter_errors(parse_yaml(text.encode(), "suite.yaml")[0])
+    return [error.message for error in found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        suite("id: one\n" + ASKED),
+        SUITE,
+        "tests:\n- {id: a, criteria: x, input: y, expected_output: z, rubrics: [r], tags: t, assert: []}\n",
+        "cases:\n- {id: a, outcome: x, input: [{role: user, content: {a: 1}}]}\n",
+        suite("id: one\n" + ASKED + f"evaluators: [{', '.join(SPEC_EVALUATORS)}]"),
+        suite("id: one\n" + ASKED, head="$schema: agentv-eval-v2\nexecution: {target: t}\n"),
+        suite("id: one\n" + ASKED, head="execution:\n"),
+    ],
+)
+def test_schema__what_loads__fits(text) -> None:
+    assert errors(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "description: no cases\n",
+        "evalcases: []\n",
+        "evalcases: [{id: a}]\n",
+        suite("id: 5\n" + ASKED),
+        suite("id: one\n" + ASKED + "criteria: twice"),
+        suite("id: one\n" + ASKED + "evaluators: [{type: nothing}]"),
+        suite("id: one\n" + ASKED + "evaluators: [{type: llm_judge, weight: -1}]"),
+        suite("id: one\noutcome: x\ninput: [{role: usr, content: x}]"),
+    ],
+)
+def test_schema__what_does_not_load__does_not_fit(text) -> None:
+    assert errors(text)
+
+
+def test_schema__itself__is_valid() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())

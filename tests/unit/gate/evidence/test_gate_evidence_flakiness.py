@@ -1,0 +1,179 @@
+"""The record of one case, and since when the branch is as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.gate.evidence.flakiness import Seen, record_of
+from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
+from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+
+RESULTS = st.text("PF", max_size=MAX_RUNS)
+
+
+def counts(letters: str) -> Counts:
+    return Counts(passes=letters.count("P"), failures=letters.count("F"))
+
+
+def history(words: str) -> list[Seen]:
+    """Newest first, a word for each run: `P`, `FFP` with trials, `F+FF` with re-runs, `-` not judged."""
+    runs = []
+    for number, word in enumerate(words.split()):
+        first, _, again = word.partition("+")
+        runs.append(Seen(f"r{number}", counts(first), counts(again)))
+    return runs
+
+
+def record(words: str) -> tuple[int, int, str]:
+    found = record_of(history(words))
+    return found.counts.passes, found.counts.runs, found.steadiness.value
+
+
+@pytest.mark.contract("verdict.record", "verdict.record.flaky")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("", (0, 0, "unknown")),
+        ("- -", (0, 0, "unknown")),
+        ("P", (1, 1, "passing")),
+        ("P - P", (2, 2, "passing")),
+        ("F F", (0, 2, "failing")),
+        ("P F", (1, 2, "changed")),
+        ("F P P P P P", (5, 6, "changed")),
+        ("P F P", (2, 3, "flaky")),
+        ("P P F P P F P P P P", (8, 10, "flaky")),
+    ],
+)
+def test_record_of__runs__counts_and_calls_them(words, expected) -> None:
+    assert record(words) == expected
+
+
+@pytest.mark.contract("verdict.trials")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("PPF PPP", (5, 6, "flaky")),
+        ("PPP FFF", (3, 6, "changed")),
+        ("F+P P", (1, 2, "flaky")),
+        ("P F+FP", (1, 2, "flaky")),
+    ],
+)
+def test_record_of__trials_and_reruns__trials_count_and_reruns_only_tell_flaky(words, expected) -> None:
+    assert record(words) == expected
+
+
+@pytest.mark.contract("verdict.record.broken-branch")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        # two failures after seven passes and more: broken since
+        ("F F P P P P P", (0, 2, "failing")),
+        ("F F P P P P P P P P", (0, 2, "failing")),
+        ("F F P P P P", (4, 6, "changed")),
+        # with a failure before, it takes a third
+        ("F F P P P F P P P P", (7, 10, "flaky")),
+        ("F F F P P P F P P P", (0, 3, "failing")),
+        # one failure is a flake, unless re-runs there failed too
+        ("F P P P P P P P P P P P P P P P P P P P", (19, 20, "changed")),
+        ("F+FFF P P P P P P", (0, 1, "failing")),
+        ("F+P P P P P P P", (6, 7, "flaky")),
+        # the other way round: mended
+        ("P P F F F F F", (2, 2, "passing")),
+        ("P P P F F F", (3, 6, "changed")),
+        ("P P P P F F F", (4, 4, "passing")),
+        # getting a little steadier is not being mended
+        ("P " * 13 + "F P F P F P P", (17, 20, "flaky")),
+        # an old failure is no reason to forget it
+        ("P P P P P P P P P F", (9, 10, "changed")),
+    ],
+)
+def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected) -> None:
+    assert record(words) == expected
+
+
+def test_record_of__broken_on_the_branch__says_since_when() -> None:
+    found = record_of(history("F - F P P P P P P"))
+    assert found.since == "r2"
+    assert found.newest_failed
+    assert record_of(history("F P P")).since is None
+
+
+@pytest.mark.contract("verdict.record.flaky")
+@pytest.mark.parametrize(
+    ("words", "shown_by", "rate"),
+    [
+        ("P F P - P F+P", ("r1", "r5"), 0.4),
+        ("F P F F", ("r1",), 0.75),
+        ("PPF FFP", ("r0", "r1"), 0.5),
+        ("P P", (), 0.0),
+        ("", (), None),
+    ],
+)
+def test_record_of__flaky__names_the_runs_that_show_it(words, shown_by, rate) -> None:
+    found = record_of(history(words))
+    assert found.shown_by == shown_by
+    assert found.failure_rate == rate
+
+
+@given(RESULTS)
+def test_record_of__passes_for_failures__is_the_mirror_image(letters) -> None:
+    swap = {
+        Steadiness.PASSING: Steadiness.FAILING,
+        Steadiness.FAILING: Steadiness.PASSING,
+    }
+    found = record_of(history(" ".join(letters)))
+    mirrored = record_of(history(" ".join(letters.translate(str.maketrans("PF", "FP")))))
+    tied = {letters[:cut].count("P") * 2 == cut for cut in range(1, len(letters) + 1)}
+    tied |= {letters[cut:].count("P") * 2 == len(letters) - cut for cut in range(len(letters))}
+    if True in tied or 2 * letters.count("P") == len(letters):
+        return  # as often passed as failed counts as failing, which has no mirror image
+    assert mirrored.counts == found.counts.swapped
+    assert mirrored.steadiness is swap.get(found.steadiness, found.steadiness)
+    assert mirrored.since == found.since
+
+
+@given(RESULTS)
+def test_record_of__any_history__counts_its_newest_runs_and_no_others(letters) -> None:
+    found = record_of(history(" ".join(letters)))
+    kept = letters[: found.counts.runs]
+    assert found.counts == counts(kept)
+    assert (found.since is None) == (kept == letters)
+    assert found.newest_failed == letters.startswith("F")
+    assert CaseRecord.model_validate(found.model_dump(by_alias=True)) == found
+
+
+def runs(*results: str) -> list[dict[int, Counts]]:
+    """Runs newest first, a letter a case; `-` was not judged."""
+    return [{at: counts(letter) for at, letter in enumerate(run) if letter != "-"} for run in results]
+
+
+@pytest.mark.contract("verdict.record.broken-branch")
+def test_runs_of_this_level__the_branch_lost_many_cases__starts_after() -> None:
+    good, bad = "P" * 60, "P" * 50 + "F" * 10
+    assert runs_of_this_level(runs(*[bad] * 2, *[good] * 8)) == 2
+    assert runs_of_this_level(runs(bad, *[good] * 9)) == 1
+    assert runs_of_this_level(runs(*[good] * 3, *[bad] * 7)) == 3
+
+
+def test_runs_of_this_level__little_has_happened__takes_all() -> None:
+    good, other = "P" * 60, "P" * 58 + "FF"
+    assert runs_of_this_level(runs(other, *[good] * 9)) == 10
+    assert runs_of_this_level(runs(*[good] * 5, other, *[good] * 4)) == 10
+
+
+@pytest.mark.parametrize("history", [[], ["P"], ["F", "P"], ["-", "-"], ["P-", "-F"]])
+def test_runs_of_this_level__next_to_nothing__takes_all(history) -> None:
+    assert runs_of_this_level(runs(*history)) == len(history)
+
+
+@pytest.mark.contract("verdict.record")
+def test_runs_of_this_level__long_history__takes_the_newest_twenty() -> None:
+    assert runs_of_this_level(runs(*["PPP"] * 30)) == MAX_RUNS == 20
+
+
+@pytest.mark.contract("verdict.order")
+@given(st.lists(st.text("PF-", min_size=8, max_size=8), max_size=8), st.randoms(use_true_random=False))
+def test_runs_of_this_level__cases_in_another_order__is_the_same(history, random) -> None:
+    order = random.sample(range(8), 8)
+    shuffled = ["".join(run[at] for at in order) for run in history]
+    assert runs_of_this_level(runs(*shuffled)) == runs_of_this_level(runs(*history))

@@ -1,0 +1,106 @@
+"""What is known of all cases, out of the ledger that ends with the baseline."""
+
+import pytest
+
+from eval_gate.gate.evidence.past import Past, counts_of
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.model.result import TargetIdentity
+from eval_gate.results.baseline import Baseline
+from eval_gate.results.ledger import ledger_of
+from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
+
+
+def earlier(number: int, cases, **fields):
+    """A run of the default branch, `number` days before the baseline of the 19th."""
+    values = {"run_id": f"day-{number}", "timestamp": f"2026-11-{19 - number:02}T10:00:00Z"}
+    return make_baseline_run(make_suite_result(cases) if isinstance(cases, list) else cases, **(values | fields))
+
+
+def counted(baseline: Baseline, now=None) -> dict[str, tuple[int, int]]:
+    found = records(baseline, now or make_run({"a": "failed", "b": "passed"}))
+    return {key.case_id: (one.counts.passes, one.counts.runs) for key, one in found.items()}
+
+
+def records(baseline: Baseline, now) -> dict[CaseKey, CaseRecord]:
+    past = Past(baseline, 1.0).of(now)
+    return {key: one.record for key, one in past.items() if one.record.counts.runs}
+
+
+def branch(newest, *older) -> Baseline:
+    """A baseline with the runs of its branch, in whatever order they are named."""
+    runs = sorted((newest, *older), key=lambda run: run.timestamp, reverse=True)
+    return Baseline(newest, "b", ledger=ledger_of(runs))
+
+
+@pytest.mark.contract("verdict.record")
+def test_records__baseline_and_history__counts_red_runs_too_and_each_run_once() -> None:
+    newest = earlier(0, {"a": "passed", "b": "passed"})
+    older = earlier(2, {"a": "failed", "b": "error"}), earlier(1, {"a": "passed", "b": "passed"})
+    assert counted(branch(newest, *older)) == {"a": (2, 3), "b": (2, 2)}
+
+
+def test_records__baseline_alone__is_a_record_of_one_run() -> None:
+    baseline = Baseline(earlier(0, {"a": "passed", "b": "skipped"}), "b")
+    assert counted(baseline) == {"a": (1, 1)}
+    assert records(baseline, make_run({"a": "failed"}))[CaseKey(FILE, "a")].shown_by == ()
+
+
+@pytest.mark.contract("verdict.record", "verdict.record.changed")
+@pytest.mark.parametrize(
+    "other",
+    [
+        earlier(1, {"a": "failed"}, partial=True),
+        earlier(1, {"a": "failed"}, complete=False),
+        earlier(1, {"a": "failed"}, target=TargetIdentity(name="other", provider="http", identity="x")),
+        earlier(1, {"a": "failed"}, target=TargetIdentity(name="agent", provider="http", identity="x", model="m")),
+        earlier(-1, {"a": "failed"}),
+        earlier(1, [make_result("a", "failed", fingerprint="another")]),
+        earlier(1, make_suite_result({"a": "failed"}, eval_file="other.json")),
+    ],
+    ids=["partial", "incomplete", "another target", "another model", "after the baseline", "changed", "another file"],
+)
+def test_records__runs_that_say_nothing_about_this_case__are_left_out(other) -> None:
+    baseline = earlier(0, {"a": "passed"})
+    assert counted(branch(baseline, other)) == {"a": (1, 1)}
+
+
+def test_records__runs_without_fingerprints__go_by_id() -> None:
+    foreign = earlier(1, [make_result("a", "failed", fingerprint=None)])
+    assert counted(branch(earlier(0, {"a": "passed"}), foreign)) == {"a": (1, 2)}
+
+
+@pytest.mark.contract("verdict.record")
+def test_records__many_runs__takes_the_newest_twenty() -> None:
+    history = tuple(
+        earlier(0, {"a": "passed"}, run_id=f"r{hour}", timestamp=f"2026-11-18T{hour % 24:02}:00:0{hour // 24}Z")
+        for hour in range(40)
+    )
+    assert counted(branch(earlier(0, {"a": "passed"}), *history)) == {"a": (20, 20)}
+
+
+@pytest.mark.contract("verdict.record.broken-branch")
+def test_records__the_branch_lost_many_cases_at_once__starts_there_for_all() -> None:
+    names = [f"c{number}" for number in range(40)]
+    good = dict.fromkeys(names, "passed")
+    bad = good | dict.fromkeys(names[:8], "failed")
+    history = tuple(earlier(day, bad if day < 2 else good) for day in range(1, 12))
+    found = counted(branch(earlier(0, bad), *history), make_run(bad))
+    assert found["c0"] == (0, 2)
+    assert found["c39"] == (2, 2)
+
+
+@pytest.mark.contract("verdict.trials")
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        (make_result("a", "passed", trials="PPF"), Counts(passes=2, failures=1)),
+        (make_result("a", "failed", trials="EEF"), Counts(failures=1)),
+        (make_result("a", "passed"), Counts(passes=1)),
+        (make_result("a", "error"), Counts()),
+        (make_result("a", "error", trials="EE"), Counts()),
+    ],
+    ids=["trials", "with errors", "without trials", "error", "errors"],
+)
+def test_counts__case__is_of_its_judged_trials(case, expected) -> None:
+    assert counts_of(case, 1.0)[0] == expected

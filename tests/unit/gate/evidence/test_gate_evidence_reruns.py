@@ -1,0 +1,245 @@
+"""The evidence that a case is worse than its record, and when to run it again."""
+
+import math
+from functools import cache
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from eval_gate.gate.evidence.prior import UNKNOWN, Prior
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, e_value, unsteady
+from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+
+RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
+PASSING = RECORDS.filter(lambda record: not record.fails)
+PRIORS = st.builds(Prior, passes=st.floats(3, 30), failures=st.floats(0.05, 3))
+CONFIRMATIONS = st.builds(
+    Confirmation,
+    cases=st.integers(0, 1000),
+    prior=PRIORS,
+    error_rate=st.sampled_from([0.01, 0.05, 0.2]),
+    confirm=st.integers(0, 8),
+)
+CLEAN = Counts(passes=10)
+
+
+def seen(letters: str) -> Counts:
+    return Counts(passes=letters.count("P"), failures=letters.count("F"))
+
+
+def steps(confirmation: Confirmation, letters: str, record: Counts = CLEAN, kind=Doubt.REGRESSION) -> str:
+    """The results that are asked for out of these, and the last step."""
+    for length in range(1, len(letters) + 1):
+        step = confirmation.next_step(kind, record, seen(letters[:length]), confirmation.confirm + 1 - length)
+        if step is not Step.AGAIN:
+            return f"{letters[:length]} {step.value}"
+    return f"{letters} again"
+
+
+@pytest.mark.contract("verdict.evidence.valid")
+@given(PRIORS, RECORDS, st.integers(0, 12))
+def test_e_value__nothing_has_changed__has_mean_one(prior, record, runs) -> None:
+    """Every sequence of that length, weighted by its chance."""
+    mean = 0.0
+    for failures in range(runs + 1):
+        here = Counts(passes=runs - failures, failures=failures)
+        chance = math.comb(runs, failures) * math.exp(prior.after(record).log_chance(here))
+        mean += chance * e_value(prior, record, here)
+    assert mean == pytest.approx(1)
+
+
+@pytest.mark.contract("verdict.evidence.valid")
+@given(PRIORS, PASSING, st.sampled_from([20, 100, 2000]))
+def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms(prior, record, cases) -> None:
+    """The whole tree of first execution and re-runs, with stopping, weighted by the chances of the record."""
+    confirmation = Confirmation(cases, prior, confirm=6)
+
+    @cache
+    def walk(failures: int, passes: int) -> tuple[float, float]:
+        """Mean of the evidence where one stops, and chance of being confirmed by evidence."""
+        here = Counts(passes=passes, failures=failures)
+        step = None
+        if here.runs:
+            step = confirmation.next_step(Doubt.REGRESSION, record, here, 7 - here.runs)
+        if here.runs and step is not Step.AGAIN:
+            sure = step is Step.CONFIRMED and confirmation.suffices(Doubt.REGRESSION, record, here)
+            return e_value(prior, record, here), float(sure)
+        after = prior.after(record).after(here)
+        failing, passing = walk(failures + 1, passes), walk(failures, passes + 1)
+        share = after.pass_rate
+        return (1 - share) * failing[0] + share * passing[0], (1 - share) * failing[1] + share * passing[1]
+
+    mean, confirmed = walk(0, 0)
+    assert mean == pytest.approx(1)
+    assert confirmed <= 1 / confirmation.bar
+
+
+@given(PRIORS, PASSING, st.integers(0, 30), st.integers(0, 30))
+def test_e_value__one_more__grows_with_a_failure_and_shrinks_with_a_pass(prior, record, failures, passes) -> None:
+    now = e_value(prior, record, Counts(passes=passes, failures=failures))
+    assert e_value(prior, record, Counts(passes=passes, failures=failures + 1)) >= now * (1 - 1e-9)
+    assert e_value(prior, record, Counts(passes=passes + 1, failures=failures)) <= now * (1 + 1e-9)
+
+
+@given(PRIORS, PASSING)
+def test_e_value__four_failures__are_worth_less_after_a_failure_on_record(prior, record) -> None:
+    worse = record.plus(Counts(failures=1))
+    assert e_value(prior, worse, seen("FFFF")) < e_value(prior, record, seen("FFFF"))
+
+
+def test_e_value__by_hand__is_the_mean_of_the_two_bayes_factors() -> None:
+    # unknown case, one failure: 1/10 if nothing has changed, 0.95 if dead, 0.55 if half as good
+    assert e_value(UNKNOWN, Counts(), seen("F")) == pytest.approx((0.95 + 0.55) / 2 / 0.1)
+    # nothing seen, nothing shown
+    assert e_value(UNKNOWN, CLEAN, Counts()) == 1.0
+
+
+def test_e_value__absurdly_many_failures__stays_a_number() -> None:
+    assert math.isfinite(e_value(UNKNOWN, CLEAN, Counts(failures=100_000)))
+
+
+@pytest.mark.contract("verdict.suspect")
+@pytest.mark.parametrize(
+    ("record", "first", "asked"),
+    [
+        ("P", "F", Doubt.REGRESSION),
+        ("PPPF", "F", Doubt.REGRESSION),
+        ("", "F", Doubt.REGRESSION),
+        ("PF", "F", None),
+        ("F", "F", None),
+        ("P", "P", None),
+        ("F", "P", None),
+        ("P", "", None),
+        ("PPP", "FFP", Doubt.REGRESSION),
+        ("PPP", "FP", Doubt.REGRESSION),
+        ("PPP", "FPP", None),
+    ],
+)
+def test_doubt__record_and_first_execution__asks_only_where_it_fails_and_used_to_pass(record, first, asked) -> None:
+    assert doubt(CaseRecord(counts=seen(record)), seen(first)) is asked
+
+
+@pytest.mark.contract("verdict.must-pass")
+def test_doubt__must_pass__asks_whatever_the_record() -> None:
+    for record in ("", "P", "F", "PF"):
+        assert doubt(CaseRecord(counts=seen(record)), seen("F"), must_pass=True) is Doubt.MUST_PASS
+        assert doubt(CaseRecord(counts=seen(record)), seen("P"), must_pass=True) is None
+
+
+@pytest.mark.contract("verdict.new-pass")
+@pytest.mark.parametrize(
+    ("record", "steadiness", "asked"),
+    [
+        ("FFP", Steadiness.FLAKY, Doubt.NEW_PASS),
+        ("FFP", Steadiness.CHANGED, None),
+        ("FFF", Steadiness.FAILING, None),
+        ("FP", Steadiness.FLAKY, None),
+        ("PPF", Steadiness.FLAKY, None),
+    ],
+)
+def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, steadiness, asked) -> None:
+    assert doubt(CaseRecord(counts=seen(record), steadiness=steadiness), seen("P")) is asked
+
+
+@pytest.mark.contract("verdict.evidence", "verdict.stop")
+@pytest.mark.parametrize(
+    ("letters", "record", "cases", "asked"),
+    [
+        ("FFFFFFF", "P" * 10, 100, "FFFF confirmed"),
+        ("FFFFFFF", "P" * 20, 100, "FFF confirmed"),
+        ("FFFFFFF", "P" * 19 + "F", 100, "FFFF confirmed"),
+        ("FFFFFFF", "P", 20, "FFFF confirmed"),
+        ("FPP", "P" * 10, 100, "FPP unsettled"),
+        ("FP", "PPPPPPF", 100, "FP unsettled"),
+        ("FPFFFFF", "P" * 10, 100, "FPFFFFF confirmed"),
+        ("F", "P" * 1000, 1, "F again"),
+    ],
+)
+def test_next_step__results__ends_as_soon_as_it_is_decided(letters, record, cases, asked) -> None:
+    assert steps(Confirmation(cases), letters, seen(record)) == asked
+
+
+@pytest.mark.contract("verdict.plain")
+@given(PASSING, st.integers(1, 1000))
+def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
+    assert Confirmation(cases, confirm=0).next_step(Doubt.REGRESSION, record, seen("F"), 0) is Step.CONFIRMED
+
+
+@pytest.mark.contract("verdict.evidence.few-reruns")
+@given(CONFIRMATIONS, PASSING)
+def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(confirmation, record) -> None:
+    assume(not unsteady(record) or not confirmation.confirm)
+    assert steps(confirmation, "F" * (confirmation.confirm + 1), record).endswith(" confirmed")
+
+
+@pytest.mark.contract("verdict.evidence.few-reruns")
+@pytest.mark.parametrize(
+    ("record", "asked"),
+    [
+        ("PPPPPPPPFF", "FFFFFFF confirmed"),  # one time in five
+        ("PPPPPPPFFF", "F unsettled"),  # more often, and seven failures are too few for 5,000 cases
+    ],
+)
+def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(record, asked) -> None:
+    assert steps(Confirmation(5_000), "F" * 7, seen(record)) == asked
+    assert steps(Confirmation(20), "F" * 7, seen(record)).endswith(" confirmed")
+
+
+@pytest.mark.contract("verdict.evidence.few-reruns")
+def test_suffices__two_reruns_of_500_cases__is_told_from_enough_evidence() -> None:
+    few, many = Confirmation(500, confirm=2), Confirmation(500)
+    assert steps(few, "FFF") == "FFF confirmed"
+    assert not few.suffices(Doubt.REGRESSION, CLEAN, seen("FFF"))
+    assert steps(many, "FFFFFFF") == "FFFFF confirmed"
+    assert many.suffices(Doubt.REGRESSION, CLEAN, seen("FFFFF"))
+
+
+@pytest.mark.contract("verdict.must-pass")
+@pytest.mark.parametrize(
+    ("letters", "confirm", "asked"),
+    [
+        ("FF", 6, "FF confirmed"),
+        ("FPF", 6, "FPF confirmed"),
+        ("FPP", 6, "FPP unsettled"),
+        ("FP", 1, "FP unsettled"),
+        ("FF", 1, "FF confirmed"),
+        ("F", 0, "F confirmed"),
+    ],
+)
+def test_next_step__must_pass__is_confirmed_by_the_second_failure(letters, confirm, asked) -> None:
+    assert steps(Confirmation(100, confirm=confirm), letters, seen("F" * 10), Doubt.MUST_PASS) == asked
+
+
+@pytest.mark.contract("verdict.new-pass")
+def test_next_step__new_pass__is_the_same_the_other_way_round() -> None:
+    swap = str.maketrans("PF", "FP")
+    record = seen("FFFFFFFP")
+    for letters in ("PPPPPPP", "PF", "PPPFPPP"):
+        mirrored = steps(Confirmation(100), letters.translate(swap), record.swapped)
+        # how steadily the suite passes says nothing about a case that fails
+        found = steps(Confirmation(100, Prior(29.4, 0.6)), letters, record, Doubt.NEW_PASS)
+        assert found.split()[0].translate(swap) == mirrored.split()[0]
+        assert found.split()[1] == mirrored.split()[1]
+
+
+def severity(confirmation: Confirmation, letters: str, record: Counts, kind: Doubt) -> int:
+    return ["unsettled", "again", "confirmed"].index(steps(confirmation, letters, record, kind).split()[1])
+
+
+@pytest.mark.contract("verdict.monotone")
+@given(CONFIRMATIONS, PASSING, st.text("PF", max_size=8), st.data())
+def test_next_step__a_pass_more_or_a_failure_instead__is_never_milder(confirmation, record, tail, data) -> None:
+    letters = "F" + tail[: confirmation.confirm].ljust(confirmation.confirm, "F")
+    at = data.draw(st.integers(0, len(letters) - 1))
+    worse = letters[:at] + "F" + letters[at + 1 :]
+    for kind in (Doubt.REGRESSION, Doubt.MUST_PASS):
+        assert severity(confirmation, worse, record, kind) >= severity(confirmation, letters, record, kind)
+
+
+@given(CONFIRMATIONS, PASSING, st.integers(1, 5), st.integers(0, 5), st.integers(0, 8))
+def test_next_step__anything__is_defined_and_ends(confirmation, record, failures, passes, remaining) -> None:
+    here = Counts(passes=passes, failures=failures)
+    step = confirmation.next_step(Doubt.REGRESSION, record, here, remaining)
+    assert remaining or step is not Step.AGAIN
+    assert 0 <= confirmation.chance(Doubt.REGRESSION, record, here) <= 1

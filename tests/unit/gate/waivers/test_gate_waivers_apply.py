@@ -1,0 +1,413 @@
+"""What waivers do to a run: exactly the failures they name, on the days they hold, whatever their order."""
+
+from __future__ import annotations
+
+import random
+from datetime import date, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.gate.waivers.apply import standings, waive
+from eval_gate.gate.waivers.names import name_problem
+from eval_gate.gate.waivers.words import notices, warnings
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
+from eval_gate.model.waiver import (
+    CaseStanding,
+    CommentOrigin,
+    FileOrigin,
+    Kind,
+    Refusal,
+    Standing,
+    State,
+    Waiver,
+    Waiving,
+)
+from tests.support.results import FILE, make_result, make_run, make_suite_result
+
+TODAY = date(2026, 11, 21)
+OTHER = "evals/other.golden.json"
+PATH = ".eval-gate/accepted.yaml"
+BY_COMMENT = "somebody who may write to the repository can accept it by a comment"
+
+
+def case(case_id: str, standing: str = "regressed", suite: str = FILE) -> CaseStanding:
+    return CaseStanding(suite=suite, case_id=case_id, standing=Standing(standing))
+
+
+def waiver(name: str, kind: str = "accepted", *, days: int = 7, **fields) -> Waiver:
+    """From the file, unless `url` makes it a comment's."""
+    url, new, line = fields.pop("url", None), fields.pop("new", None), fields.pop("line", 3)
+    origin = (
+        CommentOrigin(author="ada", url=url, written="2026-11-20T10:00:00Z")
+        if url
+        else FileOrigin(file=PATH, line=line, new=new)
+    )
+    values = {"reason": "known, #481", "until": TODAY + timedelta(days=days), "origin": origin}
+    return Waiver(kind=Kind(kind), case=name, **(values | fields))
+
+
+def state_of(one: Waiver, *cases: CaseStanding, **options) -> State:
+    (entry,) = waive([one], cases, TODAY, **options).entries
+    return entry.state
+
+
+def ids(waiving: Waiving) -> list[str]:
+    return [one.case_id for one in waiving.waived]
+
+
+# --- what is waived ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.contract("accepting.only-failures")
+@pytest.mark.parametrize("kind", ["accepted", "quarantine"])
+@pytest.mark.parametrize(
+    ("standing", "waived"),
+    [("regressed", True), ("fails", True), ("wavers", True), ("passes", False), ("unjudged", False)],
+)
+def test_waive__case_that_stands_so__only_failures_are_waived_and_never_errors(kind, standing, waived) -> None:
+    found = waive([waiver("a", kind)], [case("a", standing), case("b")], TODAY)
+    assert ids(found) == (["a"] if waived else [])
+    assert ((FILE, "a") in found.keys) is waived
+
+
+@pytest.mark.parametrize(
+    ("name", "suite", "expected"),
+    [
+        ("refund/partial", None, ["refund/partial"]),
+        ("refund/*", None, ["refund/partial", "refund/late"]),
+        ("Refund/*", None, []),
+        ("refund", None, []),
+        ("*/late", None, ["refund/late"]),
+        ("add[12]", None, ["add[12]"]),
+        ("add[1-3]", None, ["add1", "add2"]),
+        ("refund/*", OTHER, []),
+        ("faq", OTHER, ["faq"]),
+        ("faq", "evals/*.json", ["faq"]),
+        ("faq", "evals", []),
+        ("caf\u00e9", None, ["cafe\u0301"]),
+        ("refund/p?rtial", None, ["refund/partial"]),
+    ],
+)
+def test_waive__name__means_these_cases(name, suite, expected) -> None:
+    known = ["refund/partial", "refund/late", "add1", "add2", "add[12]", "cafe\u0301", "other"]
+    cases = [*map(case, known), case("faq", suite=OTHER)]
+    assert ids(waive([waiver(name, suite=suite)], cases, TODAY)) == expected
+
+
+def test_waive__same_id_in_two_eval_files__both_unless_a_suite_is_named() -> None:
+    cases = [case("a"), case("a", suite=OTHER)]
+    assert len(waive([waiver("a")], cases, TODAY).waived) == 2
+    (one,) = waive([waiver("a", suite=OTHER)], cases, TODAY).waived
+    assert one.suite == OTHER
+
+
+@pytest.mark.contract("accepting.expires")
+@pytest.mark.parametrize(("days", "counts"), [(0, True), (1, True), (-1, False), (-400, False)])
+def test_waive__last_day__still_counts_and_the_next_does_not(days, counts) -> None:
+    found = waive([waiver("a", days=days)], [case("a")], TODAY)
+    assert ids(found) == (["a"] if counts else [])
+    (entry,) = found.entries
+    assert (entry.days_left, entry.state) == (days, State.IN_USE if counts else State.EXPIRED)
+    assert [name.case_id for name in entry.failing] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "state"),
+    [
+        ([case("a")], {}, State.IN_USE),
+        ([case("a", "passes")], {}, State.SUPERFLUOUS),
+        ([case("a", "unjudged")], {}, State.IDLE),
+        ([case("b")], {}, State.UNMATCHED),
+        ([], {}, State.UNMATCHED),
+        ([case("b")], {"everything": False}, State.IDLE),
+        ([case("a")], {"trusted": False}, State.PROPOSED),
+        ([case("a", "passes"), case("a", "unjudged", OTHER)], {}, State.IDLE),
+        ([case("a", "passes"), case("a", "fails", OTHER)], {}, State.IN_USE),
+    ],
+)
+def test_waive__state__says_what_the_waiver_did(cases, options, state) -> None:
+    assert state_of(waiver("a"), *cases, **options) is state
+
+
+@pytest.mark.contract("accepting.fork-file")
+@pytest.mark.parametrize(
+    ("new", "url", "state"),
+    [
+        (True, None, State.PROPOSED),
+        (None, None, State.PROPOSED),
+        (False, None, State.IN_USE),
+        (None, "https://github.com/acme/bot/pull/7#issuecomment-1", State.IN_USE),
+    ],
+)
+def test_waive__pull_request_from_a_fork__only_what_the_base_has_or_somebody_with_rights_said(new, url, state) -> None:
+    one = waiver("a", new=new, url=url)
+    assert state_of(one, case("a"), trusted=False) is state
+    assert state_of(one, case("a"), trusted=True) is State.IN_USE
+
+
+def test_waive__several_for_one_case__the_quarantine_decides_then_the_longest() -> None:
+    short, long, aside = waiver("a", days=1), waiver("a", days=9, line=9), waiver("a", "quarantine", days=1)
+    found = waive([short, long], [case("a")], TODAY)
+    assert found.decisive(found.waived[0]).waiver == long
+    found = waive([short, long, aside], [case("a")], TODAY)
+    assert found.decisive(found.waived[0]).waiver == aside
+    assert {entry.state for entry in found.entries} == {State.IN_USE}
+
+
+def test_waiving__quarantined__are_those_of_quarantines_that_hold_whatever_their_result() -> None:
+    cases = [case("aaa1", "passes"), case("aaa2"), case("aaa3", "unjudged"), case("b"), case("c"), case("d", "passes")]
+    made = [waiver("aaa*", "quarantine"), waiver("b"), waiver("c", "quarantine", days=-1), waiver("d", "quarantine")]
+    assert {case_id for _, case_id in waive(made, cases, TODAY).quarantined} == {"aaa1", "aaa2", "d"}
+
+
+def test_waiving__counts__are_by_standing() -> None:
+    cases = [case("a"), case("b", "fails"), case("c", "wavers"), case("d")]
+    found = waive([waiver(name) for name in "abc"], cases, TODAY)
+    assert (found.count(Standing.REGRESSED), found.count(Standing.REGRESSED, Standing.FAILS)) == (1, 2)
+
+
+def test_waiving__written_and_read_back__is_the_same() -> None:
+    made = [waiver("a", new=True), waiver("b", url="https://github.com/acme/bot/pull/7#issuecomment-1"), waiver("c")]
+    found = waive(made, [case("a"), case("b", "passes")], TODAY)
+    assert Waiving.model_validate_json(found.model_dump_json(by_alias=True)) == found
+
+
+def test_waive__many_of_both__does_not_take_long() -> None:
+    cases = [case(f"case/{number}", "fails") for number in range(5_000)]
+    made = [waiver(f"case/{'?' * (number % 4)}{number}*{'*a' * 20}", line=number) for number in range(300)]
+    assert waive(made, cases, TODAY).waived == ()
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c", "aaa1", "aaa2", "aaa*", "*aaa?", "nobody", "nob*dy"])
+WAIVERS = st.builds(
+    waiver,
+    NAMES,
+    st.sampled_from(["accepted", "quarantine"]),
+    days=st.integers(-3, 3),
+    line=st.integers(1, 3),
+    new=st.sampled_from([None, True, False]),
+    url=st.sampled_from([None, None, "https://github.com/acme/bot/pull/7#issuecomment-1"]),
+)
+CASES = st.lists(
+    st.builds(case, st.sampled_from(["a", "b", "c", "aaa1", "aaa2"]), st.sampled_from(list(Standing))),
+    max_size=5,
+    unique_by=lambda one: one.case_id,
+)
+
+
+@pytest.mark.contract("accepting.nothing-else")
+@given(st.lists(WAIVERS, max_size=6), CASES, st.booleans(), st.randoms())
+def test_waive__any_order_and_repetition__gives_the_same(made, cases, trusted, shuffled: random.Random) -> None:
+    again = [*made, *made[:2]]
+    shuffled.shuffle(again)
+    assert waive(again, cases, TODAY, trusted=trusted) == waive(made, cases, TODAY, trusted=trusted)
+
+
+@pytest.mark.contract("accepting.nothing-else")
+@given(st.lists(WAIVERS, max_size=6), CASES, st.booleans())
+def test_waive__without_those_that_do_not_count__waives_the_same(made, cases, trusted) -> None:
+    found = waive(made, cases, TODAY, trusted=trusted)
+    used = [entry.waiver for entry in found.of(State.IN_USE)]
+    assert waive(used, cases, TODAY, trusted=trusted).keys == found.keys
+    assert all(waive([one], cases, TODAY, trusted=trusted).keys == frozenset() for one in made if one not in used)
+
+
+@given(st.lists(WAIVERS, max_size=6), CASES, st.booleans())
+def test_waive__any__only_failing_cases_each_once_in_order_and_named_by_what_decides(made, cases, trusted) -> None:
+    found = waive(made, cases, TODAY, trusted=trusted)
+    standing = {one.case_id: one.standing for one in cases}
+    assert all(standing[one.case_id].waivable for one in found.waived)
+    order = [one.case_id for one in cases]
+    assert ids(found) == sorted(set(ids(found)), key=order.index)
+    for one in found.waived:
+        entry = found.decisive(one)
+        assert entry.state is State.IN_USE
+        assert one.case_id in [name.case_id for name in entry.failing]
+        assert entry.waiver.until >= TODAY
+
+
+@given(st.lists(WAIVERS, max_size=6), CASES, st.integers(1, 5))
+def test_waive__a_later_day__never_waives_more(made, cases, days) -> None:
+    later = waive(made, cases, TODAY + timedelta(days=days)).keys
+    assert later <= waive(made, cases, TODAY).keys
+
+
+@given(st.lists(WAIVERS, max_size=6), CASES)
+def test_waive__not_trusted__never_waives_more(made, cases) -> None:
+    assert waive(made, cases, TODAY, trusted=False).keys <= waive(made, cases, TODAY).keys
+
+
+@given(st.lists(WAIVERS, max_size=6), CASES)
+def test_words__any__one_notice_for_each_that_counts(made, cases) -> None:
+    found = waive(made, cases, TODAY)
+    assert len(notices(found)) == len(found.of(State.IN_USE))
+    assert all(warnings(found))
+
+
+# --- names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.contract("accepting.names")
+@pytest.mark.parametrize(
+    ("name", "fine"),
+    [
+        ("a", True),
+        ("7", True),
+        ("refund/*", True),
+        ("*fund*", True),
+        ("日本語*", True),
+        ("caf\u00e9 \U0001f469\u200d\U0001f4bb", True),
+        ("add[1", True),
+        ("", False),
+        ("  ", False),
+        ("*", False),
+        ("**", False),
+        ("?*", False),
+        ("*/*", False),
+        ("a*", False),
+        ("*ab*", False),
+        ("[a-z]*", False),
+        ("[!abc]*", False),
+        ("[]abcdef]", False),
+        ("[abc][def][ghi]", False),
+        ("***---___...///", False),
+        ("x" * 301, False),
+        ("x" * 300, True),
+        ("refund\n", False),
+        ("refund\u202eabc", False),
+        ("refund\u2028abc", False),
+        ("refund\x00", False),
+        ("refund\ud800", False),
+    ],
+)
+def test_name__of_a_case_or_of_everything__is_told_apart(name, fine) -> None:
+    assert (name_problem(name) is None) is fine
+
+
+# --- how cases stand --------------------------------------------------------------------------------------------------
+
+
+def change(case_id: str, became: str, **fields) -> CaseChange:
+    return CaseChange(suite=FILE, case_id=case_id, change=CaseClass(became), **fields)
+
+
+@pytest.mark.parametrize(
+    ("status", "became", "fields", "standing"),
+    [
+        ("failed", "regression", {}, "regressed"),
+        ("failed", "still_failing", {}, "fails"),
+        ("failed", "added", {}, "fails"),
+        ("failed", "incomparable", {}, "fails"),
+        ("failed", "unsettled", {}, "wavers"),
+        ("failed", "errored", {}, "unjudged"),
+        ("failed", None, {}, "fails"),
+        ("passed", "flaky", {}, "wavers"),
+        ("passed", "new_pass", {}, "passes"),
+        ("passed", "still_passing", {}, "passes"),
+        ("passed", "still_passing", {"score_change": -0.3, "score_drop": True}, "wavers"),
+        ("passed", "still_passing", {"score_change": -0.05}, "passes"),
+        ("passed", None, {}, "passes"),
+        ("error", "errored", {}, "unjudged"),
+        ("error", "regression", {}, "regressed"),
+        ("error", None, {}, "unjudged"),
+        ("skipped", "not_run", {}, "unjudged"),
+        ("not_run", "not_run", {}, "unjudged"),
+    ],
+)
+def test_standings__status_and_class__say_how_it_stands(status, became, fields, standing) -> None:
+    changes = (change("a", became, **fields),) if became else ()
+    comparison = Comparison(baseline=BaselineFacts(run_id="1", timestamp="t", source="s"), changes=changes)
+    run = make_run({"a": status})
+    (found,) = standings(run, comparison if became else None)
+    assert (found.suite, found.case_id, found.standing) == (FILE, "a", standing)
+
+
+def test_standings__limit_of_score_drops__makes_a_small_drop_waver() -> None:
+    changes = (change("a", "still_passing", score_change=-0.05),)
+    comparison = Comparison(baseline=BaselineFacts(run_id="1", timestamp="t", source="s"), changes=changes)
+    (found,) = standings(make_run({"a": "passed"}), comparison, max_score_drop=0.03)
+    assert found.standing is Standing.WAVERS
+
+
+def test_standings__passes_with_failed_trials_and_no_baseline__wavers() -> None:
+    suites = [make_suite_result([make_result("a", trials="PPF")]), make_suite_result({"a": "failed"}, eval_file=OTHER)]
+    found = standings(make_run(*suites), None)
+    assert [(one.suite, one.standing.value) for one in found] == [(FILE, "wavers"), (OTHER, "fails")]
+
+
+def test_standings__case_removed_since__is_not_there() -> None:
+    comparison = Comparison(
+        baseline=BaselineFacts(run_id="1", timestamp="t", source="s"), changes=(change("gone", "removed"),)
+    )
+    assert [one.case_id for one in standings(make_run({"a": "passed"}), comparison)] == ["a"]
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def test_notices__in_use__say_what_until_when_who_where_and_why() -> None:
+    url = "https://github.com/acme/bot/pull/7#issuecomment-1"
+    made = [waiver("a", new=True, by="Kim"), waiver("bbb*", "quarantine"), waiver("c", url=url, by="ada")]
+    cases = [case("a"), case("bbb1"), case("bbb2"), case("c")]
+    assert notices(waive(made, cases, TODAY)) == (
+        f"`a`: accepted until 2026-11-28 by Kim ({PATH}:3, new in this pull request): known, #481",
+        f"`bbb1`, `bbb2`: quarantined until 2026-11-28 ({PATH}:3): known, #481",
+        f"`c`: accepted until 2026-11-28 by @ada ({url}): known, #481",
+    )
+
+
+@pytest.mark.contract("accepting.passes-again", "accepting.expires")
+@pytest.mark.parametrize(
+    ("one", "cases", "options", "said"),
+    [
+        (waiver("a"), [case("a")], {}, None),
+        (waiver("a", days=-2), [case("b")], {}, "`a` was accepted until 2026-11-19 and is no longer"),
+        (waiver("a", days=-2), [case("a")], {}, "`a` was accepted until 2026-11-19 and is no longer, and `a` fails"),
+        (waiver("a"), [case("b")], {}, "`a` names no case of this run"),
+        (waiver("a"), [case("b")], {"everything": False}, None),
+        (waiver("a"), [case("a", "unjudged")], {}, None),
+        (waiver("a"), [case("a", "passes")], {}, "`a` is not needed: `a` passes, the entry can go"),
+        (waiver("a", "quarantine"), [case("a")], {}, None),
+        (waiver("a", "quarantine"), [case("a", "wavers")], {}, None),
+        (waiver("a", "quarantine"), [case("a", "passes")], {}, "`a`: `a` passes again, end the quarantine"),
+        (
+            waiver("aaa*", "quarantine"),
+            [case("aaa1", "passes"), case("aaa2"), case("aaa3", "unjudged")],
+            {},
+            "`aaa*`: `aaa1` passes again, end the quarantine",
+        ),
+        (
+            waiver("a", new=True),
+            [case("a")],
+            {"trusted": False},
+            "`a` is new, in a pull request from a fork, and does not count; " + BY_COMMENT,
+        ),
+    ],
+)
+def test_warnings__entry_of_the_file__says_what_to_do(one, cases, options, said) -> None:
+    assert warnings(waive([one], cases, TODAY, **options)) == ((f"{PATH}:3: {said}",) if said else ())
+
+
+@pytest.mark.parametrize(
+    ("days", "cases", "count"),
+    [(-1, [case("a", "passes")], 0), (-1, [case("a")], 1), (1, [case("a", "passes")], 0), (1, [case("b")], 1)],
+)
+def test_warnings__comment__only_where_it_matters(days, cases, count) -> None:
+    one = waiver("a", days=days, url="https://github.com/acme/bot/pull/7#issuecomment-1")
+    assert len(warnings(waive([one], cases, TODAY))) == count
+
+
+def test_warnings__many_cases__five_are_named_and_the_rest_counted() -> None:
+    cases = [case(f"case{number}", "passes") for number in range(8)]
+    (said,) = warnings(waive([waiver("case*", "quarantine")], cases, TODAY))
+    assert said.endswith("`case3`, `case4` and 3 more pass again, end the quarantine")
+
+
+def test_warnings__refused_commands_and_troubles__come_first() -> None:
+    refusals = (Refusal(author="eve", url="u", sentence="no"), Refusal(author="", url="v", sentence="gone"))
+    found = waive([waiver("b")], [case("a")], TODAY).model_copy(update={"refusals": refusals, "troubles": ("t",)})
+    assert warnings(found)[:3] == ("t", "@eve: no (u)", "a deleted account: gone (v)")

@@ -1,0 +1,369 @@
+"""Stored results, in every form they are kept in."""
+
+import json
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from eval_gate.errors import GateError
+from eval_gate.gate.limits import Policy
+from eval_gate.model.comparison import Unmeasured
+from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.results.ledger import ledger_of
+from eval_gate.results.read import (
+    MAX_RUNS_READ,
+    baseline_of,
+    extract,
+    find_baseline,
+    newest_passed,
+    read_archive,
+    read_run,
+    runs_in,
+)
+from eval_gate.results.write import write_result
+from tests.support.results import RUN_ID, make_run
+from tests.support.verdicts import judge_against
+
+OLDER, NEWER, BROKEN = (f"{digit * 8}-2222-4333-8444-555555555555" for digit in "123")
+
+
+def judged_run(status: str, run_id: str, day: int = 1, **fields) -> RunResult:
+    """A run of one case that was judged on its own, as `eval-gate run` does it."""
+    run = make_run({"a": status}, run_id=run_id, timestamp=f"2026-11-{day:02}T00:00:00Z", **fields)
+    return judge_against(run, NOT_ASKED_FOR, Policy())
+
+
+@pytest.fixture
+def results(tmp_path):
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    write_result(tmp_path, judged_run("failed", NEWER, 2))
+    write_result(tmp_path, judged_run("not_run", BROKEN, 3))
+    return tmp_path
+
+
+def zipped(folder, *entries: tuple[str, bytes]):
+    file = folder / "artifact.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return str(file)
+
+
+def test_read_run__every_form__leads_to_the_run(results) -> None:
+    folder = results / OLDER
+    forms = [
+        OLDER,
+        str(folder),
+        str(folder / "run.json"),
+        zipped(results, ("run.json", (folder / "run.json").read_bytes())),
+    ]
+    assert [read_run(form, results).run_id for form in forms] == [OLDER] * 4
+
+
+def test_read_run__folder_of_runs__is_the_newest_complete_one(results) -> None:
+    assert read_run(str(results), results).run_id == NEWER
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__is_the_newest_of_all_and_as_a_baseline_the_newest_that_passed(results) -> None:
+    assert read_run("latest", results).run_id == BROKEN
+    found = find_baseline("latest", results)
+    assert isinstance(found, Baseline)
+    assert (found.result.run_id, found.exact) == (OLDER, OLDER)
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__history__is_every_complete_run_up_to_the_baseline(results) -> None:
+    write_result(results, judged_run("passed", "green", 4))
+    write_result(results, judged_run("failed", "red", 5))
+    found = find_baseline("latest", results)
+    assert [run.run_id for run in found.ledger.runs] == ["green", NEWER, OLDER]
+
+
+@pytest.mark.contract("baseline.latest")
+def test_latest__nothing_has_passed_yet__says_what_to_name_and_is_no_free_pass(tmp_path) -> None:
+    write_result(tmp_path, judged_run("error", "outage", 1))
+    assert not find_baseline("latest", tmp_path).unavailable
+    write_result(tmp_path, judged_run("failed", NEWER, 2))
+    found = find_baseline("latest", tmp_path)
+    assert (found.code, found.unavailable) == ("none-passed", True)
+    assert found.reason == (
+        f"no run in {tmp_path} has passed its gate yet: name the one to compare with by its id, such as {NEWER}, "
+        "or begin anew with --fail-on regressions and no baseline"
+    )
+
+
+@pytest.mark.parametrize("fields", [{"partial": True}, {"complete": False}], ids=str)
+def test_latest__run_of_chosen_cases_or_one_that_ended_early__is_not_it(tmp_path, fields) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    run = judged_run("passed", NEWER, 2)
+    write_result(tmp_path, run.model_copy(update=fields))
+    assert find_baseline("latest", tmp_path).result.run_id == OLDER
+
+
+def test_latest__many_red_runs_since__is_still_found(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    for number in range(MAX_RUNS_READ + 3):
+        write_result(tmp_path, judged_run("failed", f"red-{number}", 2))
+    found = find_baseline("latest", tmp_path)
+    assert (found.result.run_id, len(found.ledger.runs)) == (OLDER, 1)
+
+
+def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
+    assert baseline_of(read_run("latest", results), "latest", results).result.run_id == OLDER
+    with pytest.raises(GateError, match=r"no run in .* has passed its gate yet") as caught:
+        baseline_of(read_run(OLDER, results), "latest", results)
+    assert caught.value.code == "baseline-not-found"
+
+
+def test_find_baseline__folder_of_runs__may_be_red_and_says_which_it_was(results) -> None:
+    found = find_baseline(str(results), results / "none")
+    assert (found.result.run_id, found.exact) == (NEWER, str(results / NEWER))
+    assert [run.run_id for run in found.ledger.runs] == [BROKEN, NEWER, OLDER]
+
+
+def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path) -> None:
+    for run_id in (NEWER, OLDER):
+        write_result(tmp_path, make_run({"a": "passed"}, run_id=run_id))
+    assert [run.run_id for run in runs_in(tmp_path)] == [OLDER, NEWER]
+
+
+@pytest.mark.parametrize("ids", [(OLDER, NEWER), (NEWER, OLDER)])
+def test_latest__two_that_passed_in_the_same_second__is_the_one_that_was_written_later(tmp_path, ids) -> None:
+    """Whatever their names and in whatever order a folder lists them."""
+    for number, run_id in enumerate(ids):
+        write_result(tmp_path, judged_run("passed", run_id))
+        os.utime(tmp_path / run_id / "run.json", ns=(number, number))
+    assert find_baseline("latest", tmp_path).result.run_id == ids[1]
+    assert read_run("latest", tmp_path).run_id == read_run(str(tmp_path), tmp_path).run_id == ids[1]
+    history = find_baseline("latest", tmp_path, str(tmp_path)).ledger
+    assert [run.run_id for run in history.runs] == [ids[1], ids[0]]
+
+
+def test_latest__older_run_was_copied_here_later__is_still_the_older_one(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", NEWER, 2))
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    assert find_baseline("latest", tmp_path).result.run_id == NEWER
+
+
+def test_read_run__folder_whose_newest_run_is_of_chosen_cases__is_the_newest_of_everything(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    write_result(tmp_path, judged_run("passed", NEWER, 2, partial=True))
+    assert read_run(str(tmp_path), tmp_path).run_id == OLDER
+
+
+def test_runs_in__folder__is_all_of_them_newest_first(results) -> None:
+    assert [run.run_id for run in runs_in(results)] == [BROKEN, NEWER, OLDER]
+
+
+def test_read_run__foreign_suite_result__is_a_run_of_one_suite(tmp_path) -> None:
+    foreign = {
+        "runId": "r1",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "tier": "golden",
+        "toolName": "get_weather",
+        "metadata": {"toolVersion": "1.0.0"},
+        "stalenessWarnings": [],
+        "cases": [
+            {"id": "a", "description": "", "passed": True, "durationMs": 5},
+            {"id": "b", "description": "", "passed": False, "durationMs": 5, "error": "x"},
+        ],
+        "summary": {"totalCases": 2, "passed": 1, "failed": 1, "skippedAssertions": 0, "totalDurationMs": 10},
+        "regressions": [],
+        "newPasses": [],
+    }
+    (tmp_path / "r.json").write_text(json.dumps(foreign))
+    run = read_run(str(tmp_path / "r.json"), tmp_path)
+    assert [case.status.value for case in run.suites[0].cases] == ["passed", "failed"]
+    assert (run.run_id, run.summary.pass_rate, run.complete) == ("r1", 0.5, True)
+
+
+def test_find_baseline__none_named__is_an_absence_with_a_reason(tmp_path) -> None:
+    assert find_baseline(None, tmp_path) == NoBaseline("not-asked-for", "no baseline was named")
+
+
+def test_find_baseline__latest_before_the_first_run__is_an_absence_and_not_a_mistake(tmp_path) -> None:
+    found = find_baseline("latest", tmp_path / "results")
+    assert found == NoBaseline(
+        "none-yet", f"there is no complete run in {tmp_path / 'results'} yet that could be judged"
+    )
+
+
+def test_find_baseline__newest_run_was_an_outage__is_the_measured_one_before_it_and_names_both(tmp_path) -> None:
+    good = make_run({"a": "passed", "b": "passed"}, run_id=OLDER, timestamp="2026-11-01T00:00:00Z")
+    outage = make_run({"a": "error", "b": "error"}, run_id=NEWER, timestamp="2026-11-02T00:00:00Z")
+    for run in (good, outage):
+        write_result(tmp_path, judge_against(run, NOT_ASKED_FOR, Policy()))
+    for reference in ("latest", str(tmp_path)):
+        found = find_baseline(reference, tmp_path)
+        assert isinstance(found, Baseline)
+        assert found.result.run_id == OLDER
+        assert found.unmeasured == (Unmeasured(run_id=NEWER, sha=outage.git.sha, judged=0, cases=2),)
+
+
+def test_find_baseline__only_an_outage__is_no_baseline(tmp_path) -> None:
+    write_result(tmp_path, judge_against(make_run({"a": "error"}, run_id=OLDER), NOT_ASKED_FOR, Policy()))
+    found = find_baseline("latest", tmp_path)
+    assert isinstance(found, NoBaseline)
+    assert "no complete run" in found.reason
+    with pytest.raises(GateError, match="could half of the cases be judged") as caught:
+        find_baseline(str(tmp_path), tmp_path)
+    assert caught.value.code == "baseline-not-found"
+
+
+def test_find_baseline__named__keeps_what_was_named(results) -> None:
+    found = find_baseline(OLDER, results)
+    assert isinstance(found, Baseline)
+    assert found.source == OLDER
+
+
+@pytest.mark.contract("baseline.not-found")
+@pytest.mark.parametrize("reference", ["nope", "../etc/passwd", "/nowhere/run.json", ""])
+def test_read_run__nothing_there__is_a_usage_error(results, reference) -> None:
+    with pytest.raises(GateError) as caught:
+        read_run(reference, results / "none") if reference == "" else read_run(reference, results)
+    assert (caught.value.code, caught.value.exit_code) in {("baseline-not-found", 2), ("baseline-corrupt", 2)}
+
+
+def test_read_run__nearly_a_run_id__says_which(results) -> None:
+    with pytest.raises(GateError, match=f'did you mean "{OLDER}"'):
+        read_run(OLDER[:-1], results)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("[1]", "baseline-corrupt", "expected a mapping"),
+        ("{", "baseline-corrupt", "not valid JSON"),
+        ('{"schemaVersion": 2}', "baseline-schema", "newer version"),
+        ('{"schemaVersion": 1}', "baseline-corrupt", "not a run record"),
+        ("{}", "baseline-corrupt", "not a run record"),
+    ],
+)
+def test_read_run__file_that_is_none__says_what_is_wrong(tmp_path, text, code, said) -> None:
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(GateError, match=said) as caught:
+        read_run(str(tmp_path / "run.json"), tmp_path)
+    assert caught.value.code == code
+
+
+def test_read_run__unknown_keys_of_a_later_version__are_ignored(results) -> None:
+    file = results / OLDER / "run.json"
+    record = json.loads(file.read_text()) | {"later": {"a": 1}}
+    file.write_text(json.dumps(record))
+    assert read_run(OLDER, results).run_id == OLDER
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([("../run.json", b"{}")], "leads out of the archive"),
+        ([("/run.json", b"{}")], "leads out of the archive"),
+        ([("a\\..\\run.json", b"{}")], "leads out of the archive"),
+        ([("C:run.json", b"{}")], "leads out of the archive"),
+        ([("a/run.json", b"{}"), ("b/run.json", b"{}")], "2 entries are called run.json"),
+        ([("x.json", b"{}")], "0 entries are called run.json"),
+        ([("run.json", b"{")], "not valid JSON"),
+    ],
+)
+def test_read_run__hostile_archive__is_refused(tmp_path, entries, said) -> None:
+    with pytest.raises(GateError, match=said):
+        read_run(zipped(tmp_path, *entries), tmp_path)
+
+
+def test_read_run__archive_that_explodes__is_refused_without_unpacking_it(tmp_path) -> None:
+    file = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("run.json", b" " * 70_000_000)
+    with pytest.raises(GateError, match="larger than"):
+        read_run(str(file), tmp_path)
+
+
+def test_run_record__written_and_read__is_the_same(results) -> None:
+    run = make_run({"a": "passed", "b": "failed"}, run_id=RUN_ID)
+    write_result(results, run)
+    assert read_run(RUN_ID, results) == run
+
+
+def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("answers.jsonl", "x")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert not extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
+    assert not (tmp_path / "elsewhere").exists()
+    assert extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
+    assert not extract(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
+
+
+def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_001):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match="more than 10,000 entries"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_000):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match=r"0 entries are called run\.json"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def _end(entries: int) -> bytes:
+    """The end of a directory that announces so many entries, and nothing before it."""
+    return b"PK\x05\x06" + bytes(4) + entries.to_bytes(2, "little") * 2 + bytes(10)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"\xff" * 100, "not a zip"),
+        (_end(65_535), "more than 10,000 entries"),
+        (b"x" + _end(10_001), "more than 10,000 entries"),
+        (_end(65_535) + b"z" * 70_000, "not a zip"),
+    ],
+    ids=["no-directory", "nothing-but-its-end", "one-too-many", "further-back-than-an-end-may-stand"],
+)
+def test_read_archive__what_its_end_announces__is_believed_only_where_one_is(tmp_path, data, said) -> None:
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(GateError, match=said):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
+    ledger = ledger_of([judged_run("failed", "older", 1)])
+    write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5), ledger)
+    found = find_baseline(OLDER, results, str(tmp_path / "elsewhere" / "apart"))
+    assert found.ledger == ledger
+
+
+def test_history__folder_that_is_not_called_after_its_run__stands_alone(results) -> None:
+    """As an artifact that was unpacked somewhere: what lies beside it is of no concern to it."""
+    (results / NEWER).rename(results / "downloaded")
+    found = find_baseline(str(results / "downloaded"), results)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER]
+
+
+def test_history__folder_that_knows_more_than_what_travelled__is_what_the_folder_knows(results) -> None:
+    found = find_baseline(NEWER, results)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER, OLDER]
+
+
+def test_history__folder_that_knows_as_much_as_what_travelled__is_what_travelled(tmp_path) -> None:
+    for name in ("before", OLDER):
+        write_result(tmp_path / name, judged_run("passed", name, 1))
+    write_result(tmp_path / OLDER, judged_run("passed", NEWER, 2), ledger_of(runs_in(tmp_path / "before")))
+    found = find_baseline(str(tmp_path / OLDER / NEWER), tmp_path)
+    assert [run.run_id for run in found.ledger.runs] == [NEWER, "before"]
+
+
+def test_newest_passed__none_of_this_target__says_of_which() -> None:
+    found = newest_passed(Path("nowhere"), target="desk")
+    assert isinstance(found, NoBaseline)
+    assert found.reason == "there is no complete run of desk in nowhere yet that could be judged"

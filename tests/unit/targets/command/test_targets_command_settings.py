@@ -1,0 +1,165 @@
+"""How a command line target may be described."""
+
+import pytest
+from pydantic import ValidationError
+
+from eval_gate.targets.command.settings import CliSettings
+from eval_gate.text.sources.shape import field_path, sentence
+
+
+def settings(**given) -> CliSettings:
+    return CliSettings.model_validate({"name": "desk", "provider": "cli", "commandTemplate": "agent {PROMPT}", **given})
+
+
+def problems(**given) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        settings(**given)
+    return [f"{field_path(detail['loc'])}: {sentence(detail)}" for detail in caught.value.errors()]
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.required-template-fields")
+def test_settings__required_template_fields__optional_ones_are_accepted() -> None:
+    found = settings(
+        filesFormat="--file {path}",
+        cwd="./agent",
+        timeoutSeconds=30,
+        healthcheck={"type": "http", "url": "http://localhost:8000/health", "timeoutSeconds": 5},
+        verbose=True,
+        keepTempFiles=True,
+        workers=4,
+        judgeTarget="judge",
+        providerBatching=True,
+        batchSize=20,
+        env={"AGENT_KEY": "k"},
+        maxRetries=1,
+    )
+    assert (found.files_format, found.cwd, found.timeout_seconds, found.verbose) == (
+        "--file {path}",
+        "./agent",
+        30,
+        True,
+    )
+    assert (found.keep_temp_files, found.workers, found.judge_target) == (True, 4, "judge")
+    assert (found.provider_batching, found.batch_size, found.max_retries) == (True, 20, 1)
+    assert found.env == {"AGENT_KEY": "k"}
+
+
+def test_settings__defaults__are_those_of_agentv() -> None:
+    found = settings()
+    assert (found.files_format, found.cwd, found.timeout_seconds, found.healthcheck) == ("{path}", None, None, None)
+    assert (found.verbose, found.keep_temp_files, found.provider_batching) == (False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "value"),
+    [
+        ({"files_format": "{basename}"}, "files_format", "{basename}"),
+        ({"attachments_format": "{basename}"}, "files_format", "{basename}"),
+        ({"attachmentsFormat": "{basename}"}, "files_format", "{basename}"),
+        ({"timeout_seconds": 2.5}, "timeout_seconds", 2.5),
+        ({"cli_verbose": True}, "verbose", True),
+        ({"cliVerbose": True}, "verbose", True),
+        ({"keep_temp_files": True}, "keep_temp_files", True),
+        ({"keep_output_files": True}, "keep_temp_files", True),
+        ({"keepOutputFiles": True}, "keep_temp_files", True),
+        ({"provider_batching": True}, "provider_batching", True),
+        ({"provider": " CLI "}, "provider", "cli"),
+    ],
+)
+def test_settings__every_spelling__is_read(given, field, value) -> None:
+    assert getattr(settings(**given), field) == value
+
+
+def test_settings__template_in_snake_case_or_as_command__is_read() -> None:
+    for key in ("command_template", "commandTemplate", "command"):
+        assert CliSettings.model_validate({"name": "a", key: "x {PROMPT}"}).command_template == "x {PROMPT}"
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.required-template-fields")
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"commandTemplate": ""}, "commandTemplate: must not be empty"),
+        ({"commandTemplate": " \n"}, "commandTemplate: must not be empty"),
+        ({"commandTemplate": ["agent"]}, "commandTemplate: expected text, got a list"),
+        ({"commandTemplate": None}, "commandTemplate: expected text, got null"),
+        ({"timeout": 3}, "timeout: unknown key"),
+        ({"apiKey": "k"}, "apiKey: unknown key"),
+        ({"timeoutSeconds": 0}, "timeoutSeconds: must be > 0.0, got the number 0"),
+        ({"timeoutSeconds": "soon"}, "timeoutSeconds: "),
+        ({"workers": 0}, "workers: must be >= 1, got the number 0"),
+        ({"batchSize": 0}, "batchSize: must be >= 1, got the number 0"),
+        ({"verbose": "loud"}, "verbose: "),
+        ({"cwd": ""}, "cwd: must not be empty"),
+        ({"cwd": "a\0b"}, "cwd: holds a NUL character"),
+        ({"env": {"A": "b\0"}}, "env.A: holds a NUL character"),
+        ({"filesFormat": "{file}"}, "filesFormat: holds the unknown placeholder {file}; there are {path}, {basename}"),
+    ],
+)
+def test_settings__required_template_fields__what_is_wrong_is_said(given, problem) -> None:
+    assert problems(**given)[0].startswith(problem)
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.required-template-fields")
+def test_settings__required_template_fields__template_must_be_there() -> None:
+    with pytest.raises(ValidationError) as caught:
+        CliSettings.model_validate({"name": "desk", "provider": "cli"})
+    assert [(detail["loc"], sentence(detail)) for detail in caught.value.errors()] == [
+        (("commandTemplate",), "is missing")
+    ]
+
+
+def test_settings__name_of_a_variable_that_is_none__is_refused() -> None:
+    for name in ("", "A=B", "1A", "A B"):
+        assert problems(env={name: "x"})
+
+
+def test_settings__unknown_placeholder__is_refused_before_anything_runs() -> None:
+    [problem] = problems(commandTemplate="agent {PROMT}")
+    assert problem.startswith("commandTemplate: holds the unknown placeholder {PROMT} (did you mean {PROMPT}?)")
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.health-check-schema")
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"type": "http", "url": "https://agent/health"},
+        {"type": "http", "url": "http://agent/health", "timeout_seconds": 3},
+        {"type": "command", "commandTemplate": "agent --version"},
+        {"type": "command", "command_template": "agent {EVAL_ID}", "cwd": "x", "timeoutSeconds": 1},
+    ],
+)
+def test_settings__health_check_schema__both_kinds_are_accepted(check) -> None:
+    assert settings(healthcheck=check).healthcheck.type == check["type"]
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.health-check-schema")
+@pytest.mark.parametrize(
+    ("check", "problem"),
+    [
+        ({"type": "tcp", "port": 80}, "healthcheck.type: expected 'http' or 'command', got text \"tcp\""),
+        ({"url": "http://agent"}, "healthcheck.type: is missing"),
+        ({"type": "http"}, "healthcheck: a healthcheck of type http needs url"),
+        ({"type": "command"}, "healthcheck: a healthcheck of type command needs commandTemplate"),
+        ({"type": "http", "url": "http://a", "cwd": "x"}, "healthcheck: a healthcheck of type http has no cwd"),
+        (
+            {"type": "command", "commandTemplate": "x", "url": "http://a"},
+            "healthcheck: a healthcheck of type command has no url",
+        ),
+        ({"type": "http", "url": "http://a", "retries": 3}, "healthcheck.retries: unknown key"),
+        ({"type": "http", "url": "ftp://a"}, "healthcheck.url: the URL is not of the form http(s)://host[:port]/path"),
+        (
+            {"type": "command", "commandTemplate": "x {NAME}"},
+            "healthcheck.commandTemplate: holds the unknown placeholder",
+        ),
+        ({"type": "command", "commandTemplate": ""}, "healthcheck.commandTemplate: must not be empty"),
+        ("http://agent/health", "healthcheck: expected a mapping"),
+    ],
+)
+def test_settings__health_check_schema__anything_else_is_refused(check, problem) -> None:
+    assert problems(healthcheck=check)[0].startswith(problem)
+
+
+def test_settings__json_schema__knows_every_spelling() -> None:
+    properties = CliSettings.model_json_schema()["properties"]
+    assert {"commandTemplate", "attachmentsFormat", "cliVerbose", "keepOutputFiles"} <= set(properties)

@@ -1,0 +1,154 @@
+"""Command templates: which are refused, and that no value is ever read as code."""
+
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.targets.command.template import PLACEHOLDERS, Template, quoted
+
+HOSTILE = [
+    "",
+    "two words",
+    "it's",
+    'say "hi"',
+    "$(touch owned)",
+    "`touch owned`",
+    "; touch owned",
+    "a\nb\n",
+    "\\",
+    "'; touch owned; '",
+    "{PROMPT} {FILES}",
+    "$HOME",
+    "*",
+    "-n",
+    "ü🙂",
+    "a\rb\tc",
+]
+
+
+def shell(line: str, cwd) -> str:
+    return subprocess.run(["/bin/sh", "-c", line], cwd=cwd, capture_output=True, check=True).stdout.decode()
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.placeholder-substitution-rules")
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(
+    "template",
+    [
+        "printf %s {PROMPT}",
+        'printf %s "{PROMPT}"',
+        "printf %s '{PROMPT}'",
+        "(printf %s {PROMPT})",
+        "# don't\nprintf %s {PROMPT}",
+        "printf %s \"$(printf %s {PROMPT}; echo .)\" | sed '$ s/.$//'",
+    ],
+)
+def test_template__placeholder_substitution_rules__values_arrive_as_they_are(tmp_path, template, value) -> None:
+    line = Template.of_command(template).render({"PROMPT": quoted(value)})
+    assert shell(line, tmp_path).removesuffix("\n") == value.removesuffix("\n")
+    assert not (tmp_path / "owned").exists()
+
+
+@given(st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=60))
+def test_template__any_value__is_one_word(tmp_path_factory, value) -> None:
+    line = Template.of_command("printf '%s|' {PROMPT} {EVAL_ID}").render(
+        {"PROMPT": quoted(value), "EVAL_ID": quoted(value)}
+    )
+    assert shell(line, tmp_path_factory.getbasetemp()) == f"{value}|{value}|"
+
+
+def test_render__text_of_a_placeholder_in_a_value__is_not_replaced() -> None:
+    line = Template.of_command("a {PROMPT} b {EVAL_ID}{PROMPT}").render({"PROMPT": "'{EVAL_ID}'", "EVAL_ID": "7"})
+    assert line == "a '{EVAL_ID}' b 7'{EVAL_ID}'"
+
+
+def test_of_command__every_placeholder__is_known() -> None:
+    text = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    assert Template.of_command(text).names == PLACEHOLDERS
+    assert PLACEHOLDERS[:6] == ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE")
+
+
+@pytest.mark.contract("agentv.cli-template-configuration.placeholder-substitution-rules")
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a {PROMT}", "holds the unknown placeholder {PROMT} (did you mean {PROMPT}?); there are {PROMPT}, "),
+        ("a {OUTPUT}", "holds the unknown placeholder {OUTPUT}"),
+        ("a {X} {PROMPT}", "holds the unknown placeholder {X}; there are {PROMPT}"),
+        ("a ${PROMPT}", "holds ${PROMPT}, which is a variable of the shell: write {PROMPT} without the $"),
+        ("a {PROMPT}\0", "holds a NUL"),
+    ],
+)
+def test_template__placeholder_substitution_rules__unsupported_placeholders_are_refused(text, problem) -> None:
+    with pytest.raises(ValueError, match="holds") as caught:
+        Template.of_command(text)
+    assert str(caught.value).startswith(problem)
+
+
+@pytest.mark.parametrize(
+    "text", ['a {prompt} {"x": 1} {}', "a ${HOME} ${PATH}", "awk '{ print }'", "{Prompt}", "\\{X}"]
+)
+def test_of_command__other_braces__stay(text) -> None:
+    assert Template.of_command(text) == Template((text,), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('bash -c "agent {PROMPT}"', "quotes"),
+        ("bash -c 'agent {PROMPT}'", "quotes"),
+        ('agent "{PROMPT}{EVAL_ID}"', "quotes"),
+        ('agent "\\"{PROMPT}"', "quotes"),
+        ("agent $'{PROMPT}'", "quotes"),
+        ("agent `cat {FILES}`", "backquotes"),
+        ("agent # {PROMPT}", "a comment"),
+        ("agent <<END\n{PROMPT}\nEND", "a here-document"),
+    ],
+)
+def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text, where) -> None:
+    with pytest.raises(ValueError, match="quoted already") as caught:
+        Template.of_command(text)
+    assert f"inside {where}, where the shell would read parts of its value as code" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'sh -c "agent > {OUTPUT_FILE}"',
+        "sh -c 'agent {ATTEMPT} < {PROMPT_FILE} > {OUTPUT_FILE}'",
+        'agent "a" {PROMPT} "b"{FILES}"c"',
+        "agent <<< x\nother {PROMPT}",
+        "echo $# {PROMPT}",
+        "echo a#b {PROMPT}",
+        'agent "$(basename {FILES})"',
+    ],
+)
+def test_of_command__placeholder_that_is_harmless_there__is_taken(text) -> None:
+    assert Template.of_command(text).names
+
+
+def test_of_command__quotes_of_others__are_left_alone() -> None:
+    template = Template.of_command('agent "a"{PROMPT}"b"')
+    assert template.texts == ('agent "a"', '"b"')
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "shown"),
+    [
+        ("{path}", "/a b/c d.md", "'/a b/c d.md'"),
+        ("--file {path}", "/a.md", "--file /a.md"),
+        ("{basename}={path}", "/x/it's.md", "'it'\"'\"'s.md'='/x/it'\"'\"'s.md'"),
+        ("@'{path}'", "/a.md", "@/a.md"),
+    ],
+)
+def test_of_file__path_and_basename__are_escaped_each(text, file, shown) -> None:
+    words = {"path": quoted(file), "basename": quoted(file.rpartition("/")[2])}
+    assert Template.of_file(text).render(words) == shown
+
+
+@pytest.mark.parametrize("text", ["{paht}", "{PATH}", "{name}"])
+def test_of_file__unknown_placeholder__is_refused(text) -> None:
+    with pytest.raises(ValueError, match=r"there are \{path\}, \{basename\}"):
+        Template.of_file(text)

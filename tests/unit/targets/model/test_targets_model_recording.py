@@ -1,0 +1,102 @@
+"""Recorded answers: what decides a key, what each mode does, and what a file may be."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from eval_gate.errors import GateError
+from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.targets.base import TargetError
+from eval_gate.targets.model.recording import RECORDING_NAME, Mode, Recording, key_of, read_recording
+from tests.support.chats import ScriptedChat, make_asker, says
+
+QUESTION = (Message(role="user", content="weather?"),)
+
+
+def ask(chat: ScriptedChat, recording: Recording, messages=QUESTION, sample: int = 0):
+    return asyncio.run(make_asker(chat, recording).ask(messages, (), sample))
+
+
+def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
+    chat = ScriptedChat(says("21"))
+    first = Recording(Mode.AUTO, tmp_path / RECORDING_NAME)
+    (tmp_path / "run-1").mkdir()
+    first.begin(tmp_path / "run-1")
+    assert not ask(chat, first).replayed
+    again = ask(ScriptedChat(says("other")), Recording(Mode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
+    assert (again.turn.text, again.replayed, again.cost_usd, again.attempts) == ("21", True, 0.0, 0)
+    assert again.turn == read_recording(tmp_path / "run-1" / RECORDING_NAME)[0].turn
+
+
+def test_replay__unknown_question__is_an_error_and_nobody_is_asked(tmp_path) -> None:
+    chat = ScriptedChat(says("21"))
+    with pytest.raises(TargetError, match="no recorded answer"):
+        ask(chat, Recording(Mode.REPLAY))
+    assert chat.asked == []
+
+
+def test_record__asks_even_what_is_known(tmp_path) -> None:
+    shared = tmp_path / RECORDING_NAME
+    ask(ScriptedChat(says("old")), Recording(Mode.RECORD, shared))
+    chat = ScriptedChat(says("new"))
+    assert ask(chat, Recording(Mode.RECORD, shared, read_recording(shared))).turn.text == "new"
+    assert [entry.turn.text for entry in read_recording(shared)] == ["old", "new"]
+
+
+def test_off__writes_nothing(tmp_path) -> None:
+    recording = Recording(Mode.OFF, tmp_path / RECORDING_NAME)
+    recording.begin(tmp_path)
+    ask(ScriptedChat(says("21")), recording)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
+    shared = tmp_path / RECORDING_NAME
+    ask(ScriptedChat(says("21")), Recording(Mode.AUTO, shared))
+    (tmp_path / "run").mkdir()
+    recording = Recording(Mode.AUTO, shared, read_recording(shared))
+    recording.begin(tmp_path / "run")
+    for _ in range(2):
+        ask(ScriptedChat(says("other")), recording)
+    assert len(read_recording(tmp_path / "run" / RECORDING_NAME)) == 1
+    assert len(read_recording(shared)) == 1
+
+
+def test_key__anything_that_decides_the_answer__changes_it() -> None:
+    chat, tool = ScriptedChat(says()), ToolSpec(name="t")
+    base = key_of(chat, QUESTION, (), 0)
+    others = [
+        key_of(ScriptedChat(says(), temperature=1.0), QUESTION, (), 0),
+        key_of(chat, (Message(role="user", content="other?"),), (), 0),
+        key_of(chat, (Message(role="system", content="weather?"),), (), 0),
+        key_of(chat, QUESTION, (tool,), 0),
+        key_of(chat, QUESTION, (), 1),
+    ]
+    assert len({base, *others}) == 6
+
+
+def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
+    chat = ScriptedChat(says())
+    keys = []
+    for name in ("a", "b"):
+        call = says("", "get_weather").tool_calls[0].model_copy(update={"id": name})
+        talk = (*QUESTION, Message(role="assistant", tool_calls=(call,)), Message(role="tool", tool_call_id=name))
+        keys.append(key_of(chat, talk, (), 0))
+    assert keys[0] == keys[1]
+
+
+def test_file__last_line_unfinished__is_left_out(tmp_path) -> None:
+    shared = tmp_path / RECORDING_NAME
+    ask(ScriptedChat(says("21")), Recording(Mode.AUTO, shared))
+    with shared.open("ab") as stream:
+        stream.write(b'{"key": "x", "tu')
+    assert len(read_recording(shared)) == 1
+
+
+def test_file__that_is_none__is_refused_with_its_line(tmp_path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"key": 1}\n')
+    with pytest.raises(GateError, match="line 1"):
+        read_recording(tmp_path / "x.jsonl")
+    assert read_recording(tmp_path / "absent.jsonl") == ()

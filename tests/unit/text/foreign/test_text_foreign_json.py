@@ -1,0 +1,80 @@
+"""JSON from strangers: refused by what it would cost, before it costs it."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+)
+
+
+@given(VALUES)
+def test_read_foreign__any_value__is_what_json_reads(value) -> None:
+    for text in (json.dumps(value), json.dumps(value, ensure_ascii=False), json.dumps(value).encode()):
+        assert read_foreign(text) == json.loads(text)
+    assert read_foreign(json.dumps(value).encode("utf-16")) == value
+
+
+def signs(value) -> tuple[int, int]:
+    """Lists, mappings and commas in the JSON of a value, and how deep it is."""
+    if not isinstance(value, list | dict):
+        return 0, 0
+    below = [signs(one) for one in (value.values() if isinstance(value, dict) else value)]
+    count = 1 + max(len(below) - 1, 0) + sum(one for one, _ in below)
+    return count, 1 + max((depth for _, depth in below), default=0)
+
+
+@given(VALUES, st.booleans())
+def test_refuse_too_much__any_value__counts_what_is_outside_of_texts(value, ascii_only) -> None:
+    data = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    count, depth = signs(value)
+    refuse_too_much(data, count, depth)
+    if count:
+        with pytest.raises(ForeignJsonError, match="holds more than"):
+            refuse_too_much(data, count - 1, depth)
+        with pytest.raises(ForeignJsonError, match="nested deeper than"):
+            refuse_too_much(data, count, depth - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "too_much"),
+    [
+        ("[" * 201 + "]" * 201, "is nested deeper than 200 levels", True),
+        ("[" + "0," * 250_000 + "0]", "holds more than 250,000 values", True),
+        ("[1e999]", "holds the number 1e999, which is beyond all range", True),
+        ("-1e400", "holds the number -1e400, which is beyond all range", True),
+        ("1" + "0" * 400 + ".5", "which is beyond all range", True),
+        ("1" + "0" * 400, "holds a number of 401 digits", True),
+        ("NaN", "is not JSON", False),
+        ("[Infinity]", "is not JSON", False),
+        ('{"a": }', "is not JSON", False),
+        ("", "is not JSON", False),
+    ],
+    ids=range(10),
+)
+def test_read_foreign__too_much_or_not_json__is_refused_in_half_a_sentence(text, said, too_much) -> None:
+    with pytest.raises(ForeignJsonError, match=said) as caught:
+        read_foreign(text)
+    assert caught.value.too_much is too_much
+
+
+def test_read_foreign__brackets_within_texts__do_not_count() -> None:
+    value = {"a": '[{,\\"' * 100_000, "b": ['"', "\\", '\\"[[[']}
+    assert read_foreign(json.dumps(value), values=10, depth=3) == value
+
+
+def test_read_foreign__constants_where_somebody_stands_for_them__are_taken() -> None:
+    assert read_foreign("[NaN, -Infinity]", constant=lambda _: None) == [None, None]
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udbff", "\\udc00", "\\ude00", "\\udfff", "\\uD83D", "\\uDE00"])
+def test_read_foreign__either_half_of_a_surrogate_pair__is_replaced(half) -> None:
+    """Found by fuzzing: the second half alone was let through."""
+    assert read_foreign('{"aH": ["bH", {"c": "H"}]}'.replace("H", half)) == {"a\ufffd": ["b\ufffd", {"c": "\ufffd"}]}
+    assert read_foreign('["\\ud83d\\ude00"]') == ["😀"]

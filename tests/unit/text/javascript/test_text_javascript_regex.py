@@ -1,0 +1,150 @@
+"""JavaScript's patterns with JavaScript's answers, and a limit on what they may take."""
+
+import asyncio
+import time
+
+import pytest
+
+from eval_gate.text.javascript.regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher
+
+# what node 20 answers for new RegExp(pattern, flags).test(text); Python's own engine differs in every row
+DIALECT = [
+    (r"(?<y>\d{4})", "", "in 2026", True),
+    (r"(?<y>a)\k<y>", "", "aa", True),
+    (r"^a$", "", "a\n", False),
+    (r"\d", "", "٣", False),
+    (r"\w", "", "é", False),
+    (r".", "", "\u2028", False),
+    (r"[^]", "", "\n", True),
+    (r"[]", "", "a", False),
+    (r"\cJ", "", "\n", True),
+    (r"\e", "", "e", True),
+    (r"[\w-.]", "", "-", True),
+    (r"(?<=a+)b", "", "aab", True),
+    (r"a{,2}", "", "a{,2}", True),
+    (r"\p{L}", "", "p{L}", True),
+    (r"^.$", "u", "😀", True),
+    (r"A", "i", "a", True),
+    (r"b", "y", "ab", False),
+    (r"a", "y", "ab", True),
+]
+
+
+def searched(pattern: str, text: str, flags: str = "", **options) -> bool:
+    async def main() -> bool:
+        matcher = PatternMatcher(**options)
+        try:
+            return await matcher.search(pattern, text, flags)
+        finally:
+            await matcher.aclose()
+
+    return asyncio.run(main())
+
+
+@pytest.mark.contract("responseMatches.dialect")
+def test_search__the_dialect__answers_as_javascript_does() -> None:
+    async def main() -> list[bool]:
+        matcher = PatternMatcher()
+        answers = [await matcher.search(pattern, text, flags) for pattern, flags, text, _ in DIALECT]
+        await matcher.aclose()
+        return answers
+
+    assert asyncio.run(main()) == [expected for *_, expected in DIALECT]
+
+
+@pytest.mark.parametrize("pattern", ["(?P<y>a)", "(?i)x", "(?>a)", "a++", "(?#c)", "(", "[b-a]"])
+def test_search__not_javascript__says_what_the_engine_says(pattern) -> None:
+    with pytest.raises(PatternError, match="not a valid pattern: "):
+        searched(pattern, "a")
+
+
+@pytest.mark.parametrize("flags", ["q", "ii", "uv", "gG"])
+def test_search__flags_javascript_refuses__are_refused(flags) -> None:
+    with pytest.raises(PatternError, match="invalid flags"):
+        searched("a", "a", flags)
+
+
+@pytest.mark.contract("responseMatches.guard")
+def test_search__runaway_pattern__is_ended_and_the_next_one_answers() -> None:
+    async def main() -> float:
+        matcher = PatternMatcher(time_limit_s=0.3)
+        started = time.monotonic()
+        with pytest.raises(PatternError, match=r"took longer than 0\.3 s"):
+            await matcher.search("^(a+)+$", "a" * 60 + "!")
+        took = time.monotonic() - started
+        assert await matcher.search("b", "abc")
+        await matcher.aclose()
+        return took
+
+    assert asyncio.run(main()) < 10
+
+
+def test_search__event_loop__goes_on_while_a_pattern_runs_away() -> None:
+    async def main() -> int:
+        matcher = PatternMatcher(time_limit_s=0.5)
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.01)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        with pytest.raises(PatternError):
+            await matcher.search("^(a+)+$", "a" * 60 + "!")
+        ticking.cancel()
+        await matcher.aclose()
+        return ticks
+
+    assert asyncio.run(main()) > 5
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("x" * (MAX_PATTERN + 1), ""), ("x", "y" * (MAX_TEXT + 1))], ids=["pattern", "text"]
+)
+def test_search__beyond_the_limits__is_refused_before_anything_starts(pattern, text) -> None:
+    with pytest.raises(PatternError, match="is longer than"):
+        searched(pattern, text)
+
+
+@pytest.mark.parametrize(
+    "text", ["\ud800 x", "x\x00", "\u202ex", "x" * 1_000_000], ids=["surrogate", "nul", "bidi", "1M"]
+)
+def test_search__odd_text__is_searched(text) -> None:
+    assert searched("x", text)
+
+
+def test_search__cancelled__leaves_no_answer_behind_for_the_next() -> None:
+    async def main() -> bool:
+        matcher = PatternMatcher(time_limit_s=5)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await matcher.search("^(a+)+$", "a" * 60 + "!")
+        found = await matcher.search("zzz", "abc")
+        await matcher.aclose()
+        return found
+
+    assert asyncio.run(main()) is False
+
+
+def test_compile_error__pattern__is_none_or_the_reason() -> None:
+    async def main() -> tuple[str | None, str | None]:
+        matcher = PatternMatcher()
+        answers = await matcher.compile_error("a+"), await matcher.compile_error("(")
+        await matcher.aclose()
+        return answers
+
+    good, bad = asyncio.run(main())
+    assert good is None
+    assert bad is not None
+    assert bad.startswith("not a valid pattern")
+
+
+def test_matcher__never_used__starts_no_process() -> None:
+    async def main() -> None:
+        matcher = PatternMatcher()
+        await matcher.aclose()
+        assert matcher._worker is None
+
+    asyncio.run(main())

@@ -1,0 +1,93 @@
+"""Strict JSON with the line of everything."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.errors import GateError
+from eval_gate.text.sources.json import parse_json
+
+DOCUMENT = b"""{
+  "cases": [
+    {"id": "a"},
+    {
+      "id": "b",
+      "expect": {"toolsCalled": [
+        "x",
+        "y"]}
+    }
+  ]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ([], 1),
+        (["cases"], 2),
+        (["cases", 0], 3),
+        (["cases", 1], 4),
+        (["cases", 1, "expect", "toolsCalled", 1], 8),
+        (["cases", 1, "nothing", "below"], 4),
+        (["cases", 9], 2),
+        (["cases", 1, "id", "deeper"], 5),
+    ],
+)
+def test_positions__path__is_the_line_of_it_or_its_nearest_ancestor(path, line) -> None:
+    assert parse_json(DOCUMENT, "f.json")[1].line(path) == line
+
+
+def refused(data: bytes) -> str:
+    with pytest.raises(GateError) as caught:
+        parse_json(data, "f.json")
+    return str(caught.value.problems[0])
+
+
+@pytest.mark.contract("file.encoding", "file.strict-json")
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "f.json:1: the file is empty"),
+        (b'{\n "a": 1\n "b": 2}', "f.json:3: "),
+        (b"[1]\n// the end", "f.json:2: remarks are not JSON"),
+        (b"// begin\n[1]", "f.json:1: remarks are not JSON"),
+        (b"[1]\n[2]", "f.json:2: there is something after the end"),
+        (b'{\n"a": 1,\n"a": 2}', 'f.json:3: the key "a" stands twice'),
+        (b"[NaN]", "f.json: NaN is not a JSON value"),
+        (b"[-Infinity]", "f.json: -Infinity is not a JSON value"),
+        (b'["a\n\xff"]', "f.json:2: not UTF-8: byte 4 is 0xff"),
+        (b"[" * 100_000, "f.json: nested deeper than"),
+        (b"[" * 300 + b"]" * 300, "f.json: nested deeper than"),
+        (b"[" + b"9" * 5_000 + b"]", "f.json: a number of 5,000 digits"),
+    ],
+    ids=range(12),
+)
+def test_parse_json__not_strict__names_file_and_line(data, said) -> None:
+    assert refused(data).startswith(said)
+
+
+def test_parse_json__byte_order_mark__is_accepted() -> None:
+    assert parse_json(b"\xef\xbb\xbf[1]", "f.json")[0] == [1]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_parse_json__what_was_written__is_read(value) -> None:
+    assert parse_json(json.dumps(value, indent=1).encode(), "f.json")[0] == value
+
+
+@given(st.binary(max_size=200))
+def test_parse_json__any_bytes__are_a_value_or_a_clear_error(data) -> None:
+    try:
+        parse_json(data, "f.json")
+    except GateError as error:
+        assert error.problems

@@ -1,0 +1,48 @@
+"""What is wrong with a shape, in words for people."""
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eval_gate.text.sources.shape import field_path, kind_of, sentence
+
+
+class Shape(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    text: str = ""
+    number: int = 0
+    some: Annotated[list[str], Field(min_length=1)] = ["a"]
+    word: Literal["equals", "contains"] = "equals"
+    share: Annotated[float, Field(ge=0, le=1)] = 0.5
+    yes: bool = True
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"text": 1}, "expected text, got the number 1"),
+        ({"number": "1"}, 'expected a whole number, got text "1"'),
+        ({"some": "a"}, 'expected a list, got text "a"'),
+        ({"some": []}, "needs at least 1, got an empty list"),
+        ({"some": [None]}, "expected text, got null"),
+        ({"word": "equal"}, "expected 'equals' or 'contains', got text \"equal\" (did you mean \"equals\"?)"),
+        ({"share": 2}, "must be <= 1.0, got the number 2"),
+        ({"yes": "true"}, 'expected true or false, got text "true"'),
+        ({"more": {}}, "unknown key"),
+    ],
+    ids=str,
+)
+def test_sentence__wrong_value__says_expected_and_got(value, said) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Shape.model_validate(value)
+    assert sentence(caught.value.errors()[0]) == said
+
+
+def test_kind_of__long_text__is_cut() -> None:
+    assert kind_of("x" * 100) == f'text "{"x" * 40}…"'
+
+
+def test_field_path__steps__reads_like_code() -> None:
+    assert field_path(["cases", 2, "expect", "toolsCalled"]) == "cases[2].expect.toolsCalled"

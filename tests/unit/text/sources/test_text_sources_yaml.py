@@ -1,0 +1,113 @@
+"""YAML: values and their lines, and everything a hostile document may try."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.errors import GateError
+from eval_gate.text.sources.yaml import MAX_VALUES, RefusedYaml, parse_yaml
+
+DOCUMENT = b"""\
+a:
+  - one
+  - b: 2026-01-02
+    c: 'on'
+    d: on
+e: |
+  text
+f:
+"""
+
+
+def refused(data: bytes | str) -> tuple[type, list[str]]:
+    with pytest.raises(GateError) as caught:
+        parse_yaml(data.encode() if isinstance(data, str) else data, "f.yaml")
+    assert caught.value.code == "invalid-yaml"
+    return type(caught.value), [str(problem) for problem in caught.value.problems]
+
+
+def test_parse__document__has_values_lines_and_how_they_are_written() -> None:
+    value, positions = parse_yaml(DOCUMENT, "f.yaml")
+    assert value == {"a": ["one", {"b": "2026-01-02", "c": "on", "d": True}], "e": "text\n", "f": None}
+    paths = [("a",), ("a", 0), ("a", 1, "c"), ("a", 1, "missing", 5), ("a", 7), ("e",), ("nowhere",), ()]
+    assert [positions.line(path) for path in paths] == [1, 2, 4, 3, 1, 6, 1, 1]
+    assert [positions.unquoted(("a", 1, key)) for key in "bcdx"] == ["2026-01-02", None, "on", None]
+    assert [positions.unquoted(path) for path in [("a",), ("a", 0), ("e",), ("f",)]] == [None, "one", None, ""]
+
+
+def test_parse__empty__is_null() -> None:
+    value, positions = parse_yaml(b"# nothing\n", "f.yaml")
+    assert (value, positions.line(("a",)), positions.unquoted(())) == (None, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("a: [", "f.yaml:2: did not find expected node content"),
+        ("a: *x", "f.yaml:1: found undefined alias"),
+        ("a:\n\t- b", "f.yaml:2: found character that cannot start any token"),
+        (b"a: \x00", "f.yaml: not YAML text: "),
+        (b"\xff\xfe\x00", "f.yaml: not YAML text: "),
+    ],
+    ids=str,
+)
+def test_parse__broken__is_named_with_its_line(data, said) -> None:
+    kind, problems = refused(data)
+    assert kind is GateError
+    assert problems[0].startswith(said)
+
+
+NEST = 150
+CHAIN = f"x0: &a0 {'[' * NEST}{']' * NEST}\n" + "".join(
+    f"x{n}: &a{n} {'[' * NEST}*a{n - 1}{']' * NEST}\n" for n in range(1, 20)
+)
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("a: 1\n---\nb: 2", "f.yaml:2: more than one document"),
+        ("a: 1\na: 2", 'f.yaml:2: the key "a" stands already in line 1'),
+        ("on: 1", "f.yaml:1: a key that is not text: put it in quotes"),
+        ("? [a]\n: b", "f.yaml:1: a key that is not text: put it in quotes"),
+        ("a: {<<: {b: 1}}", "f.yaml:1: a key that is not text: put it in quotes"),
+        ("a: &x [*x]", "f.yaml:1: an alias that contains itself"),
+        ("a: !Ref x", 'f.yaml:1: a value of the kind "!Ref", which JSON does not have'),
+        ("a: !!python/object/apply:os.system [x]", 'f.yaml:1: a value of the kind "python/object/apply:os.system"'),
+        ("a: !!binary aGk=", 'f.yaml:1: a value of the kind "binary", which JSON does not have'),
+        ("a: !!set {x}", 'f.yaml:1: a value of the kind "set", which JSON does not have'),
+        ("a: !!timestamp 2026-99-99", 'f.yaml:1: a value of the kind "timestamp", which JSON does not have'),
+        ("a: =", 'f.yaml:1: a value of the kind "value", which JSON does not have'),
+        ("a: !!int x", "f.yaml: a tag that does not fit: "),
+        ("a: !!bool x", "f.yaml: a tag that does not fit: "),
+        ("a: !!float ''", "f.yaml: a tag that does not fit: "),
+        ("a: " + "1" * 5_000, "f.yaml:1: a number of 5,000 digits"),
+        ("a: " + "1:" * 5_000 + "1", "f.yaml:1: a number of 10,001 digits"),
+        ("[" * 100_000, "f.yaml:1: nested deeper than 200 levels"),
+        ("- " * 100_000, "f.yaml:1: nested deeper than 200 levels"),
+        ("{a: " * 100_000, "f.yaml:1: nested deeper than 200 levels"),
+        (CHAIN, "f.yaml:1: nested deeper than 200 levels once aliases are written out"),
+        (BOMB, "f.yaml:1: more than 50,000 values once aliases are written out"),
+        ("- x\n" * (2 * MAX_VALUES + 1), "f.yaml:100000: more than 50,000 values"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else None,
+)
+def test_parse__yaml_that_is_not_taken__is_told_from_broken_yaml_and_quickly(data, said) -> None:
+    begun = time.monotonic()
+    kind, problems = refused(data)
+    assert kind is RefusedYaml
+    assert problems[0].startswith(said)
+    assert time.monotonic() - begun < 10
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60))
+def test_parse__anything__is_a_value_or_refused(data) -> None:
+    try:
+        parse_yaml(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, "f.yaml")
+    except GateError as error:
+        assert error.problems

@@ -1,0 +1,95 @@
+"""Changes of YAML that a person keeps: what is new is there, and everything else is as it was."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eval_gate.text.sources.yaml_edit import append_entry, replace_values, scalar
+
+NEW = {"case": "new", "reason": "it's said: #481", "until": "2026-12-05"}
+LAYOUTS = {
+    "nothing": ("", "accepted:\n  - case: new\n"),
+    "a remark": ("# ours\n", "# ours\naccepted:\n  - case: new\n"),
+    "no line break": ("# ours", "# ours\naccepted:\n  - case: new\n"),
+    "a mark": ("---\n", "---\naccepted:\n  - case: new\n"),
+    "another list": ("quarantine:\n  - case: q\n", "quarantine:\n  - case: q\naccepted:\n  - case: new\n"),
+    "nothing below": ("accepted:\n  # none\nquarantine:\n", "accepted:\n  - case: new\n"),
+    "an empty list": ("accepted: []  # none\nquarantine: []\n", "accepted:  # none\n  - case: new\n"),
+    "null": ("accepted: ~\n", "accepted:\n  - case: new\n"),
+    "entries": ("accepted:\n  - case: a\n    x: y # z\n\n# next\nquarantine: []\n", "# z\n  - case: new\n"),
+    "entries to the left": ("accepted:\n- case: a\nquarantine: []\n", "- case: a\n- case: new\n"),
+    "far to the right": ("accepted:\n      - case: a\n", "      - case: a\n      - case: new\n"),
+    "a dash alone": ("accepted:\n  -\n    case: a\n", "case: a\n  - case: new\n"),
+    "text on lines": ("accepted:\n  - case: a\n    x: |\n      # no remark\n\n\nquarantine: []\n", "# no remark\n  - "),
+    "in brackets": ("accepted: [{case: a}]\n", 'accepted: [{case: a}, {case: new, reason: "it'),
+    "in brackets, more lines": ("accepted: [\n  {case: a}, # first, and\n]\n", "# first, and\n{case: new"),
+    "in braces": ("{accepted: [{case: a}]}\n", "{accepted: [{case: a}, {case: new"),
+    "a remark to its left": ("accepted:\n  - case: a\n  # - case: old\n", "  - case: a\n  - case: new\n"),
+    "windows": ("accepted:\r\n  - case: a\r\n", "  - case: a\r\n  - case: new\r\n"),
+    "no last line break": ("accepted:\n  - case: a", "  - case: a\n  - case: new\n"),
+    "set in": ("  accepted:\n  - case: a\n  quarantine: []\n", "  - case: a\n  - case: new\n"),
+    "a byte order mark": ("\ufeffaccepted:\n  - case: a\n", "  - case: a\n  - case: new\n"),
+    "an end": ("accepted:\n  - case: a\n...\n", "  - case: a\n  - case: new\n"),
+    "lines that YAML breaks": ("accepted:\n  - case: 'a\u2028b'\nquarantine: []\n", "'\n  - case: new\n"),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), LAYOUTS.values(), ids=LAYOUTS)
+def test_append__any_layout__adds_the_entry_and_changes_no_other_line(text, part) -> None:
+    written = append_entry(text, "accepted", NEW)
+    assert part in written
+    before, after = yaml.safe_load(text) or {}, yaml.safe_load(written)
+    said = {**NEW, "until": after["accepted"][-1]["until"]}
+    assert after == {**before, "accepted": [*(before.get("accepted") or []), said]}
+    gone = [line[2:] for line in difflib.ndiff(text.splitlines(), written.splitlines()) if line.startswith("- ")]
+    assert all(set("[]~") & set(line) for line in gone), gone
+
+
+@pytest.mark.parametrize("text", ["[]\n", "accepted: 1\n", "{}\n", "{quarantine: []}\n", "{accepted: }\n"])
+def test_append__layout_that_it_does_not_know__is_refused(text) -> None:
+    with pytest.raises(ValueError, match=r"it is|is not a list"):
+        append_entry(text, "accepted", NEW)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_scalar__any_text__is_read_as_that_text(text) -> None:
+    shown = scalar(text)
+    assert len(shown.splitlines()) == 1
+    assert yaml.load(f"a: {shown}", Loader=yaml.BaseLoader) == {"a": text}
+
+
+@pytest.mark.parametrize("word", ["null", "No", "y", "TRUE", "1", "1e3", "a: b", "- a", "*a", "-", "~", "a#b", "a #b"])
+def test_scalar__what_yaml_takes_for_something_else__is_in_quotes(word) -> None:
+    assert scalar(word) == f'"{word}"'
+    assert yaml.safe_load(f"a: {scalar(word)}") == {"a": word}
+
+
+RENEWED = {"reason": "still", "until": "2027-01-01", "by": "Kim"}
+ENTRIES = {
+    "block": (
+        "accepted:\n  - case: a # a\n    reason: x # b\n    until: '2020-01-01' # c\n  - case: b\n",
+        "accepted:\n  - case: a # a\n    reason: still # b\n    until: 2027-01-01\n    by: Kim # c\n  - case: b\n",
+    ),
+    "name there": (
+        "accepted:\n- {case: a, until: 2020-01-01, by: Lee, reason: x}\n",
+        "accepted:\n- {case: a, until: 2027-01-01, by: Kim, reason: still}\n",
+    ),
+    "braces": ("accepted: [{case: a, reason: x, until: 2020-01-01}]", "reason: still, until: 2027-01-01, by: Kim}]"),
+    "text on lines": (
+        "accepted:\n  - case: a\n    until: 2020-01-01\n    reason: |\n      x\n      # y\n\n  - case: b\n",
+        "    until: 2027-01-01\n    reason: still\n    by: Kim\n  - case: b\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "part"), ENTRIES.values(), ids=ENTRIES)
+def test_replace__an_entry__keeps_its_place_and_every_remark(text, part) -> None:
+    written = replace_values(text, "accepted", 0, RENEWED)
+    assert part in written
+    first = yaml.load(written, Loader=yaml.BaseLoader)["accepted"][0]
+    assert first == {"case": "a", **RENEWED}
