@@ -15,7 +15,7 @@ from eval_gate.gate.evidence.past import Past
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.waivers.known import Pardons
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
@@ -95,17 +95,17 @@ def make_judged(
     *,
     policy: Policy = REGRESSIONS,
     confirm: int = 6,
-    pardons: Pardons | None = None,
+    waivers: KnownWaivers | None = None,
     **fields,
 ) -> RunResult:
     """A run with these executions, judged against a branch with these records; without them there is no baseline."""
     cases = here if not isinstance(here, Mapping) else [make_executed(*one) for one in here.items()]
     run = make_run(make_suite_result(list(cases)), confirm=confirm, **fields)
     if records is None:
-        return judge(run, Question(NOT_ASKED_FOR, policy, pardons=pardons))
+        return judge(run, Question(NOT_ASKED_FOR, policy, waivers=waivers))
     runs = make_history(records)
     baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
-    return judge(run, Question(baseline, policy, pardons=pardons))
+    return judge(run, Question(baseline, policy, waivers=waivers))
 
 
 def judge_against(
@@ -114,10 +114,10 @@ def judge_against(
     policy: Policy = REGRESSIONS,
     *,
     everything_selected: bool = True,
-    pardons: Pardons | None = None,
+    waivers: KnownWaivers | None = None,
 ) -> RunResult:
     """The run as the one judge has it."""
-    return judge(run, Question(baseline, policy, everything_selected, pardons))
+    return judge(run, Question(baseline, policy, everything_selected, waivers))
 
 
 def compare_with(baseline: Baseline, run: RunResult, **options) -> Comparison:
@@ -138,6 +138,6 @@ def make_waiver(case: str, kind: str = "accepted", *, days: int = 14, line: int 
     return Waiver(kind=Kind(kind), case=case, origin=origin, **(values | fields))
 
 
-def make_pardons(*waivers: Waiver, **fields) -> Pardons:
+def make_waivers(*waivers: Waiver, **fields) -> KnownWaivers:
     """What these say today."""
-    return Pardons(TODAY, waivers, **fields)
+    return KnownWaivers(TODAY, waivers, **fields)

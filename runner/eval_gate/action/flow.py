@@ -26,7 +26,7 @@ from eval_gate.action.step import Step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.action.trust.policy import ruled_by
 from eval_gate.action.trust.variables import doorkeeper_for
-from eval_gate.action.trust.waivers import pardons_from_file, with_comments
+from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.confirming import Reruns
@@ -149,8 +149,8 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
         origin.baseline,
         rules.policy,
         everything_selected=selection_of(step.settings).everything,
-        pardons=pardons_from_file(step, config, log),
-        more_pardons=lambda pardons: with_comments(step, pardons, log),
+        waivers=waivers_from_file(step, config, log),
+        more_waivers=lambda waivers: with_comments(step, waivers, log),
     )
     relaying = step.plan.mode is Mode.RELAY
     if relaying:

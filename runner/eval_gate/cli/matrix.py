@@ -23,7 +23,7 @@ from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.waivers.known import pardons_of
+from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.summary import ConsoleStyle
 from eval_gate.reports.files import ReportRequest, parse_reports
@@ -104,7 +104,7 @@ def _judgings(asked: Asked, config: RunConfig, names: Sequence[str]) -> dict[str
         baseline=NOT_ASKED_FOR,
         reports=(),
         output_dir=folder,
-        pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
+        waivers=known_waivers(config, asked.root, datetime.now(UTC).date()),
     )
     return {name: replace(common, baseline=find_baseline_of(name, config.baseline_reference, folder)) for name in names}
 

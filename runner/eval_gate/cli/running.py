@@ -23,7 +23,7 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.waivers.known import Pardons, pardons_of
+from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import ReportRequest, asked_for, write_reports
@@ -59,13 +59,13 @@ class Judging:
     baseline: Baseline | NoBaseline
     reports: tuple[ReportRequest, ...]
     output_dir: Path
-    pardons: Pardons
+    waivers: KnownWaivers
     accepted_file: str | None = None
     """Where accepted failures are, if not in the usual place."""
 
     def question(self, asked: Asked) -> Question:
         """What the run is judged by."""
-        return Question(self.baseline, self.policy, asked.selection.everything, self.pardons)
+        return Question(self.baseline, self.policy, asked.selection.everything, self.waivers)
 
     def reruns(self, config: RunConfig, asked: Asked) -> Reruns | None:
         """Who says which cases are run again; None where nobody asked for it."""
@@ -81,7 +81,7 @@ def run_and_judge(asked: Asked) -> ExitCode:
         baseline=find_baseline(config.baseline_reference, output_dir, config.history, besides=asked.resume),
         reports=asked_for(config),
         output_dir=output_dir,
-        pardons=pardons_of(config, asked.root, datetime.now(UTC).date()),
+        waivers=known_waivers(config, asked.root, datetime.now(UTC).date()),
         accepted_file=config.accepted_path,
     )
     result, interrupted = asyncio.run(ask(asked, config, judging.reruns(config, asked)))

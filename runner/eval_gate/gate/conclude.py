@@ -62,10 +62,10 @@ def known_from(
     *,
     error_rate: float,
     pass_score: float,
-    set_aside: Collection[CaseKey] = (),
+    quarantined: Collection[CaseKey] = (),
 ) -> Known:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
-    belief = past.belief(set_aside)
+    belief = past.belief(quarantined)
     unjudged = [key for key, case in baseline.cases() if not case.status.judged]
     evidence = Evidence(
         baseline_run_id=baseline.run_id,
@@ -127,7 +127,7 @@ def facts_of(
     known: Known,
     *,
     patterns: Sequence[str] = (),
-    set_aside: Collection[CaseKey] = (),
+    quarantined: Collection[CaseKey] = (),
 ) -> list[CaseFacts]:
     """What is known of every case of this run, in its order; cases that are set aside are in no test.
 
@@ -137,7 +137,7 @@ def facts_of(
     facts = []
     for change in comparison.changes:
         case = cases.get(change.key)
-        if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in set_aside:
+        if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in quarantined:
             continue
         first, again = counts_of(case, known.evidence.pass_score)
         facts.append(
@@ -179,7 +179,7 @@ def conclude(
     *,
     allowed: int = 0,
     patterns: Sequence[str] = (),
-    set_aside: Collection[CaseKey] = (),
+    quarantined: Collection[CaseKey] = (),
 ) -> Comparison:
     """The comparison with what the records and re-runs make of it; the classes of the plain rule stay what they are.
 
@@ -188,7 +188,7 @@ def conclude(
     if not run.confirm:
         changes = tuple(_with_record(change, known) for change in comparison.changes)
         return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
-    facts = facts_of(comparison, run, known, patterns=patterns, set_aside=set_aside)
+    facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
     settlement = settle(facts, known.confirmation, allowed=allowed)
     settled = {one.key: one for one in settlement.cases}
 

@@ -20,14 +20,14 @@ from eval_gate.gate.measuring import measured
 from eval_gate.gate.policy import decide
 from eval_gate.gate.rules import Judged
 from eval_gate.gate.waivers.apply import standings, waive
-from eval_gate.gate.waivers.known import Pardons
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 
-MorePardons = Callable[[Pardons], Pardons]
+MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
 
 
@@ -35,14 +35,14 @@ MorePardons = Callable[[Pardons], Pardons]
 class Question:
     """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
 
-    `more_pardons` is asked at most once, and only where something failed that anybody could have accepted.
+    `more_waivers` is asked at most once, and only where something failed that anybody could have accepted.
     """
 
     baseline: Baseline | NoBaseline
     policy: Policy
     everything_selected: bool = True
-    pardons: Pardons | None = None
-    more_pardons: MorePardons | None = None
+    waivers: KnownWaivers | None = None
+    more_waivers: MoreWaivers | None = None
 
 
 def judge(run: RunResult, question: Question) -> RunResult:
@@ -90,10 +90,10 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
             max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm
         )
     then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
-    aside = set_aside(held, then, question.pardons)
+    aside = quarantined(held, then, question.waivers)
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
-    facts = facts_of(plain, held, known, patterns=question.policy.must_pass, set_aside=aside)
+    facts = facts_of(plain, held, known, patterns=question.policy.must_pass, quarantined=aside)
     return facts, known.confirmation
 
 
@@ -105,7 +105,7 @@ def _compared(held: RunResult, then: RunResult, known: Known, question: Question
         known,
         allowed=policy.allowed_regressions,
         patterns=policy.must_pass,
-        set_aside=set_aside(held, then, question.pardons),
+        quarantined=quarantined(held, then, question.waivers),
     )
     notes = (*concluded.notes, *_not_rerun(held, policy), *_judged_otherwise(held, concluded))
     return concluded.model_copy(update={"notes": notes})
@@ -173,37 +173,37 @@ def _known(held: RunResult, question: Question) -> Known:
         baseline.result,
         error_rate=policy.error_rate,
         pass_score=policy.pass_score,
-        set_aside=set_aside(held, baseline.result, question.pardons),
+        quarantined=quarantined(held, baseline.result, question.waivers),
     )
 
 
-def set_aside(run: RunResult, baseline: RunResult, pardons: Pardons | None) -> frozenset[CaseKey]:
+def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | None) -> frozenset[CaseKey]:
     """The cases in quarantine on either side: never run again for what they say, and in no test of the suite.
 
     Whatever they or others under the same glob did: else it would be another question in a part of the run. What
     people say of them in comments comes after the run and sets nothing aside.
     """
-    quarantine = [one for one in pardons.waivers if one.kind is Kind.QUARANTINE] if pardons else []
-    if not quarantine or pardons is None:
+    quarantine = [one for one in waivers.given if one.kind is Kind.QUARANTINE] if waivers else []
+    if not quarantine or waivers is None:
         return frozenset()
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
     return frozenset(
-        CaseKey(*key) for key in waive(quarantine, named, pardons.today, trusted=pardons.trusted).quarantined
+        CaseKey(*key) for key in waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
     )
 
 
 def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:
     found = standings(held, comparison, max_score_drop=question.policy.max_score_drop)
-    pardons = question.pardons
-    if question.more_pardons is not None and pardons is not None and _something_to_waive(found):
-        pardons = question.more_pardons(pardons)
-    if pardons is None or not pardons.anything:
+    waivers = question.waivers
+    if question.more_waivers is not None and waivers is not None and _something_to_waive(found):
+        waivers = question.more_waivers(waivers)
+    if waivers is None or not waivers.anything:
         return None
     waiving = waive(
-        pardons.waivers, found, pardons.today, everything=question.everything_selected, trusted=pardons.trusted
+        waivers.given, found, waivers.today, everything=question.everything_selected, trusted=waivers.trusted
     )
-    return waiving.model_copy(update={"refusals": pardons.refusals, "troubles": pardons.troubles})
+    return waiving.model_copy(update={"refusals": waivers.refusals, "troubles": waivers.troubles})
 
 
 def _something_to_waive(found: Sequence[CaseStanding]) -> bool:

@@ -95,7 +95,7 @@ TRANSFER_SILENCE_S: Final = 60.0
 TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
 COMMENT_PAGES: Final = 100
-ACCEPTANCE_PAGES: Final = 20
+WAIVER_PAGES: Final = 20
 
 Cost = Annotated[float, Field(ge=0, le=MAX_COST_USD)]
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
@@ -182,7 +182,7 @@ TABLE: Final = (
     Row("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
     Row("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
     Row("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
-    Row("pages of comments that may accept a failure", ACCEPTANCE_PAGES, "pages"),
+    Row("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),
 )
 """What docs/limits.md shows."""
 

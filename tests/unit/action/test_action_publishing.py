@@ -37,7 +37,7 @@ from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event
 from tests.support.results import make_baseline_run, make_run
-from tests.support.verdicts import judge_against, make_pardons, make_waiver
+from tests.support.verdicts import judge_against, make_waiver, make_waivers
 
 KEY = "gate.yml.gate"
 TOO_LONG = "Body is too long (maximum is 65536 characters)"
@@ -402,11 +402,11 @@ def test_outputs__nothing_known__are_there_and_empty() -> None:
 def test_outputs__regression_that_somebody_accepted__is_not_counted(kind) -> None:
     baseline = Baseline(make_baseline_run({"a": "passed", "b": "passed"}), "b")
     run = make_run({"a": "failed", "b": "failed"})
-    pardons = make_pardons(make_waiver("a", kind))
-    result = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})), pardons=pardons)
+    waivers = make_waivers(make_waiver("a", kind))
+    result = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})), waivers=waivers)
     assert outputs_of(result, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "1"
-    unpardoned = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})))
-    assert outputs_of(unpardoned, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
+    unwaived = judge_against(run, baseline, Policy(frozenset({FailOn.REGRESSIONS})))
+    assert outputs_of(unwaived, Outcome.FAIL, ExitCode.FAILED)["regressions"] == "2"
 
 
 def test_outputs__no_baseline__regressions_are_unknown_and_not_none() -> None:

@@ -23,7 +23,7 @@ from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
-from eval_gate.gate.waivers.known import Pardons
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import GitFacts, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Kind, Waiver
@@ -49,7 +49,7 @@ class World:
     here: tuple[Asked, ...]
     policy: Policy
     confirm: int
-    pardons: Pardons | None = None
+    waivers: KnownWaivers | None = None
     trials: int = 1
 
     def branch(self) -> Branch:
@@ -59,7 +59,7 @@ class World:
         return branch
 
     def question(self, baseline: Baseline, *, everything: bool = True) -> Question:
-        return Question(baseline, self.policy, everything_selected=everything, pardons=self.pardons)
+        return Question(baseline, self.policy, everything_selected=everything, waivers=self.waivers)
 
     def run(self, baseline: Baseline) -> RunResult:
         """As `run` and the action make it."""
@@ -117,9 +117,9 @@ def worlds(draw: st.DrawFn, *, most_cases: int = 6) -> World:
         max_errors=draw(st.integers(0, 2)),
         error_rate=draw(st.sampled_from([0.05, 0.2])),
     )
-    pardons = Pardons(TODAY, tuple(map(quarantine, names))) if names else None
+    waivers = KnownWaivers(TODAY, tuple(map(quarantine, names))) if names else None
     confirm = draw(st.sampled_from([0, 2, MOST_RERUNS, MOST_RERUNS]))
-    return World(main, tuple(here), policy, confirm, pardons, draw(st.sampled_from([1, 1, 3])))
+    return World(main, tuple(here), policy, confirm, waivers, draw(st.sampled_from([1, 1, 3])))
 
 
 def said(judged: RunResult) -> dict[str, Any]:
@@ -317,7 +317,9 @@ def test_judges__quarantine_of_a_glob__does_not_depend_on_the_other_cases_of_it(
     """One of them could not be judged here: the other is set aside all the same, as in a shard without the first."""
     steady = {"case-0": "P", "case-1": "P", "b": "P"}
     main = [steady, steady, steady | {"case-0": "U"}]
-    world = world_of({"case-0": "U", "case-1": "F", "b": "P"}, *main, pardons=Pardons(TODAY, (quarantine("case-*"),)))
+    world = world_of(
+        {"case-0": "U", "case-1": "F", "b": "P"}, *main, waivers=KnownWaivers(TODAY, (quarantine("case-*"),))
+    )
     at = desk(world)
     assert said(at.merged([world.here[:1], world.here[1:]])) == said(world.run(at.baseline))
     alone = replace(world, here=tuple(replace(one, tape="P") if one.id == "case-1" else one for one in world.here))

@@ -10,7 +10,7 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.waivers.known import Pardons
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.grounds import Why
@@ -187,22 +187,24 @@ def accepted(case: str, kind: Kind = Kind.ACCEPTED, until: date = date(2026, 12,
     ids=["accepted", "quarantined", "another case", "no case", "expired"],
 )
 def test_judge__waiver__lets_exactly_its_cases_fail(waiver, outcome, state) -> None:
-    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), Policy(), pardons=Pardons(TODAY, (waiver,)))
+    judged = judge_against(
+        here(confirm=0, a="F", b="P"), main_branch(), Policy(), waivers=KnownWaivers(TODAY, (waiver,))
+    )
     assert judged.verdict.outcome is outcome
     assert [entry.state for entry in judged.waiving.entries] == [state]
 
 
 def test_judge__waiver_of_a_fork__is_proposed_and_does_not_count() -> None:
-    pardons = Pardons(TODAY, (accepted("a"),), trusted=False)
-    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, pardons=pardons)
+    waivers = KnownWaivers(TODAY, (accepted("a"),), trusted=False)
+    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), REGRESSIONS, waivers=waivers)
     assert judged.verdict.outcome is Outcome.FAIL
     assert judged.waiving.entries[0].state is State.PROPOSED
 
 
 def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
-    pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
+    waivers = KnownWaivers(TODAY, (accepted("a", Kind.QUARANTINE),))
     policy = Policy(frozenset({FailOn.REGRESSIONS}), min_pass_rate=1.0)
-    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), policy, pardons=pardons)
+    judged = judge_against(here(confirm=0, a="F", b="P"), main_branch(), policy, waivers=waivers)
     assert rules(judged)["Pass rate"] == ("100.0 %", "100.0 %", True)
 
 
@@ -210,13 +212,13 @@ def test_judge__quarantine__is_on_neither_side_of_the_pass_rate() -> None:
 def test_judge__comments__are_asked_for_once_and_only_where_something_failed(run, times) -> None:
     asked = []
 
-    def more(pardons: Pardons) -> Pardons:
-        asked.append(pardons)
-        return Pardons(TODAY, (accepted("a"),))
+    def more(waivers: KnownWaivers) -> KnownWaivers:
+        asked.append(waivers)
+        return KnownWaivers(TODAY, (accepted("a"),))
 
     judged = judge(
         here(confirm=0, **run, b="P"),
-        Question(main_branch(), REGRESSIONS, pardons=Pardons(TODAY), more_pardons=more),
+        Question(main_branch(), REGRESSIONS, waivers=KnownWaivers(TODAY), more_waivers=more),
     )
     assert (len(asked), judged.verdict.outcome) == (times, Outcome.PASS)
 
@@ -282,8 +284,8 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
 
 
 def test_reruns__quarantined_case__is_never_run_again() -> None:
-    pardons = Pardons(TODAY, (accepted("a", Kind.QUARANTINE),))
-    assert not reruns(main_branch(), pardons=pardons).doubtful(here(a="F", b="P"))
+    waivers = KnownWaivers(TODAY, (accepted("a", Kind.QUARANTINE),))
+    assert not reruns(main_branch(), waivers=waivers).doubtful(here(a="F", b="P"))
 
 
 def test_reruns__case_that_needs_earlier_ones__is_left_to_the_plain_rule() -> None:

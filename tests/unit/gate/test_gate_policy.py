@@ -14,7 +14,7 @@ from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against, make_pardons, make_waiver
+from tests.support.verdicts import judge_against, make_waiver, make_waivers
 
 SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 
@@ -175,9 +175,9 @@ def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
 
 def test_judge__refused_comments__are_on_record_with_what_was_accepted() -> None:
     refusal = Refusal(author="mallory", url="https://github.test/1", sentence="has no write access")
-    pardons = make_pardons(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
+    waivers = make_waivers(make_waiver("a"), refusals=(refusal,), troubles=("no answer",))
     baseline = Baseline(make_baseline_run({"a": "passed"}), "b")
-    waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), pardons=pardons).waiving
+    waiving = judge_against(make_run({"a": "failed"}), baseline, Policy(), waivers=waivers).waiving
     assert waiving is not None
     assert (waiving.refusals, waiving.troubles) == ((refusal,), ("no answer",))
 
@@ -216,8 +216,8 @@ def test_new_failures__one_that_somebody_accepted__does_not_count() -> None:
     run, baseline = make_run({"a": "passed", "new": "failed"}), Baseline(make_baseline_run({"a": "passed"}), "b")
     policy = Policy(frozenset({FailOn.REGRESSIONS, FailOn.NEW_FAILURES}))
     assert judge_against(run, baseline, policy).verdict.outcome is Outcome.FAIL
-    accepted = make_pardons(make_waiver("new"))
-    assert judge_against(run, baseline, policy, pardons=accepted).verdict.outcome is Outcome.PASS
+    accepted = make_waivers(make_waiver("new"))
+    assert judge_against(run, baseline, policy, waivers=accepted).verdict.outcome is Outcome.PASS
 
 
 def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by_that() -> None:

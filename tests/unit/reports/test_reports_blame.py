@@ -14,7 +14,7 @@ from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
-from tests.support.verdicts import make_judged, make_pardons, make_waiver
+from tests.support.verdicts import make_judged, make_waiver, make_waivers
 from tests.unit.reports.test_reports_golden import STATES as PLAIN
 from tests.unit.reports.test_reports_verdict import PULL_REQUEST, STATES, blamed
 
@@ -74,8 +74,8 @@ def test_junit__types__are_the_blame() -> None:
 
 @pytest.mark.parametrize("kind", ["accepted", "quarantine"])
 def test_crash__that_is_a_regression__can_be_accepted_as_one(kind) -> None:
-    pardons = make_pardons(make_waiver("a", kind, new=False))
-    run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, pardons=pardons)
+    waivers = make_waivers(make_waiver("a", kind, new=False))
+    run = make_judged({"a": "CC", "b": "P"}, {"a": TEN, "b": TEN}, waivers=waivers)
     assert run.comparison.changes[0].change is CaseClass.REGRESSION
     assert run.verdict.outcome is Outcome.PASS
     (row,) = view_of(run, PULL_REQUEST).waived

@@ -14,7 +14,7 @@ from eval_gate.reports.view.reruns import rerun_words
 from eval_gate.reports.words.grounds import evidence, odds, place_of, record_words, remarks, suite_words
 from eval_gate.reports.words.phrases import prose
 from tests.support.results import make_result, make_run, make_suite_result
-from tests.support.verdicts import STEADY, make_executed, make_judged, make_pardons, make_waiver
+from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
 
 MAIN = "on main"
 
@@ -277,11 +277,11 @@ def test_certainty__plain_rule__says_nothing() -> None:
 
 
 def test_rates__quarantine__is_on_neither_side() -> None:
-    pardons = make_pardons(make_waiver("abc", "quarantine", new=False), make_waiver("xyz", "quarantine", new=False))
+    waivers = make_waivers(make_waiver("abc", "quarantine", new=False), make_waiver("xyz", "quarantine", new=False))
     run = make_judged(
         {"abc": "F", "xyz": "P", "c": "FFFF", "d": "P"},
         {"abc": "P", "xyz": "F", "c": STEADY, "d": STEADY},
-        pardons=pardons,
+        waivers=waivers,
     )
     rates = rates_of(run)
     assert (rates.passed, rates.judged, rates.now, rates.before, rates.set_aside) == (1, 2, 0.5, 1.0, 2)

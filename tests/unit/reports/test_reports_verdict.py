@@ -31,8 +31,8 @@ from tests.support.verdicts import (
     make_executed,
     make_history,
     make_judged,
-    make_pardons,
     make_waiver,
+    make_waivers,
 )
 from tests.unit.reports.test_reports_golden import ON_GITHUB
 
@@ -105,7 +105,7 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
         "pay/iban": "P",
         "pay/cash": "P",
     }
-    pardons = make_pardons(
+    waivers = make_waivers(
         make_waiver("refund/partial-order", url=COMMENT),
         make_waiver("refund/exp*", line=3, new=True, by="Kim", days=0, reason="the terms | changed, see @ops"),
         make_waiver("faq/hours", "quarantine", line=9, days=1, reason="the judge disagrees with itself", new=False),
@@ -119,16 +119,16 @@ def accepted(*extra: str, policy: Policy = REGRESSIONS) -> RunResult:
         troubles=("the label eval-gate:accept is set, and no comment accepts anything",),
     )
     return make_judged(
-        here | dict.fromkeys(extra, "FFFF"), records | dict.fromkeys(extra, STEADY), policy=policy, pardons=pardons
+        here | dict.fromkeys(extra, "FFFF"), records | dict.fromkeys(extra, STEADY), policy=policy, waivers=waivers
     )
 
 
 def proposed() -> RunResult:
     """A fork's pull request accepts its own regression in the file: it does not count."""
-    pardons = make_pardons(
+    waivers = make_waivers(
         make_waiver("refund/expired", line=3, new=True, by="the author", reason="it is fine, really"), trusted=False
     )
-    return make_judged({"refund/expired": "FFFF"}, {"refund/expired": STEADY}, pardons=pardons)
+    return make_judged({"refund/expired": "FFFF"}, {"refund/expired": STEADY}, waivers=waivers)
 
 
 def broken_reruns(policy: Policy = REGRESSIONS) -> RunResult:
@@ -245,9 +245,9 @@ STATES = {
     "accepted": accepted(),
     "accepted-partly": accepted("order/bulk"),
     "accepted-no-baseline": make_judged(
-        {"a": "F", "b": "P"}, policy=Policy(), confirm=0, pardons=make_pardons(make_waiver("a", new=False))
+        {"a": "F", "b": "P"}, policy=Policy(), confirm=0, waivers=make_waivers(make_waiver("a", new=False))
     ),
-    "accepted-unsure": unsure(policy=FLAKY_FAILS, pardons=make_pardons(make_waiver("a", new=False))),
+    "accepted-unsure": unsure(policy=FLAKY_FAILS, waivers=make_waivers(make_waiver("a", new=False))),
     "quarantine-rate": accepted(policy=replace(REGRESSIONS, min_pass_rate=0.5)),
     "proposed": proposed(),
     "blamed": blamed(),
@@ -361,7 +361,7 @@ def test_comment__name_that_no_command_can_hold__is_left_out_of_it() -> None:
     ],
 )
 def test_accepted__comment__is_a_link_only_on_this_server(url, linked) -> None:
-    run = make_judged({"a": "FFFF"}, {"a": STEADY}, pardons=make_pardons(make_waiver("a", url=url)))
+    run = make_judged({"a": "FFFF"}, {"a": STEADY}, waivers=make_waivers(make_waiver("a", url=url)))
     assert (f"[comment]({url})" in page(run)) is linked
     assert (f'href="{url}"' in render("html", run, ReportContext())) is linked
 

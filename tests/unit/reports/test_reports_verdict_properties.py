@@ -29,8 +29,8 @@ from tests.support.verdicts import (
     TODAY,
     make_executed,
     make_judged,
-    make_pardons,
     make_waiver,
+    make_waivers,
 )
 
 HOSTILE = st.sampled_from(
@@ -107,14 +107,14 @@ def runs(draw) -> RunResult:
         make_executed(one, draw(LETTERS), error=draw(TEXT), cost_usd=draw(st.none() | st.just(0.01))) for one in ids
     ]
     records = {one: draw(RECORD) for one in ids if draw(st.integers(0, 5))} if draw(st.integers(0, 6)) else None
-    pardons = make_pardons(
+    known = make_waivers(
         *draw(st.lists(waivers(ids), max_size=4)),
         trusted=draw(st.booleans()),
         refusals=tuple(draw(st.lists(st.builds(Refusal, author=TEXT, url=URL, sentence=TEXT), max_size=2))),
         troubles=tuple(draw(st.lists(TEXT, max_size=2))),
     )
     confirm = draw(st.sampled_from([0, 1, 6]))
-    return make_judged(cases, records or None, policy=draw(POLICY), pardons=pardons, confirm=confirm)
+    return make_judged(cases, records or None, policy=draw(POLICY), waivers=known, confirm=confirm)
 
 
 CONTEXTS = st.builds(
@@ -256,9 +256,9 @@ def crowded() -> View:
     ]
     ghosts = [make_waiver(f"ghost{number}{'`' * 200}", new=True, reason="#1 " * 160) for number in range(200)]
     refusals = tuple(Refusal(author="e" * 100, url="u" * 400, sentence="s" * 4_000) for _ in range(30))
-    pardons = make_pardons(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
+    waivers = make_waivers(*entries, *ghosts, refusals=refusals, troubles=("t" * 10_000,))
     here = dict.fromkeys(names, "FFFF") | {f"fine/{number}": "P" for number in range(600)}
-    run = make_judged(here, dict.fromkeys(here, "PPPPP"), pardons=pardons)
+    run = make_judged(here, dict.fromkeys(here, "PPPPP"), waivers=waivers)
     return view_of(run, ReportContext(accept_hint=True, base_branch="`" * 300))
 
 
@@ -284,8 +284,8 @@ def test_comment__any_step_of_the_ladder__names_the_verdict_and_counts(start) ->
 
 
 def test_junit__steady_and_waived__only_what_counts_is_a_failure() -> None:
-    pardons = make_pardons(make_waiver("a", new=False))
-    run = make_judged({"a": "FFFF", "b": "FFFF", "c": "P"}, dict.fromkeys("abc", STEADY), pardons=pardons)
+    waivers = make_waivers(make_waiver("a", new=False))
+    run = make_judged({"a": "FFFF", "b": "FFFF", "c": "P"}, dict.fromkeys("abc", STEADY), waivers=waivers)
     root = ET.fromstring(render("junit", run, ReportContext()))
     assert (root.get("failures"), root.get("skipped")) == ("1", "1")
     assert root.find("./testsuite/testcase[@name='a']/skipped").get("type") == "accepted"

@@ -15,46 +15,37 @@ from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.waivers.file import DEFAULT_PATH
-from eval_gate.gate.waivers.known import Pardons, pardons_of
+from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
 from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.found import Question, read_acceptances
-from eval_gate.model.waiver import Waiver
+from eval_gate.github.waivers.found import Question, read_comment_waivers
 from eval_gate.reports.words.numbers import count
 
 
-def pardons_from_file(step: Step, config: RunConfig, log: Log) -> Pardons:
+def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:
     """What the file says that counts for this step. Raises GateError for one of ours that is wrong."""
     plan, path, today = step.plan, config.accepted_path or DEFAULT_PATH, datetime.now(UTC).date()
     if plan.mode is Mode.RELAY:
-        if plan.base_branch is None:
-            return Pardons(today)
-        found = read_base(step.client, path, plan.base_branch, today)
-        return _with(Pardons(today, trusted=False), found.waivers, found.trouble, log)
-    own = pardons_of(config, step.environment.workspace, today)
-    if plan.base_branch is None or not own.waivers:
-        return own
-    found = compare_with_base(step.client, own.waivers, path, plan.base_branch, today)
-    return _with(replace(own, trusted=not plan.from_fork), found.waivers, found.trouble, log)
+        known = KnownWaivers(today, trusted=False)
+        if plan.base_branch is not None:
+            known = known.with_more(read_base(step.client, path, plan.base_branch, today))
+    else:
+        known = known_waivers(config, step.environment.workspace, today)
+        if plan.base_branch is None or not known.given:
+            return known
+        marked = compare_with_base(step.client, known, path, plan.base_branch)
+        known = replace(marked, trusted=not plan.from_fork)
+    if known.given:
+        log.did(f"read {count(len(known.given), 'entry', 'entries')} of accepted failures and quarantine")
+    return known
 
 
-def with_comments(step: Step, pardons: Pardons, log: Log) -> Pardons:
+def with_comments(step: Step, waivers: KnownWaivers, log: Log) -> KnownWaivers:
     """The same with what was accepted in comments of the pull request. GitHub not answering accepts nothing."""
     plan = step.plan
     if plan.pull_number is None:
-        return pardons
-    asked = Question(plan.pull_number, plan.head_sha, pardons.today, step.settings.accept_label)
-    found = read_acceptances(step.client, asked)
-    if found.waivers or found.refusals:
-        log.did(f"read {count(len(found.waivers), 'acceptance')} in comments, {len(found.refusals)} not followed")
-    return replace(
-        pardons,
-        waivers=(*pardons.waivers, *found.waivers),
-        refusals=(*pardons.refusals, *found.refusals),
-        troubles=(*pardons.troubles, *found.troubles),
-    )
-
-
-def _with(pardons: Pardons, waivers: tuple[Waiver, ...], trouble: str | None, log: Log) -> Pardons:
-    if waivers:
-        log.did(f"read {count(len(waivers), 'entry', 'entries')} of accepted failures and quarantine")
-    return replace(pardons, waivers=waivers, troubles=(*pardons.troubles, *((trouble,) if trouble else ())))
+        return waivers
+    asked = Question(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
+    found = read_comment_waivers(step.client, asked)
+    if found.given or found.refusals:
+        log.did(f"read {count(len(found.given), 'acceptance')} in comments, {len(found.refusals)} not followed")
+    return waivers.with_more(found)

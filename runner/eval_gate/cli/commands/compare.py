@@ -61,7 +61,7 @@ def compare(
     from eval_gate.gate.judge import Question, judge
     from eval_gate.gate.limits import Policy
     from eval_gate.gate.must_pass import with_idle_patterns
-    from eval_gate.gate.waivers.known import pardons_of
+    from eval_gate.gate.waivers.known import known_waivers
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.files import asked_for, write_reports
     from eval_gate.results.read import baseline_of, read_run
@@ -78,8 +78,8 @@ def compare(
     earlier = baseline_of(run, baseline, folder, config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})
-    pardons = pardons_of(config, Path.cwd(), datetime.now(UTC).date())
-    judged = judge(run, Question(earlier, policy, pardons=pardons))
+    waivers = known_waivers(config, Path.cwd(), datetime.now(UTC).date())
+    judged = judge(run, Question(earlier, policy, waivers=waivers))
     report_context = ReportContext()
     files = write_reports(requests, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)

@@ -98,12 +98,12 @@ class Past:
                         runs[at][key] = one
         return runs_of_this_level(runs)
 
-    def belief(self, set_aside: Collection[CaseKey] = ()) -> Prior:
+    def belief(self, quarantined: Collection[CaseKey] = ()) -> Prior:
         """What the records of the branch's own cases say about any of them; not of those that are set aside."""
         return learned(
             self._record(self._ledger.case(key), None).counts
             for key, _ in self._baseline.cases()
-            if key not in set_aside
+            if key not in quarantined
         )
 
     def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Pardons:
-    """What people have accepted or set aside, and on which day that is looked at (UTC).
+class KnownWaivers:
+    """The waivers that people have given, and on which day they are looked at (UTC).
 
     `trusted` is False where the file comes from a fork: entries that the base branch does not have do not count then.
-    `troubles` are sentences about what could not be asked.
+    `refusals` are commands in comments that were not followed, `troubles` sentences about what could not be asked.
     """
 
     today: date
-    waivers: Sequence[Waiver] = ()
+    given: Sequence[Waiver] = ()
     trusted: bool = True
     refusals: tuple[Refusal, ...] = ()
     troubles: tuple[str, ...] = ()
@@ -32,13 +32,22 @@ class Pardons:
     @property
     def anything(self) -> bool:
         """Whether there is anything to look at."""
-        return bool(self.waivers or self.refusals or self.troubles)
+        return bool(self.given or self.refusals or self.troubles)
+
+    def with_more(self, found: KnownWaivers) -> KnownWaivers:
+        """The same with what was found elsewhere; whether the file is trusted stays as it is."""
+        return replace(
+            self,
+            given=(*self.given, *found.given),
+            refusals=(*self.refusals, *found.refusals),
+            troubles=(*self.troubles, *found.troubles),
+        )
 
 
-def pardons_of(config: RunConfig, root: Path, today: date) -> Pardons:
+def known_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     """What the file that the configuration names says, or the usual one where it exists. Raises GateError."""
     named = config.accepted_path
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():
-        return Pardons(today)
-    return Pardons(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))
+        return KnownWaivers(today)
+    return KnownWaivers(today, read_waivers(file, today, shown_as=named or DEFAULT_PATH))

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import date
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from eval_gate.errors import GateError
 from eval_gate.gate.waivers.file import marked_new, parse_waivers
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.github.client import Client, Facts
 from eval_gate.github.commits import CONTENTS
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.model.waiver import Waiver
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A file's waivers, each told whether the base branch has it. `trouble` is what spoke against telling."""
-
-    waivers: tuple[Waiver, ...]
-    trouble: str | None = None
 
 
 class _Content(Facts):
@@ -32,26 +23,26 @@ class _Content(Facts):
     content: str = ""
 
 
-def compare_with_base(client: Client, waivers: Sequence[Waiver], path: str, ref: str, today: date) -> Compared:
+def compare_with_base(client: Client, own: KnownWaivers, path: str, ref: str) -> KnownWaivers:
     """The waivers of the file at `path`, marked by what it says at `ref`, a commit or branch. Asks nothing for none.
 
     Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
     the base branch has no entries.
     """
-    if not waivers:
-        return Compared(())
+    if not own.given:
+        return own
     try:
         data = file_at(client, path, ref)
     except GitHubError as error:
-        return Compared(tuple(waivers), f"which entries of {path} are new could not be told: {error}")
+        return replace(own, troubles=(f"which entries of {path} are new could not be told: {error}",))
     try:
-        return Compared(marked_new(waivers, parse_waivers(data or b"", today, shown_as=path)))
+        return replace(own, given=marked_new(own.given, parse_waivers(data or b"", own.today, shown_as=path)))
     except GateError as error:
         said = f"every entry of {path} counts as new, because on the base branch {error.message}"
-        return Compared(marked_new(waivers, ()), said)
+        return replace(own, given=marked_new(own.given, ()), troubles=(said,))
 
 
-def read_base(client: Client, path: str, ref: str, today: date) -> Compared:
+def read_base(client: Client, path: str, ref: str, today: date) -> KnownWaivers:
     """The waivers of the file at `path` as it is at `ref`, for whoever has no files of the pull request at hand.
 
     Where it cannot be had or is not valid, nothing in it counts.
@@ -60,8 +51,8 @@ def read_base(client: Client, path: str, ref: str, today: date) -> Compared:
         data = file_at(client, path, ref)
         waivers = parse_waivers(data or b"", today, shown_as=path)
     except (GitHubError, GateError) as error:
-        return Compared((), f"nothing in {path} counts: {error}")
-    return Compared(marked_new(waivers, waivers))
+        return KnownWaivers(today, troubles=(f"nothing in {path} counts: {error}",))
+    return KnownWaivers(today, marked_new(waivers, waivers))
 
 
 def file_at(client: Client, path: str, ref: str) -> bytes | None:

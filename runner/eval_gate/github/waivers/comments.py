@@ -16,7 +16,7 @@ from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model import limits
 from eval_gate.model.waiver import MAX_DAYS
 
-MAX_PAGES: Final = limits.ACCEPTANCE_PAGES
+MAX_PAGES: Final = limits.WAIVER_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
 PERSON: Final = "User"
 """The kind of an account that is a person's; there are also bots, apps, organizations and placeholders."""

@@ -19,6 +19,7 @@ from datetime import date, timedelta
 from typing import Final
 
 from eval_gate.gate.waivers.command import USAGE, Command, Malformed
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.github.client import PER_PAGE, Client
 from eval_gate.github.failure import GitHubError
 from eval_gate.github.waivers.comments import MAX_PAGES, Candidate, Comment, Found, find_commands
@@ -44,31 +45,24 @@ class Question:
     label: str = LABEL
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptances:
-    """What was accepted by comment; what has expired since is among it. All else is not, and it is said why."""
+def read_comment_waivers(client: Client, asked: Question) -> KnownWaivers:
+    """What is accepted in comments of the pull request; what has expired since is among it.
 
-    waivers: tuple[Waiver, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    troubles: tuple[str, ...] = ()
-
-
-def read_acceptances(client: Client, asked: Question) -> Acceptances:
-    """What is accepted in comments of the pull request. Never raises GitHubError: a failure accepts nothing."""
+    Never raises GitHubError: a failure accepts nothing, and is said.
+    """
     try:
         found = find_commands(client, asked.number, asked.label, asked.today)
     except GitHubError as error:
-        return Acceptances(troubles=(f"nothing is accepted by comment, because comments could not be read: {error}",))
-    if not found.labelled:
-        return _without_label(found, asked.label)
-    return _Hearing(client, asked, found).all()
-
-
-def _without_label(found: Found, label: str) -> Acceptances:
-    """Said only where somebody waits for it."""
+        return _nothing(asked, f"nothing is accepted by comment, because comments could not be read: {error}")
+    if found.labelled:
+        return _Hearing(client, asked, found).all()
     if any(isinstance(one, Command) for candidate in found.candidates for one in candidate.commands):
-        return Acceptances(troubles=(f"nothing is accepted by comment without the label `{label}`",))
-    return Acceptances()
+        return _nothing(asked, f"nothing is accepted by comment without the label `{asked.label}`")
+    return KnownWaivers(asked.today)  # nobody waits for a sentence
+
+
+def _nothing(asked: Question, why: str) -> KnownWaivers:
+    return KnownWaivers(asked.today, troubles=(why,))
 
 
 class _Hearing:
@@ -82,7 +76,7 @@ class _Hearing:
         self._refusals: list[Refusal] = []
         self._troubles: list[str] = []
 
-    def all(self) -> Acceptances:
+    def all(self) -> KnownWaivers:
         """Those near to the repository come first: nobody else can use up the questions."""
         ordered = sorted(self._found.candidates, key=lambda one: one.comment.association not in _NEAR)
         heard = ordered[:MAX_COMMENTS]
@@ -103,7 +97,12 @@ class _Hearing:
                 break
         if (more := len(self._refusals) - MAX_REFUSALS) > 0:
             self._troubles.append(f"{more} more command{'s were' if more > 1 else ' was'} not followed")
-        return Acceptances(tuple(self._waivers), tuple(self._refusals[:MAX_REFUSALS]), tuple(self._troubles))
+        return KnownWaivers(
+            self._asked.today,
+            tuple(self._waivers),
+            refusals=tuple(self._refusals[:MAX_REFUSALS]),
+            troubles=tuple(self._troubles),
+        )
 
     def _hear(self, candidate: Candidate) -> None:
         comment, good = candidate.comment, []
