@@ -6,9 +6,9 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.conclude import must_pass
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
-from eval_gate.gate.rules import COVERAGE, REGRESSIONS, UNMEASURED, Judged, findings
+from eval_gate.gate.rules import Judged, findings
 from eval_gate.gate.scores import exceeds
-from eval_gate.model.comparison import CaseClass, Outcome, Reason, Verdict
+from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Standing
@@ -30,9 +30,9 @@ def decide(judged: Judged, policy: Policy, absent: NoBaseline | None = None) -> 
     unmeasurable = _unmeasurable(run)
     incomplete = (*_incomplete(run), *_unconfirmed(judged, policy), *_unexplained(judged, policy, absent))
     found = tuple(findings(judged, policy))
-    broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.rule.ok)
-    about_the_change = any(reason.code not in {UNMEASURED, COVERAGE} for reason in broken)
-    if unmeasurable is not None and any(reason.code == REGRESSIONS for reason in broken):
+    broken = tuple(Reason(code=one.code, message=one.reason) for one in found if not one.ok)
+    about_the_change = any(reason.code not in {RuleCode.UNMEASURED, RuleCode.COVERAGE} for reason in broken)
+    if unmeasurable is not None and any(reason.code == RuleCode.REGRESSIONS for reason in broken):
         other = _other_reading(judged)
         outcome, code, reasons = Outcome.FAIL, ExitCode.FAILED, (*broken, *other, *incomplete)
     elif unmeasurable is not None:

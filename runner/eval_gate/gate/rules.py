@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eval_gate.gate import budgets
@@ -12,21 +12,13 @@ from eval_gate.gate.evidence.noise import chance_of_drop
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.scores import exceeds, limit_words
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.grounds import SuiteFinding, Why
 from eval_gate.model.measuring import Measured
 from eval_gate.model.result import CaseResult, RunResult, Status
 from eval_gate.model.waiver import Waiving
 from eval_gate.results.ledger import SCORE_DIGITS
 
-UNMEASURED: Final = "could-not-measure"
-"""The rule about execution errors, whose breach says nothing about the change."""
-REGRESSIONS: Final = "regressions"
-"""The rule about regressions."""
-COVERAGE: Final = "min-coverage"
-"""The rule about how much was judged at all, whose breach says nothing about the change either."""
-SCORE_DROP: Final = "Score drop"
-"""The name of the rule about scores."""
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
@@ -58,9 +50,16 @@ class Judged:
 class Finding:
     """One rule that was applied; `reason` is the sentence for when it does not hold."""
 
-    rule: Rule
-    code: str
+    code: RuleCode
+    value: str
+    limit: str
+    ok: bool
     reason: str
+
+    @property
+    def rule(self) -> Rule:
+        """The rule as it is on record."""
+        return Rule(name=self.code.shown, value=self.value, limit=self.limit, ok=self.ok)
 
 
 def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
@@ -80,11 +79,11 @@ def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _coverage(judged.run, policy.min_coverage)
     if FailOn.FLAKY in policy.fail_on:
         flaky = _flaky(judged)
-        yield _count("Flaky cases", "flaky", flaky, "is flaky", "are flaky")
+        yield _count(RuleCode.FLAKY, flaky, "is flaky", "are flaky")
     yield from _about_the_measure(judged, policy)
     if FailOn.STALE in policy.fail_on:
         stale = sum(suite.stale for suite in judged.run.suites)
-        yield _count("Stale suites", "stale", stale, "suite is stale", "suites are stale", noun="")
+        yield _count(RuleCode.STALE, stale, "suite is stale", "suites are stale", noun="")
 
 
 def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
@@ -101,8 +100,8 @@ def _regressions(judged: Judged, allowed: int) -> Finding:
     refined = judged.comparison is not None and judged.comparison.error_rate is not None
     one, many = ("usually passes", "usually pass") if refined else ("passed before", "passed before")
     what = f"case that {one} fails here" if count == 1 else f"cases that {many} fail here"
-    rule = Rule(name="Regressions", value=str(count), limit=str(allowed), ok=count <= allowed)
-    return Finding(rule, REGRESSIONS, f"{count} {what} (allowed: {allowed})")
+    reason = f"{count} {what} (allowed: {allowed})"
+    return Finding(RuleCode.REGRESSIONS, str(count), str(allowed), count <= allowed, reason)
 
 
 def _suite(judged: Judged, found: SuiteFinding) -> Finding:
@@ -115,12 +114,11 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
     ]
     left = sum(not judged.waives(change.suite, change.case_id) for change in part)
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
-    rule = Rule(name="All cases together", value=value, limit=limit, ok=not (found.dropped and left))
     what = (
         f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
         f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
     )
-    return Finding(rule, "suite-drop", what)
+    return Finding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
 
 
 def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
@@ -138,8 +136,8 @@ def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
         and (suite, case.id) not in unsettled
         and not judged.waives(suite, case.id)
     ]
-    finding = _count("Must pass", "must-pass", len(failing), "that must pass fails", "that must pass fail")
-    return finding if not failing else Finding(finding.rule, finding.code, f"{finding.reason}: {_some(failing)}")
+    finding = _count(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
+    return replace(finding, reason=f"{finding.reason}: {_some(failing)}") if failing else finding
 
 
 def _some(names: list[str], most: int = 3) -> str:
@@ -149,7 +147,7 @@ def _some(names: list[str], most: int = 3) -> str:
 
 def _failures(judged: Judged) -> Finding:
     failing = sum(case.status is Status.FAILED and not judged.waives(*key) for key, case in judged.run.cases())
-    return _count("Failures", "failures", failing, "fails", "fail")
+    return _count(RuleCode.FAILURES, failing, "fails", "fail")
 
 
 def _flaky(judged: Judged) -> int:
@@ -163,10 +161,9 @@ def _flaky(judged: Judged) -> int:
     )
 
 
-def _count(name: str, code: str, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
+def _count(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
     counted = f"{count} {noun}{'s' if noun and count != 1 else ''}".strip()
-    rule = Rule(name=name, value=str(count), limit="0", ok=count == 0)
-    return Finding(rule, code, f"{counted} {one if count == 1 else many} (allowed: 0)")
+    return Finding(code, str(count), "0", count == 0, f"{counted} {one if count == 1 else many} (allowed: 0)")
 
 
 def _score_drop(judged: Judged, most: float) -> Finding:
@@ -182,11 +179,10 @@ def _score_drop(judged: Judged, most: float) -> Finding:
     ]
     over = sum(exceeds(drop, most) for drop in drops)
     largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
-    rule = Rule(name=SCORE_DROP, value=largest, limit=limit, ok=over == 0)
     vary = any(one.score_record is not None and one.score_record.free for one in graded)
     more = ", and by more than scores vary here" if vary else ""
     what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
-    return Finding(rule, "max-score-drop", what)
+    return Finding(RuleCode.SCORE_DROP, largest, limit, over == 0, what)
 
 
 def drop_of(change: CaseChange, score: float, limit: float) -> float:
@@ -212,37 +208,35 @@ def _pass_rate(judged: Judged, least: float) -> Finding:
         if case.status.judged and (suite, case.id) not in judged.waiving.quarantined
     ]
     rate = sum(counted) / len(counted) if counted else 0.0
-    rule = Rule(name="Pass rate", value=f"{rate * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=rate >= least)
-    of = f"{sum(counted)} of {len(counted)} judged cases pass"
-    return Finding(rule, "min-pass-rate", f"{of}: the pass rate {rate * 100:.1f} % is below {least * 100:.1f} %")
+    value, limit = f"{rate * 100:.1f} %", f"{least * 100:.1f} %"
+    what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
+    return Finding(RuleCode.PASS_RATE, value, limit, rate >= least, what)
 
 
 def _budgets(judged: Judged, policy: Policy) -> Iterator[Finding]:
     """Latency, cost and tokens of the typical case beside the baseline."""
     kinds = (
-        ("Latency", "max-latency-increase", policy.max_latency_increase, budgets.latency),
-        ("Cost", "max-cost-increase", policy.max_cost_increase, budgets.cost),
-        ("Tokens", "max-token-increase", policy.max_token_increase, budgets.tokens),
+        (RuleCode.LATENCY, policy.max_latency_increase, budgets.latency),
+        (RuleCode.COST, policy.max_cost_increase, budgets.cost),
+        (RuleCode.TOKENS, policy.max_token_increase, budgets.tokens),
     )
     if judged.comparison is None or judged.baseline is None:
         return
-    for name, code, most, measure in kinds:
+    for code, most, measure in kinds:
         if most is not None:
             pairs = budgets.pairs_of(judged.comparison, judged.run, judged.baseline, measure)
-            yield _increase(name, code, most, budgets.increase(pairs, most / 100))
+            yield _increase(code, most, budgets.increase(pairs, most / 100))
 
 
-def _increase(name: str, code: str, most: float, found: budgets.Increase) -> Finding:
+def _increase(code: RuleCode, most: float, found: budgets.Increase) -> Finding:
     limit = f"+{most:g} %"
     if found.ratio is None:
-        return Finding(Rule(name=name, value="unknown", limit=limit, ok=True), code, "")
+        return Finding(code, "unknown", limit, ok=True, reason="")
     change = f"{(found.ratio - 1) * 100:+.0f} %"
     unsure = found.ratio > 1 + most / 100 and not found.over
     shown = f"{change} (of {found.cases} case{'s' if found.cases != 1 else ''}, not sure)" if unsure else change
-    rule = Rule(name=name, value=shown, limit=limit, ok=not found.over)
-    return Finding(
-        rule, code, f"{name.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
-    )
+    what = f"{code.shown.lower()} of the typical case is {change} against the baseline (allowed: {limit})"
+    return Finding(code, shown, limit, not found.over, what)
 
 
 def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
@@ -253,18 +247,17 @@ def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseRe
 
 def _errors(judged: Judged, allowed: int) -> Finding:
     count = sum(1 for _ in new_errors(judged.run, judged.comparison))
-    rule = Rule(name="Errors", value=str(count), limit=str(allowed), ok=count <= allowed)
     what = f"{count} case{'s' if count != 1 else ''} could not be measured (allowed: {allowed})"
-    return Finding(rule, UNMEASURED, what)
+    return Finding(RuleCode.UNMEASURED, str(count), str(allowed), count <= allowed, what)
 
 
 def _coverage(run: RunResult, least: float) -> Finding:
     """How many of the cases were judged at all; skipped ones were not."""
     summary = run.summary
     share = (summary.passed + summary.failed) / summary.total_cases if summary.total_cases else 0.0
-    rule = Rule(name="Coverage", value=f"{share * 100:.1f} %", limit=f"{least * 100:.1f} %", ok=share >= least)
-    what = f"{share * 100:.1f} % of the cases were judged, less than {least * 100:.1f} %"
-    return Finding(rule, COVERAGE, what)
+    value, limit = f"{share * 100:.1f} %", f"{least * 100:.1f} %"
+    what = f"{value} of the cases were judged, less than {limit}"
+    return Finding(RuleCode.COVERAGE, value, limit, share >= least, what)
 
 
 def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
@@ -274,19 +267,19 @@ def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
     measured = judged.comparison.measured or Measured()
     if FailOn.REMOVED in policy.fail_on:
         one, many = "that passes in the baseline is gone", "that pass in the baseline are gone"
-        yield _count("Removed cases", "removed", measured.removed, one, many)
+        yield _count(RuleCode.REMOVED, measured.removed, one, many)
     if FailOn.CHANGED in policy.fail_on:
         one = "that passes in the baseline is measured otherwise"
         many = "that pass in the baseline are measured otherwise"
-        yield _count("Changed cases", "changed", measured.changed, one, many)
-        yield _count("Loosened rules", "loosened", measured.loosened, "asks for less", "ask for less", noun="rule")
+        yield _count(RuleCode.CHANGED, measured.changed, one, many)
+        yield _count(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
     if FailOn.NEW_FAILURES in policy.fail_on:
         added = {change.key for change in judged.comparison.of(CaseClass.ADDED)}
         failing = sum(
             case.status is Status.FAILED and key in added and not judged.waives(*key)
             for key, case in judged.run.cases()
         )
-        yield _count("New failures", "new-failures", failing, "is new and fails", "are new and fail")
+        yield _count(RuleCode.NEW_FAILURES, failing, "is new and fails", "are new and fail")
 
 
 def _cases(run: RunResult) -> Iterator[tuple[str, CaseResult]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from pydantic import Field
 
@@ -173,6 +173,38 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
+class RuleCode(StrEnum):
+    """A rule by the code that its breach has among the reasons; `shown` is its name in a table and on record."""
+
+    shown: str
+
+    def __new__(cls, code: str, shown: str) -> Self:
+        """A member of both."""
+        made = str.__new__(cls, code)
+        made._value_, made.shown = code, shown
+        return made
+
+    REGRESSIONS = "regressions", "Regressions"
+    SUITE_DROP = "suite-drop", "All cases together"
+    MUST_PASS = "must-pass", "Must pass"
+    FAILURES = "failures", "Failures"
+    SCORE_DROP = "max-score-drop", "Score drop"
+    PASS_RATE = "min-pass-rate", "Pass rate"
+    LATENCY = "max-latency-increase", "Latency"
+    COST = "max-cost-increase", "Cost"
+    TOKENS = "max-token-increase", "Tokens"
+    UNMEASURED = "could-not-measure", "Errors"
+    """About execution errors: its breach says nothing about the change."""
+    COVERAGE = "min-coverage", "Coverage"
+    """About how much was judged at all: its breach says nothing about the change either."""
+    FLAKY = "flaky", "Flaky cases"
+    REMOVED = "removed", "Removed cases"
+    CHANGED = "changed", "Changed cases"
+    LOOSENED = "loosened", "Loosened rules"
+    NEW_FAILURES = "new-failures", "New failures"
+    STALE = "stale", "Stale suites"
+
+
 class Reason(Record):
     """One sentence of a verdict, with a stable code such as `regressions` or `min-pass-rate`."""
 
@@ -200,3 +232,7 @@ class Verdict(Record):
     reasons: tuple[Reason, ...] = ()
     rules: tuple[Rule, ...] = ()
     pass_score: float = 1.0
+
+    def rule(self, code: RuleCode) -> Rule | None:
+        """The rule of this code; None where it did not apply."""
+        return next((rule for rule in self.rules if rule.name == code.shown), None)

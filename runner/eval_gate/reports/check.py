@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from eval_gate.gate.rules import SCORE_DROP
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.view.view import View
 from eval_gate.reports.view.waivers import waived_counts
@@ -45,9 +44,9 @@ def check_title(view: View) -> str:
         why = view.reasons[0] if view.reasons else "the run was not finished"
         return cut(one_line(f"Could not decide: {why}"), MAX_TITLE)
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
-    if first == "min-pass-rate":
-        rates = view.rates
-        limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), "the limit")
+    if first == RuleCode.PASS_RATE:
+        rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)
+        limit = rule.limit if rule else "the limit"
         return cut(f"Pass rate {percent(rates.now)} ({rates.passed} of {rates.judged}) below {limit}", MAX_TITLE)
     return cut(f"{_what(view)} — {_passes(view)}", MAX_TITLE)
 
@@ -82,7 +81,7 @@ def _what(view: View) -> str:
             parts.append(f"{count(len(view.not_decided), 'case')} not decided")
     if view.new_passes:
         parts.append(count(len(view.new_passes), "new pass", "new passes"))
-    if view.score_drops and not parts[0].startswith(SCORE_DROP):
+    if view.score_drops and not parts[0].startswith(RuleCode.SCORE_DROP.shown):
         parts.append(count(len(view.score_drops), "score drop"))
     if not failed:
         parts += errors_words(view.run)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.formats.discovery import may_be_evals
-from eval_gate.model.comparison import Outcome
+from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.view.view import CaseRow, View
 from eval_gate.text.escape import one_line
 
@@ -37,7 +37,7 @@ def _remarks(view: View) -> Iterator[Remark]:
     yield from _rows(view.regressions, "Regression", blocking=failed)
     yield from _rows(view.must_pass, "Must pass", blocking=failed)
     yield from _rows(() if view.undecided else view.failing, "Failing case", blocking=failed)
-    by_score = any(reason.code == "max-score-drop" for reason in view.verdict.reasons)
+    by_score = any(reason.code == RuleCode.SCORE_DROP for reason in view.verdict.reasons)
     yield from _rows(view.score_drops, "Score drop", blocking=failed and by_score)
     for group in view.errors_by_blame:
         yield from _rows(group.rows, group.title, blocking=False)

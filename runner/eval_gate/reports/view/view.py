@@ -8,7 +8,7 @@ from typing import Final
 from eval_gate.gate.acceptable import judged_as
 from eval_gate.gate.compare import changed_since
 from eval_gate.gate.scores import limit_words
-from eval_gate.model.comparison import CaseClass, Comparison, Outcome, Verdict
+from eval_gate.model.comparison import CaseClass, Comparison, Outcome, RuleCode, Verdict
 from eval_gate.model.result import RunResult, Status, Summary
 from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
@@ -21,7 +21,7 @@ from eval_gate.reports.view.reruns import rerun_words
 from eval_gate.reports.view.rows import CaseRow, rows_of
 from eval_gate.reports.view.staleness import StaleSuites, stale_suites
 from eval_gate.reports.view.tables import RuleRow, SuiteRow, is_stale, rule_rows, suite_rows
-from eval_gate.reports.view.waivers import FLAKY_RULE, Waivers, waivers_of
+from eval_gate.reports.view.waivers import Waivers, waivers_of
 from eval_gate.reports.words.accepting import accept_command
 from eval_gate.reports.words.blame import blames, counted
 from eval_gate.reports.words.measured import MeasuredWords, measured_words
@@ -141,7 +141,7 @@ class View:
     @property
     def flaky_blocks(self) -> bool:
         """Whether a rule counts flaky and unsettled cases."""
-        return any(rule.name == FLAKY_RULE for rule in self.rules)
+        return self.verdict.rule(RuleCode.FLAKY) is not None
 
     @property
     def more_counts(self) -> tuple[str, ...]:
@@ -296,7 +296,7 @@ def _flaky(rows: Lists, run: RunResult) -> tuple[CaseRow, ...]:
 
 def _unsaid_drop(run: RunResult, verdict: Verdict) -> str | None:
     found = run.comparison.suite_finding if run.comparison else None
-    said = any(reason.code == "suite-drop" for reason in verdict.reasons)
+    said = any(reason.code == RuleCode.SUITE_DROP for reason in verdict.reasons)
     return suite_drop(run) if found is not None and found.dropped and not said else None
 
 

@@ -10,18 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eval_gate.gate.rules import SCORE_DROP
 from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place, terms, warnings
 from eval_gate.model.case import Location
-from eval_gate.model.comparison import CaseClass
+from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CommentOrigin, Entry, FileOrigin, Kind, Standing, State, Waived, Waiving
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import line_url
 from eval_gate.reports.words.numbers import count
 
-FLAKY_RULE: Final = "Flaky cases"
-"""The name of the rule by which flaky and unsettled cases block."""
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
 """What an address of GitHub's is made of, and nothing that would end a link."""
 _NOT_NEW: Final = frozenset({State.PROPOSED, State.EXPIRED})
@@ -98,7 +95,8 @@ _WORDS: Final = ("regression", "failure", "score drop", "unsettled case", "flaky
 def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
     """Kind and word of every waived case that a rule of this verdict would have counted."""
     assert run.waiving is not None
-    rules = {rule.name for rule in run.verdict.rules} if run.verdict else set()
+    flaky_counts = run.verdict is not None and run.verdict.rule(RuleCode.FLAKY) is not None
+    drops_count = run.verdict is not None and run.verdict.rule(RuleCode.SCORE_DROP) is not None
     changes = {(one.suite, one.case_id): one.change for one in (run.comparison.changes if run.comparison else ())}
     flaky = {(suite.eval_file, case.id) for suite in run.suites for case in suite.cases if case.flaky}
     for one in _sound(run.waiving):
@@ -108,12 +106,12 @@ def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
         elif one.standing in {Standing.REGRESSED, Standing.FAILS}:
             yield kind, "failure"  # nobody asks what a case in quarantine is called
         elif changes.get(key) is CaseClass.UNSETTLED:
-            if FLAKY_RULE in rules:
+            if flaky_counts:
                 yield kind, "unsettled case"
         elif key in flaky or changes.get(key) is CaseClass.FLAKY:
-            if FLAKY_RULE in rules:
+            if flaky_counts:
                 yield kind, "flaky case"
-        elif SCORE_DROP in rules:
+        elif drops_count:
             yield kind, "score drop"
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
-from eval_gate.gate.rules import SCORE_DROP, UNMEASURED, new_errors
+from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
-from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, RuleCode, Verdict
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import Blame, RunResult, Status, Summary
 from eval_gate.reports.view.rates import rates_of
-from eval_gate.reports.view.waivers import FLAKY_RULE, waived_counts
+from eval_gate.reports.view.waivers import waived_counts
 from eval_gate.reports.words.blame import blame_of, blames, together
 from eval_gate.reports.words.grounds import main_broke, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
@@ -35,7 +35,7 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
         case Outcome.FAIL:
             return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
     if worse := regression_words(run) if regressions else _DROPPED if _dropped(run) else None:
-        allowed = any(rule.name == "Regressions" for rule in verdict.rules)
+        allowed = verdict.rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     doubtful = _loosened(run) or _not_decided(run)
     return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
@@ -87,23 +87,23 @@ def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChang
 
 
 def _failed_words(run: RunResult, verdict: Verdict) -> str:
-    summary, rules = run.summary, {rule.name: rule for rule in verdict.rules}
+    summary, rates, rule = run.summary, rates_of(run), verdict.rule
     code = verdict.reasons[0].code if verdict.reasons else ""
-    said = {
-        "regressions": regression_words(run),
-        "suite-drop": _DROPPED,
-        "must-pass": _counted(rules.get("Must pass"), "must-pass case fails", "must-pass cases fail"),
-        "could-not-measure": next(iter(errors_words(run)), None),
-        "min-pass-rate": f"pass rate {percent(rates_of(run).now)} of {count(rates_of(run).judged, 'case')} is too low",
-        "stale": count(sum(suite.stale for suite in run.suites), "stale suite"),
-        "flaky": _counted(rules.get(FLAKY_RULE), "flaky case") or count(summary.flaky, "flaky case"),
-        "failures": _counted(rules.get("Failures"), "failing case"),
-        "removed": _counted(rules.get("Removed cases"), "removed case"),
-        "changed": _counted(rules.get("Changed cases"), "case measured otherwise", "cases measured otherwise"),
-        "loosened": _counted(rules.get("Loosened rules"), "loosened rule"),
-        "new-failures": _counted(rules.get("New failures"), "new failing case"),
+    said: dict[str, str | None] = {
+        RuleCode.REGRESSIONS: regression_words(run),
+        RuleCode.SUITE_DROP: _DROPPED,
+        RuleCode.MUST_PASS: _counted(rule(RuleCode.MUST_PASS), "must-pass case fails", "must-pass cases fail"),
+        RuleCode.UNMEASURED: next(iter(errors_words(run)), None),
+        RuleCode.PASS_RATE: f"pass rate {percent(rates.now)} of {count(rates.judged, 'case')} is too low",
+        RuleCode.STALE: count(sum(suite.stale for suite in run.suites), "stale suite"),
+        RuleCode.FLAKY: _counted(rule(RuleCode.FLAKY), "flaky case") or count(summary.flaky, "flaky case"),
+        RuleCode.FAILURES: _counted(rule(RuleCode.FAILURES), "failing case"),
+        RuleCode.REMOVED: _counted(rule(RuleCode.REMOVED), "removed case"),
+        RuleCode.CHANGED: _counted(rule(RuleCode.CHANGED), "case measured otherwise", "cases measured otherwise"),
+        RuleCode.LOOSENED: _counted(rule(RuleCode.LOOSENED), "loosened rule"),
+        RuleCode.NEW_FAILURES: _counted(rule(RuleCode.NEW_FAILURES), "new failing case"),
     }
-    return said.get(code) or _limit_words(code, rules) or count(summary.failed, "failing case")
+    return said.get(code) or _limit_words(code, verdict) or count(summary.failed, "failing case")
 
 
 def _counted(rule: Rule | None, one: str, many: str | None = None) -> str | None:
@@ -111,24 +111,24 @@ def _counted(rule: Rule | None, one: str, many: str | None = None) -> str | None
     return count(int(rule.value), one, many) if rule and rule.value.isdecimal() and len(rule.value) < 10 else None
 
 
-_LIMITS = {
-    "max-score-drop": (SCORE_DROP, "score drop of {value} (allowed: {limit})"),
-    "max-latency-increase": ("Latency", "latency {value} (allowed: {limit})"),
-    "max-cost-increase": ("Cost", "cost {value} (allowed: {limit})"),
-    "max-token-increase": ("Tokens", "tokens {value} (allowed: {limit})"),
-    "min-coverage": ("Coverage", "only {value} of the cases were judged"),
+_LIMITS: Final = {
+    RuleCode.SCORE_DROP: "score drop of {value} (allowed: {limit})",
+    RuleCode.LATENCY: "latency {value} (allowed: {limit})",
+    RuleCode.COST: "cost {value} (allowed: {limit})",
+    RuleCode.TOKENS: "tokens {value} (allowed: {limit})",
+    RuleCode.COVERAGE: "only {value} of the cases were judged",
 }
-"""By code: the rule, and its headline."""
+"""Headlines of rules with a limit."""
 
 
-def _limit_words(code: str, rules: dict[str, Rule]) -> str | None:
-    name, words = _LIMITS.get(code, ("", ""))
-    return words.format(value=rules[name].value, limit=rules[name].limit) if name in rules else None
+def _limit_words(code: str, verdict: Verdict) -> str | None:
+    known = next((one for one in _LIMITS if one == code), None)
+    rule = verdict.rule(known) if known else None
+    return _LIMITS[known].format(value=rule.value, limit=rule.limit) if known and rule else None
 
 
 def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
-    by_threshold = any(rule.name == "Pass rate" for rule in verdict.rules)
-    passed = "passed on threshold" if by_threshold else "passed"
+    passed = "passed on threshold" if verdict.rule(RuleCode.PASS_RATE) else "passed"
     waived = waived_counts(run)
     if run.comparison is None:
         return ", ".join([passed, absent, *waived])
@@ -244,15 +244,15 @@ def opening(run: RunResult, verdict: Verdict) -> str:
 
 def message(run: RunResult, reason: Reason) -> str:
     """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
-    errors = next((rule for rule in run.verdict.rules if rule.name == "Errors"), None) if run.verdict else None
-    if reason.code == UNMEASURED and errors is not None:
+    errors = run.verdict.rule(RuleCode.UNMEASURED) if run.verdict else None
+    if reason.code == RuleCode.UNMEASURED and errors is not None:
         return f"{_counted_errors(run)} (allowed: {errors.limit})"
     if run.comparison is None or run.comparison.error_rate is None:
         return reason.message
-    if reason.code == "suite-drop" and run.comparison.suite_finding is not None:
+    if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
         return suite_drop(run)
-    rule = next((rule for rule in run.verdict.rules if rule.name == "Regressions"), None) if run.verdict else None
-    if reason.code == "regressions" and rule is not None:
+    rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
+    if reason.code == RuleCode.REGRESSIONS and rule is not None:
         return f"{_regressions(run)} (allowed: {rule.limit})"
     return reason.message
 
@@ -302,8 +302,8 @@ _NEXT: Final = "the next run will say the same"
 
 
 def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
-    limit = next((rule.limit for rule in verdict.rules if rule.name == "Pass rate"), None)
-    words = [f"{_of_judged(run, *([f'threshold {limit}'] if limit else []))}{_unjudged(run)}."]
+    rule = verdict.rule(RuleCode.PASS_RATE)
+    words = [f"{_of_judged(run, *([f'threshold {rule.limit}'] if rule else []))}{_unjudged(run)}."]
     if still := standing(run, CaseClass.STILL_FAILING):
         words.append(f"{still} still failing.")
     words += _waived(run)
@@ -355,7 +355,7 @@ def _progress(summary: Summary) -> str:
 def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
     rates = rates_of(run)
     now, before = rates.now, rates.before
-    if any(reason.code == "min-pass-rate" for reason in verdict.reasons):
+    if any(reason.code == RuleCode.PASS_RATE for reason in verdict.reasons):
         return [] if now is None or before is None else [f"Baseline {percent(before)} ({points(before, now)})."]
     return [f"{_of_judged(run)}{_unjudged(run)}."]
 
