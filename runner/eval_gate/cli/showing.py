@@ -13,8 +13,8 @@ from eval_gate.cli.console import Verbosity, out, say
 from eval_gate.cli.running import Asked, run_and_judge
 from eval_gate.config.settings import Selection
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.reports.view.view import ReportContext
 from eval_gate.results.read import read_run
 
 READY_WITHIN_S = 30

@@ -7,11 +7,11 @@ from typing import Final
 
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.markdown import render_summary
+from eval_gate.reports.phrases import measured_block, provenance
 from eval_gate.reports.view.view import View
-from eval_gate.reports.view.waivers import waived_counts
 from eval_gate.reports.words.numbers import count, percent
-from eval_gate.reports.words.phrases import measured_block, provenance
 from eval_gate.reports.words.verdict import errors_words, regression_words
+from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.text.escape import cut, one_line, plain
 
 MAX_TITLE: Final = 80

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.model.result import CaseResult, SuiteResult
-from eval_gate.reports.view.view import CaseRow, SuiteRow, View
+from eval_gate.model.result import Status, SuiteResult
+from eval_gate.reports import phrases
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.tables import SuiteRow
+from eval_gate.reports.view.view import View
 from eval_gate.reports.words import numbers as wording
-from eval_gate.reports.words import phrases
 from eval_gate.text.escape import one_line
 from eval_gate.text.inert import visible
 
@@ -26,7 +30,6 @@ class CaseSection:
 
     number: int
     row: CaseRow
-    case: CaseResult
     answer: str | None
     """The answer as far as the page shows it."""
 
@@ -42,8 +45,8 @@ class SuiteSection:
 
 def render_html(view: View) -> str:
     """The page."""
-    sections = _sections(view)
-    numbers = {(part.row.suite, part.row.id): part.number for section in sections for part in section.cases}
+    sections = tuple(_sections(view))
+    numbers = {part.row.key: part.number for section in sections for part in section.cases}
     return (
         _environment()
         .get_template("report.html.j2")
@@ -59,20 +62,14 @@ def render_html(view: View) -> str:
     )
 
 
-def _sections(view: View) -> tuple[SuiteSection, ...]:
-    everything = view.summary.total_cases <= MAX_CASES_WITH_ALL_ANSWERS
-    rows = iter(enumerate(view.cases, start=1))
-    return tuple(
-        SuiteSection(
-            row=row,
-            suite=suite,
-            cases=tuple(
-                CaseSection(number, case_row, case, case_row.answer if everything or not case.passed else None)
-                for case, (number, case_row) in zip(suite.cases, rows, strict=False)
-            ),
+def _sections(view: View) -> Iterator[SuiteSection]:
+    everything, numbers = view.summary.total_cases <= MAX_CASES_WITH_ALL_ANSWERS, count(1)
+    for suite, row, cases in view.by_suite:
+        shown = (
+            CaseSection(next(numbers), one, one.answer if everything or one.status is not Status.PASSED else None)
+            for one in cases
         )
-        for row, suite in zip(view.suites, view.run.suites, strict=True)
-    )
+        yield SuiteSection(row, suite, tuple(shown))
 
 
 def _shown(value: object) -> object:

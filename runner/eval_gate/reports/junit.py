@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.result import CaseResult, Status, SuiteResult
+from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import shortfalls
-from eval_gate.reports.view.view import CaseRow, View
+from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import score
 from eval_gate.text.escape import one_line
 
@@ -31,8 +32,7 @@ MAX_MESSAGE: Final = 300
 def render_junit(view: View) -> str:
     """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
     summary = view.summary
-    rows = {(row.suite, row.id): row for row in view.cases}
-    suites = [_suite(suite, rows, view.verdict.pass_score) for suite in view.run.suites]
+    suites = [_suite(suite, rows, view.verdict.pass_score) for suite, _, rows in view.by_suite]
     root = ET.Element(
         "testsuites",
         name="eval-gate",
@@ -51,10 +51,9 @@ def _sum(suites: list[ET.Element], name: str) -> str:
     return str(sum(int(suite.get(name, "0")) for suite in suites))
 
 
-def _suite(suite: SuiteResult, rows: Mapping[tuple[str, str], CaseRow], least: float) -> ET.Element:
+def _suite(suite: SuiteResult, rows: Sequence[CaseRow], least: float) -> ET.Element:
     summary = suite.summary
-    shown = [(case, rows[suite.eval_file, case.id]) for case in suite.cases]
-    waived = Counter(case.status for case, row in shown if case.status in _WAIVABLE and row.waived is not None)
+    waived = Counter(row.status for row in rows if row.status in _WAIVABLE and row.waived is not None)
     element = ET.Element(
         "testsuite",
         name=_text(suite.eval_file or suite.tool_name),
@@ -65,8 +64,7 @@ def _suite(suite: SuiteResult, rows: Mapping[tuple[str, str], CaseRow], least: f
         time=_seconds(summary.total_duration_ms),
         timestamp=_text(suite.timestamp),
     )
-    for case, row in shown:
-        element.append(_case(case, row, least))
+    element.extend(_case(case, row, least) for case, row in zip(suite.cases, rows, strict=True))
     return element
 
 

@@ -7,11 +7,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
+from eval_gate.reports import phrases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words import numbers as wording
-from eval_gate.reports.words import phrases
 from eval_gate.text import escape
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Final
 
 from eval_gate.formats.discovery import may_be_evals
 from eval_gate.model.comparison import Outcome, RuleCode
-from eval_gate.reports.view.view import CaseRow, View
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.view import View
 from eval_gate.text.escape import one_line
 
 MAX_REMARKS: Final = 200

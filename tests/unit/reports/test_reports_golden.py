@@ -13,9 +13,10 @@ from eval_gate.model.case import Tier
 from eval_gate.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.render import render
-from eval_gate.reports.view.view import ReportContext, view_of
+from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts, Grounds, Steadiness, SuiteFinding, Why
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.rates import certainty, paired, rates_of, wilson
-from eval_gate.reports.view.reruns import rerun_words
+from eval_gate.reports.facts import paired, rates_of, wilson
+from eval_gate.reports.phrases import prose
 from eval_gate.reports.words.grounds import evidence, odds, place_of, record_words, remarks, suite_words
-from eval_gate.reports.words.phrases import prose
+from eval_gate.reports.words.spending import certainty, rerun_words
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
 

@@ -11,10 +11,11 @@ from jinja2 import Environment, PackageLoader, nodes
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.reports.console.summary import ConsoleStyle, pad, width
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER, fit
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import FORMATS, render
-from eval_gate.reports.view.view import ReportContext, view_of
+from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

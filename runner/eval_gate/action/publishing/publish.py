@@ -29,9 +29,9 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Waiving
 from eval_gate.reports.check import cancelled_title, render_check
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.facts import rates_of
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.remarks import remarks_of
-from eval_gate.reports.view.rates import rates_of
 from eval_gate.reports.view.view import view_of
 
 

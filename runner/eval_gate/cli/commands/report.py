@@ -46,8 +46,8 @@ def report(
     from eval_gate.errors import GateError
     from eval_gate.files.place import why_no_file
     from eval_gate.files.writing import write_atomically
+    from eval_gate.reports.context import ReportContext
     from eval_gate.reports.render import render
-    from eval_gate.reports.view.view import ReportContext
     from eval_gate.results.read import read_run
 
     if output is not None and (why := why_no_file(output, anywhere=True)):

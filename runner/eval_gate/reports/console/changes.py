@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from eval_gate.reports.view.view import CaseRow, View
-from eval_gate.reports.view.waivers import WaiverWords
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.view import View
+from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import console_line, cut
 
 MAX_ID: Final = 40

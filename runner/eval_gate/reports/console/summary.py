@@ -10,11 +10,13 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import CaseResult, StaleKind, Status, SuiteResult
 from eval_gate.registry.staleness import console_line as console_words
 from eval_gate.reports.console.changes import MAX_ID, changes
-from eval_gate.reports.view.view import CaseRow, SuiteRow, View
-from eval_gate.reports.view.waivers import waived_counts
+from eval_gate.reports.phrases import unmeasured
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.tables import SuiteRow
+from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import age, count, percent, points
-from eval_gate.reports.words.phrases import unmeasured
 from eval_gate.reports.words.verdict import undecided
+from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.text.escape import console_line, cut
 
@@ -59,11 +61,10 @@ class _Console:
     def __init__(self, view: View, style: ConsoleStyle) -> None:
         self._view = view
         self._style = style
-        self._rows = {(row.suite, row.id): row for row in view.cases}
 
     def lines(self) -> Iterator[str]:
-        for suite, row in zip(self._view.run.suites, self._view.suites, strict=True):
-            yield from self._suite(suite, row)
+        for suite, row, cases in self._view.by_suite:
+            yield from self._suite(suite, row, cases)
             yield ""
         yield from changes(self._view, self._paint, verbose=self._style.verbose)
         yield from self._warnings()
@@ -72,16 +73,16 @@ class _Console:
     def _paint(self, colour: str, text: str) -> str:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._style.colour else text
 
-    def _suite(self, suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
+    def _suite(self, suite: SuiteResult, row: SuiteRow, cases: tuple[CaseRow, ...]) -> Iterator[str]:
         tier = f" — {suite.tier.value} evals " if suite.tier else " — evals "
         name = console_line(suite.tool_name, 60)
         used = width(name) + len(f"═══ {tier}")
         yield self._paint("bold", f"═══ {name}{tier}{'═' * max(3, WIDTH - used)}")
-        shown = suite.cases
+        shown = cases
         if len(shown) > FOLD_ABOVE and not self._style.verbose:
-            shown = tuple(case for case in suite.cases if case.status is not Status.PASSED)
-            yield f"  … {count(len(suite.cases) - len(shown), 'passing case')} not listed (--verbose lists them)"
-        yield from self._cases(suite, shown)
+            shown = tuple(one for one in cases if one.status is not Status.PASSED)
+            yield f"  … {count(len(cases) - len(shown), 'passing case')} not listed (--verbose lists them)"
+        yield from self._cases(shown)
         yield "─" * WIDTH
         yield f"  {_totals(suite)}{f' | mean score {row.score}' if row.score else ''}"
         for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
@@ -91,16 +92,16 @@ class _Console:
         if self._style.verbose:
             yield from (f"  note: {console_line(notice)}" for notice in suite.notices)
 
-    def _cases(self, suite: SuiteResult, cases: tuple[CaseResult, ...]) -> Iterator[str]:
+    def _cases(self, rows: tuple[CaseRow, ...]) -> Iterator[str]:
+        cases = [row.case for row in rows if row.case is not None]
         ids = [cut(console_line(case.id), MAX_ID) for case in cases]
         descriptions = [cut(console_line(case.description), MAX_DESCRIPTION) for case in cases]
         id_width = max(map(width, ids), default=0)
         text_width = max(map(width, descriptions), default=0)
-        for case, case_id, description in zip(cases, ids, descriptions, strict=True):
+        for row, case, case_id, description in zip(rows, cases, ids, descriptions, strict=True):
             glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
             colour = {"passed": "green", "failed": "red", "error": "yellow"}.get(case.status.value, "dim")
             time = f"{case.duration_ms:.0f}ms" if case.status.judged or case.duration_ms else ""
-            row = self._rows[suite.eval_file, case.id]
             line = f"{pad(case_id, id_width)}  {pad(description, text_width)}  {time:>8}{_result(case, row)}"
             yield f"  {self._paint(colour, glyph)} {line}".rstrip()
             if case.error and case.status is not Status.NOT_RUN:

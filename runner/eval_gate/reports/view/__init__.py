@@ -1,1 +1,1 @@
-"""A run as numbers and rows, made once. Every report only places what is here."""
+"""A run as rows, tables and words, made once. Every report only places what is here."""

@@ -1,14 +1,19 @@
-"""Rows by what became of the case. A failing case is in exactly one of the lists of failures."""
+"""The cases of a run by what became of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from eval_gate.model.comparison import CaseClass
+from eval_gate.model.comparison import CaseClass, Comparison, Verdict
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import Status
-from eval_gate.reports.view.rows import CaseRow
+from eval_gate.model.result import RunResult, Status
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.groups import Errors, errors_by_blame
+from eval_gate.reports.view.rows import CaseRow, rows_of
+from eval_gate.reports.words.waivers import Waivers, waivers_of
 
 _FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED, CaseClass.FLAKY})
 """Classes whose failing cases have a list of their own."""
@@ -20,76 +25,164 @@ _APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN})
 """Grounds that have a list of their own, whatever the class."""
 
 
-class Lists:
-    """Rows by what became of the case; a failure that is waived is in `waived` and in no other list of failures."""
+@dataclass(frozen=True, eq=False)
+class CaseLists:
+    """The lists of a judged run's cases, each made when it is first asked for. `run` is as its verdict counts it.
 
-    def __init__(self, rows: tuple[CaseRow, ...]) -> None:
-        self._all = rows
-        self.here = tuple(row for row in rows if row.status is not None)
-        self.waived = tuple(row for row in self.here if row.waived)
-        self._open = tuple(row for row in rows if not row.waived)
+    A failing case is in exactly one list of failures; one that is waived is in `waived` and in no other.
+    """
 
-    def of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
+    run: RunResult
+    verdict: Verdict
+    context: ReportContext
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """What the run is compared with; None without a baseline."""
+        return self.run.comparison
+
+    @property
+    def refined(self) -> bool:
+        """Whether records and re-runs decided, and not the two runs alone."""
+        return self.comparison is not None and self.comparison.error_rate is not None
+
+    @cached_property
+    def _rows(self) -> tuple[CaseRow, ...]:
+        """All cases of the run in its order, then those that are only in the baseline."""
+        return tuple(rows_of(self.run, self.context, self.waivers))
+
+    @cached_property
+    def cases(self) -> tuple[CaseRow, ...]:
+        """All cases of the run, in its order."""
+        return tuple(row for row in self._rows if row.case is not None)
+
+    def _where(self, holds: Callable[[CaseRow], bool]) -> tuple[CaseRow, ...]:
+        """Cases of the run for which it holds, waived ones apart."""
+        return tuple(row for row in self.cases if not row.waived and holds(row))
+
+    def _of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
         """Rows of one class, waived ones too: for classes that are no failures."""
-        return tuple(row for row in self._all if row.change is wanted)
+        return tuple(row for row in self._rows if row.change is wanted)
 
+    @cached_property
+    def regressions(self) -> tuple[CaseRow, ...]:
+        """The largest drop first."""
+        return _largest_drop_first(self._where(lambda row: row.change is CaseClass.REGRESSION))
+
+    @cached_property
+    def must_pass(self) -> tuple[CaseRow, ...]:
+        """Cases that must pass and do not, regressions apart."""
+        return self._where(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
+
+    @cached_property
+    def not_decided(self) -> tuple[CaseRow, ...]:
+        """Cases that may be regressions, and whose re-runs are missing."""
+        return self._where(lambda row: row.why is Why.NOT_RERUN)
+
+    @cached_property
+    def waived(self) -> tuple[CaseRow, ...]:
+        """Cases whose failure does not block because somebody accepted it, or set them aside."""
+        return tuple(row for row in self.cases if row.waived)
+
+    @cached_property
+    def waivers(self) -> Waivers:
+        """What there is to say about waivers beside these cases."""
+        return waivers_of(self.run, self.context)
+
+    @cached_property
+    def new_passes(self) -> tuple[CaseRow, ...]:
+        """Cases that pass here, and failed before."""
+        return self._of(CaseClass.NEW_PASS)
+
+    @cached_property
+    def still_failing(self) -> tuple[CaseRow, ...]:
+        """Failures that are not of this change; those that must pass are a matter of their own."""
+        return self._where(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
+
+    @cached_property
+    def main_broke(self) -> tuple[CaseRow, ...]:
+        """Those of the still failing ones that the default branch broke itself."""
+        return self._where(lambda row: row.main_broke)
+
+    @cached_property
+    def known_failing(self) -> tuple[CaseRow, ...]:
+        """Those of the still failing ones that are neither worse than before nor broken there just now."""
+        return tuple(row for row in self.still_failing if not row.score_drop and not row.main_broke)
+
+    @cached_property
+    def score_drops(self) -> tuple[CaseRow, ...]:
+        """Scores that fell by more than the tolerance, regressions apart, the largest drop first."""
+        return _largest_drop_first(self._where(lambda row: row.score_drop))
+
+    @cached_property
+    def failing(self) -> tuple[CaseRow, ...]:
+        """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
+        return self._where(
+            lambda row: row.status is Status.FAILED and row.change not in _FAILURES and row.why not in _APART
+        )
+
+    @cached_property
     def errors(self) -> tuple[CaseRow, ...]:
         """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
         return self._where(
             lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
         )
 
+    @cached_property
+    def errors_by_blame(self) -> tuple[Errors, ...]:
+        """The same, by whose fault it is."""
+        return errors_by_blame(self.errors)
+
+    @cached_property
     def still_errored(self) -> tuple[CaseRow, ...]:
         """Cases that could not be judged here, nor in the baseline."""
-        return self.of(CaseClass.STILL_ERRORED)
+        return self._of(CaseClass.STILL_ERRORED)
 
-    def main_broke(self) -> tuple[CaseRow, ...]:
-        """Failures that the default branch has too since it broke."""
-        return self._where(lambda row: row.main_broke)
-
-    def with_status(self, status: Status) -> tuple[CaseRow, ...]:
-        """Rows of one status."""
-        return tuple(row for row in self.here if row.status is status)
-
-    def regressions(self) -> tuple[CaseRow, ...]:
-        """The largest drop first."""
-        found = self._where(lambda row: row.change is CaseClass.REGRESSION)
-        return tuple(sorted(found, key=lambda row: -row.drop))
-
-    def must_pass(self) -> tuple[CaseRow, ...]:
-        """Cases that must pass and do not, regressions apart."""
-        return self._where(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
-
-    def not_decided(self) -> tuple[CaseRow, ...]:
-        """Cases that may be regressions, and whose re-runs are missing."""
-        return self._where(lambda row: row.why is Why.NOT_RERUN)
-
-    def still_failing(self) -> tuple[CaseRow, ...]:
-        """Failures that are not of this change; those that must pass are a matter of their own."""
-        return self._where(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
-
-    def score_drops(self) -> tuple[CaseRow, ...]:
-        """The largest drop first."""
-        return tuple(sorted(self._where(lambda row: row.score_drop), key=lambda row: -row.drop))
-
+    @cached_property
     def unsettled(self) -> tuple[CaseRow, ...]:
         """Failures that may be chance; what crashed and was never judged is among the errors."""
         return self._where(lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR)
 
+    @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:
-        """Rows with both results among their trials, or by their record, where that is the most to say about them."""
-        seen = (row for row in self._open if row.flaky or row.change is CaseClass.FLAKY)
-        return tuple(row for row in seen if row.why not in _APART and row.change not in _SAID)
+        """Rows with both results among their trials, or by their record, where that is the most to say about them.
 
+        Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
+        """
+        failing = {row.key for row in self.failing} if self.refined else set()
+        seen = self._where(lambda row: row.flaky or row.change is CaseClass.FLAKY)
+        return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in failing)
+
+    @cached_property
     def flaky_on_record(self) -> tuple[CaseRow, ...]:
-        """Rows that pass here, as they do now and then."""
+        """Cases that pass here, and that fail now and then on the default branch."""
         return self._where(lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky)
 
-    def unexplained_failures(self) -> tuple[CaseRow, ...]:
-        """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
-        return self._where(
-            lambda row: row.status is Status.FAILED and row.change not in _FAILURES and row.why not in _APART
-        )
+    @property
+    def doubtful(self) -> tuple[CaseRow, ...]:
+        """Failures that may be chance, and flaky cases that are in no other list."""
+        return (*self.unsettled, *self.flaky)
 
-    def _where(self, holds: Callable[[CaseRow], bool]) -> tuple[CaseRow, ...]:
-        return tuple(row for row in self._open if row.status is not None and holds(row))
+    @cached_property
+    def skipped(self) -> tuple[CaseRow, ...]:
+        """Cases that were not to be run."""
+        return tuple(row for row in self.cases if row.status is Status.SKIPPED)
+
+    @cached_property
+    def incomparable(self) -> tuple[CaseRow, ...]:
+        """Cases with another question or expectation than before."""
+        return self._of(CaseClass.INCOMPARABLE)
+
+    @cached_property
+    def added(self) -> tuple[CaseRow, ...]:
+        """Cases that the baseline does not have."""
+        return self._of(CaseClass.ADDED)
+
+    @cached_property
+    def removed(self) -> tuple[CaseRow, ...]:
+        """Cases that only the baseline has."""
+        return self._of(CaseClass.REMOVED)
+
+
+def _largest_drop_first(rows: tuple[CaseRow, ...]) -> tuple[CaseRow, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.drop))

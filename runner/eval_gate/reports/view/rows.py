@@ -4,95 +4,211 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
 
 from eval_gate.gate.compare import nobody_answered, tally
-from eval_gate.model.case import Location
+from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, Tally
 from eval_gate.model.grounds import Steadiness, Why
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
+from eval_gate.model.result import Blame, CaseResult, RunResult, Status
 from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.facts import blame_of
 from eval_gate.reports.links import line_url
 from eval_gate.reports.view.scores import lowest, shortfalls
-from eval_gate.reports.view.waivers import Waivers, WaiverWords
 from eval_gate.reports.words import blame as blame_words
 from eval_gate.reports.words import grounds as grounds_words
 from eval_gate.reports.words.numbers import score, score_change, tally_words
+from eval_gate.reports.words.waivers import Waivers, WaiverWords
 
 _BECAME: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class CaseRow:
-    """One case to look at. `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial.
+    """One case to look at: `case` is None for one that is only in the baseline, `compared` where nothing was compared.
 
-    Of a graded case they are scores: `0.90` and `0.67 (−0.23)`.
+    `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case they are scores:
+    `0.90` and `0.67 (−0.23)`.
     """
 
-    id: str
+    key: CaseKey
     label: str
     """The id, with its eval file where another suite has the same id."""
-    suite: str
-    status: Status | None
-    """None for a case that is only in the baseline."""
-    change: CaseClass | None
-    then: str | None
-    here: str | None
-    what: str | None
-    """What failed here, in one line."""
-    reason: str | None
-    """Why the comparison says what it says of a judged case."""
-    url: str | None
+    case: CaseResult | None
+    compared: CaseChange | None
     stale: bool
-    location: Location | None = None
-    flaky: bool = False
-    drop: float = 0.0
-    answer: str | None = None
-    duration_ms: float = 0.0
-    cost_usd: float | None = None
-    graded: bool = False
-    score: str | None = None
-    """`0.67 (−0.23)` of a graded case that was judged."""
-    score_drop: bool = False
-    """The score fell by more than the tolerance, and that is not said by calling it a regression."""
-    failures: tuple[str, ...] = ()
-    """What failed here, a line for each evaluator where there are several."""
-    cause: str | None = None
-    """What it may have in common with other failures."""
-    target: str | None = None
-    why: Why | None = None
-    """What decided about it, where more than the two runs was looked at."""
-    evidence: str | None = None
-    """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at."""
-    odds: str | None = None
-    """`by chance 1 in 50,000`."""
-    remarks: tuple[str, ...] = ()
-    """What the counts alone do not say, in half sentences."""
-    record: str | None = None
-    """What recent runs of the default branch say about it, where that was looked at."""
-    flaky_on_record: bool = False
+    url: str | None
+    place: str
+    """Where the record was made: `on main`."""
+    least: float
+    """The score from which a graded case passes."""
     blame: Blame | None = None
     """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
-    main_broke: bool = False
-    """The default branch itself fails it, and did not before."""
-    compared_with: str | None = None
-    """The earlier run it is compared with, where that is not the baseline."""
     waived: WaiverWords | None = None
     """Why its failure does not block, where it would otherwise."""
 
     @property
+    def id(self) -> str:
+        """The id alone."""
+        return self.key.case_id
+
+    @property
+    def suite(self) -> str:
+        """The eval file."""
+        return self.key.suite
+
+    @property
+    def status(self) -> Status | None:
+        """How it ended here."""
+        return self.case.status if self.case else None
+
+    @property
+    def judged(self) -> bool:
+        """Whether it passed or failed here."""
+        return self.case is not None and self.case.status.judged
+
+    @property
+    def change(self) -> CaseClass | None:
+        """What became of it since the baseline."""
+        return self.compared.change if self.compared else None
+
+    @property
+    def location(self) -> Location | None:
+        """Where it is defined."""
+        return self.case.location if self.case else None
+
+    @property
+    def answer(self) -> str | None:
+        """What the target said."""
+        return self.case.details.response if self.case else None
+
+    @property
+    def graded(self) -> bool:
+        """Whether it has a grade from 0 to 1, not just a yes or no."""
+        return self.case.graded if self.case else self.compared is not None and self.compared.graded
+
+    @property
+    def reason(self) -> str | None:
+        """Why the comparison says what it says of a judged or removed case."""
+        return self.compared.reason if self.compared and (self.judged or self.case is None) else None
+
+    @property
+    def score_drop(self) -> bool:
+        """Whether the score fell by more than the tolerance, and that is not said by calling it a regression."""
+        return self.compared is not None and self.compared.score_drop and self.change is not CaseClass.REGRESSION
+
+    @cached_property
+    def then(self) -> str | None:
+        """What the case did before, and in recent runs where these are known: `pass, 8 of 10`."""
+        return _then(self.compared, self.least)
+
+    @cached_property
+    def here(self) -> str | None:
+        """What came of it here: `2/3`, `crashed`, `0.67 (−0.23)`."""
+        if self.case is None or self.case.status is Status.ERROR:
+            return blame_words.here(self.case, self.blame) if self.case else None
+        if not self.judged:
+            return self.case.status.value.replace("_", " ")
+        counted = tally(self.case)
+        if not self.graded or counted is None:
+            return tally_words(counted)
+        return f"{_score_words(counted, self.least)}{score_change(self._score_change)}"
+
+    @property
+    def score(self) -> str | None:
+        """`0.67 (−0.23)` of a graded case that was judged."""
+        if self.case is None or not self.graded or not self.judged:
+            return None
+        return f"{score(self.case.score, self.least)}{score_change(self._score_change)}"
+
+    @property
+    def _score_change(self) -> float | None:
+        return self.compared.score_change if self.compared else None
+
+    @cached_property
+    def failures(self) -> tuple[str, ...]:
+        """The evaluators that took something from a grade; else the first line of the error, or of a failed trial.
+
+        A case that failed and recovered has no error of its own.
+        """
+        if self.case is None:
+            return ()
+        low = shortfalls(self.case, self.compared.evaluators_then if self.compared else None)
+        failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
+        first = _first_line(self.case.error or next(failed, None))
+        return low or ((first,) if first else ())
+
+    @property
+    def what(self) -> str | None:
+        """What failed here, in one line."""
+        return " · ".join(self.failures) or None
+
+    @property
+    def cause(self) -> str | None:
+        """What it may have in common with other failures."""
+        if self.case is None:
+            return None
+        return f"low score: {name}" if (name := lowest(self.case)) else _first_line(self.case.error)
+
+    @property
+    def drop(self) -> float:
+        """By how much it got worse: of a score, else of the share of passes, by its record where there is one."""
+        if self.compared is None:
+            return 0.0
+        if self._score_change is not None:
+            return -self._score_change
+        if self.compared.grounds is not None:
+            record, runs = self.compared.grounds.record, self.compared.grounds.here
+            return record.passes / max(record.runs, 1) - runs.passes / max(runs.runs, 1)
+        then, here = self.compared.baseline, tally(self.case) if self.case else None
+        return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
+
+    @property
+    def why(self) -> Why | None:
+        """What decided about it, where more than the two runs was looked at."""
+        return self.compared.grounds.why if self.compared and self.compared.grounds else None
+
+    @cached_property
+    def evidence(self) -> str | None:
+        """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at."""
+        return grounds_words.evidence(self.compared, self.place) if self.compared else None
+
+    @property
+    def record(self) -> str | None:
+        """What recent runs of the default branch say about it, where that was looked at."""
+        known = self.compared.case_record if self.compared else None
+        return grounds_words.record_words(known, self.place) if known else None
+
+    @property
+    def flaky(self) -> bool:
+        """Whether both results are among its trials."""
+        return self.case is not None and self.case.flaky
+
+    @property
+    def flaky_on_record(self) -> bool:
+        """Whether recent runs of the default branch call it flaky."""
+        known = self.compared.case_record if self.compared else None
+        return known is not None and known.steadiness is Steadiness.FLAKY
+
+    @property
+    def main_broke(self) -> bool:
+        """Whether the default branch itself fails it, and did not before."""
+        return self.compared is not None and grounds_words.main_broke(self.compared, self.place) is not None
+
+    @property
     def scores(self) -> str | None:
         """`0.90 → 0.67 (−0.23)` of a graded case, `0.90` where nothing changed; None where there is no score."""
-        if not self.graded or (self.status is not None and not self.status.judged):
+        if not self.graded or (self.case is not None and not self.judged):
             return None
         return " → ".join(dict.fromkeys(words for words in (self.then, self.here) if words))
 
     @property
     def outcome(self) -> str:
         """`pass`, `2/3`, `error`; of a graded case the word and the score: `fail 0.67 (−0.23)`."""
-        if self.graded and self.status is not None and self.status.judged:
+        if self.graded and self.judged:
             return f"{'pass' if self.status is Status.PASSED else 'fail'} {self.here}"
         return self.here or ""
 
@@ -102,17 +218,23 @@ class CaseRow:
         return self.evidence or " → ".join(words for words in (self.then, self.here) if words) or "–"
 
     @property
+    def _odds(self) -> str | None:
+        """`by chance 1 in 50,000`."""
+        return grounds_words.odds(self.compared) if self.compared else None
+
+    @cached_property
     def seen_lines(self) -> tuple[str, ...]:
         """What was seen, how likely that is by chance, and what the counts alone do not say."""
+        remarks = grounds_words.remarks(self.compared, self.place) if self.compared else ()
         score = f"score {self.score}" if self.score and self.evidence else None
-        return (self.seen, *filter(None, [self.odds, *self.remarks, score]))
+        return (self.seen, *filter(None, [self._odds, *remarks, score]))
 
     @property
     def why_words(self) -> str:
         """The same in one line; empty where only the two runs were looked at."""
         if not self.evidence:
             return ""
-        first, others = (2, self.seen_lines[2:]) if self.odds else (1, self.seen_lines[1:])
+        first, others = (2, self.seen_lines[2:]) if self._odds else (1, self.seen_lines[1:])
         return "; ".join([", ".join(self.seen_lines[:first]), *others])
 
     @property
@@ -127,143 +249,37 @@ class CaseRow:
         return ", ".join(filter(None, [became, self.waived.done if self.waived else ""]))
 
 
-def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> tuple[CaseRow, ...]:
+def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> Iterator[CaseRow]:
     """One row per case in the order of the run, then those that are only in the baseline."""
-    place = grounds_words.place_of(context)
-    return tuple(_judged_on(row, change, place, waivers) for row, change in _rows(run, context))
-
-
-def _judged_on(row: CaseRow, change: CaseChange | None, place: str, waivers: Waivers) -> CaseRow:
-    """The row with what was concluded about it, and by whom it is waived."""
-    waived = waivers.by_case.get((row.suite, row.id)) if row.status is not None else None
-    record = change.case_record if change else None
-    if change is None or (record is None and change.grounds is None and change.compared_with is None):
-        return replace(row, waived=waived) if waived else row
-    return replace(
-        row,
-        waived=waived,
-        why=change.grounds.why if change.grounds else None,
-        evidence=grounds_words.evidence(change, place),
-        odds=grounds_words.odds(change),
-        remarks=grounds_words.remarks(change, place),
-        record=grounds_words.record_words(record, place) if record else None,
-        flaky_on_record=record is not None and record.steadiness is Steadiness.FLAKY,
-        main_broke=grounds_words.main_broke(change, place) is not None,
-        compared_with=grounds_words.named(change.compared_with) if change.compared_with else None,
-    )
-
-
-def _rows(run: RunResult, context: ReportContext) -> Iterator[tuple[CaseRow, CaseChange | None]]:
+    place, least = grounds_words.place_of(context), run.verdict.pass_score if run.verdict else 1.0
     changes = run.comparison.changes if run.comparison else ()
-    by_case = {(change.suite, change.case_id): change for change in changes if change.change is not CaseClass.REMOVED}
-    least = run.verdict.pass_score if run.verdict else 1.0
-    seen = Counter(case.id for suite in run.suites for case in suite.cases)
+    by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
+    seen = Counter(key.case_id for key, _ in run.cases())
     silent = nobody_answered(run)
     for suite in run.suites:
         for case in suite.cases:
-            label = case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})"
-            change = by_case.get((suite.eval_file, case.id))
-            blame = blame_words.blame_of(case, silent=silent)
-            row = _row(suite, case, change, label, context, least)
-            yield (replace(row, **_blamed(case, blame)) if case.status is Status.ERROR else row), change
+            key = CaseKey(suite.eval_file, case.id)
+            yield CaseRow(
+                key=key,
+                label=case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})",
+                case=case,
+                compared=by_case.get(key),
+                stale=suite.stale,
+                url=line_url(case.location, context),
+                place=place,
+                least=least,
+                blame=blame_of(case, silent=silent),
+                waived=waivers.by_case.get(key),
+            )
     for change in changes:
         if change.change is CaseClass.REMOVED:
-            yield _removed(change, least), change
-
-
-def _blamed(case: CaseResult, blame: Blame | None) -> dict[str, Any]:
-    """Whose fault it is that a case could not be judged, and what stands for its result then."""
-    return {"blame": blame, "here": blame_words.here(case, blame)}
-
-
-def _row(
-    suite: SuiteResult, case: CaseResult, change: CaseChange | None, label: str, context: ReportContext, least: float
-) -> CaseRow:
-    then, here = change.baseline if change else None, tally(case)
-    failures = _failures(case, change)
-    return CaseRow(
-        id=case.id,
-        label=label,
-        suite=suite.eval_file,
-        status=case.status,
-        change=change.change if change else None,
-        then=_then(change, least),
-        here=_here(case, here, change, least),
-        what=" · ".join(failures) or None,
-        reason=change.reason if change and case.status.judged else None,
-        url=line_url(case.location, context),
-        location=case.location,
-        stale=suite.stale,
-        flaky=case.flaky,
-        drop=_drop(then, here, change),
-        answer=case.details.response,
-        duration_ms=case.duration_ms,
-        cost_usd=case.cost_usd,
-        graded=case.graded,
-        score=_score(case, change, least),
-        score_drop=change is not None and change.score_drop and change.change is not CaseClass.REGRESSION,
-        failures=failures,
-        cause=f"low score: {name}" if (name := lowest(case)) else _first_line(case.error),
-        target=case.target,
-    )
-
-
-def _failures(case: CaseResult, change: CaseChange | None) -> tuple[str, ...]:
-    """The evaluators that took something from a grade; else the first line of the error, or of the first failed trial.
-
-    A case that failed and recovered has no error of its own.
-    """
-    low = shortfalls(case, change.evaluators_then if change else None)
-    failed = (trial.error for trial in case.trials if trial.status is Status.FAILED)
-    first = _first_line(case.error or next(failed, None))
-    return low or ((first,) if first else ())
-
-
-def _here(case: CaseResult, here: Tally | None, change: CaseChange | None, least: float) -> str | None:
-    if not case.status.judged:
-        return case.status.value.replace("_", " ")
-    if not case.graded or here is None:
-        return tally_words(here)
-    return f"{_score_words(here, least)}{score_change(change.score_change if change else None)}"
-
-
-def _score(case: CaseResult, change: CaseChange | None, least: float) -> str | None:
-    if not case.graded or not case.status.judged:
-        return None
-    return f"{score(case.score, least)}{score_change(change.score_change if change else None)}"
+            yield CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, least=least)
 
 
 def _score_words(tally: Tally, least: float) -> str:
     """`0.67`, and of several trials how many of them passed: `0.67, 1/3`."""
     words = score(tally.score, least)
     return f"{words}, {tally.k}/{tally.n}" if tally.n > 1 else words
-
-
-def _drop(then: Tally | None, here: Tally | None, change: CaseChange | None) -> float:
-    """By how much it got worse: of a score, else of the share of passes, on the branch's record where there is one."""
-    if change is not None and change.score_change is not None:
-        return -change.score_change
-    if change is not None and change.grounds is not None:
-        record, runs = change.grounds.record, change.grounds.here
-        return record.passes / max(record.runs, 1) - runs.passes / max(runs.runs, 1)
-    return (then.k / then.n if then else 0.0) - (here.k / here.n if here else 0.0)
-
-
-def _removed(change: CaseChange, least: float) -> CaseRow:
-    return CaseRow(
-        id=change.case_id,
-        label=change.case_id,
-        suite=change.suite,
-        status=None,
-        change=change.change,
-        then=_then(change, least),
-        graded=change.graded,
-        here=None,
-        what=None,
-        reason=change.reason,
-        url=None,
-        stale=False,
-    )
 
 
 def _then(change: CaseChange | None, least: float) -> str | None:

@@ -1,13 +1,13 @@
-"""What kept a graded case from its full score, and what a suite's cases score on average."""
+"""What kept a graded case from its full score, what a suite's cases score on average, and the grades of rubrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.result import CaseResult, EvaluatorResult
+from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult
 from eval_gate.reports.words.numbers import score, score_change
 from eval_gate.text.escape import one_line
 
@@ -73,3 +73,41 @@ def _words(result: EvaluatorResult, then: float | None) -> str:
     if len(result.misses) > MAX_MISSES:
         words.append(f"{len(result.misses) - MAX_MISSES} more")
     return f"{scored}: {'; '.join(words)}" if words else scored
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What a judge gave one case for one dimension of a rubric: `score` is `2/3`."""
+
+    case: str
+    dimension: str
+    score: str
+    said: str
+
+
+def grades_of(run: RunResult) -> tuple[Grade, ...]:
+    """All grades of a run, in the order of its cases."""
+    return tuple(grade for _, case in run.cases() for grade in _grades(case))
+
+
+def _grades(case: CaseResult) -> Iterator[Grade]:
+    for result in case.evaluator_results:
+        if result.type != "rubric" or result.evaluator_provider_request is None:
+            continue
+        said = dict(_split(line) for line in (*result.hits, *result.misses))
+        dimensions = result.evaluator_provider_request.get("dimensions")
+        for one in dimensions if isinstance(dimensions, list) else []:
+            if isinstance(one, dict):
+                score = f"{_number(one.get('score'))}/{_number(one.get('maxScore'))}"
+                name = str(one.get("dimension"))
+                yield Grade(case.id, name, score, said.get(f"{name} {score}", ""))
+
+
+def _split(line: str) -> tuple[str, str]:
+    """`accuracy 2/3: nearly` in its two parts."""
+    head, _, reasoning = line.partition(": ")
+    return head, reasoning
+
+
+def _number(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else "?"

@@ -92,7 +92,7 @@ def _baseline_age(baseline: BaselineFacts | None, context: ReportContext, *, sta
 
 def _pass_score(run: RunResult, verdict: Verdict) -> tuple[RuleRow, ...]:
     """What the other rules take for a pass, where it is not the specification's 1."""
-    graded = [case for suite in run.suites for case in suite.cases if case.graded and case.status.judged]
+    graded = [case for _, case in run.cases() if case.graded and case.status.judged]
     if verdict.pass_score >= 1.0 or not graded:
         return ()
     value = f"{sum(case.passed for case in graded)} of {len(graded)} graded cases"

@@ -1,1 +1,1 @@
-"""The sentences: verdict, grounds, blame, waivers, progress."""
+"""The sentences, and how numbers are written. Nothing here knows a view or the form a report has."""

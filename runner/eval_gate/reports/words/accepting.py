@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.waivers.command import command_line
@@ -10,7 +10,7 @@ from eval_gate.gate.waivers.names import name_problem
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.facts import standing
 from eval_gate.text.shell import shell_line
 
 MAX_CASES: Final = 10
@@ -19,8 +19,6 @@ MAX_COMMAND: Final = 1_500
 """Characters of the command."""
 REASON: Final = "<reason>"
 """What is to be replaced by whoever sends it."""
-
-
 _DAYS: Final = "14d"
 
 
@@ -32,8 +30,7 @@ def accept_line(run: RunResult, file: str | None) -> str | None:
     """
     if run.comparison is None or run.verdict is None or run.verdict.outcome is not Outcome.FAIL:
         return None
-    waived = run.waiving.keys if run.waiving else frozenset()
-    found = [one for one in run.comparison.of(CaseClass.REGRESSION) if one.key not in waived]
+    found = standing(run, CaseClass.REGRESSION)
     files = [key.suite for key, _ in run.cases() if key.case_id in {one.case_id for one in found}]
     # an id that other files have too is told apart by its file
     suite = found[0].suite if len(files) > len(found) else None
@@ -48,12 +45,12 @@ def accept_line(run: RunResult, file: str | None) -> str | None:
     return shell_line(["eval-gate", "accept", *cases, *options])
 
 
-def accept_command(rows: Sequence[CaseRow], context: ReportContext) -> str | None:
-    """The command for the first of these cases that a command can name; None where nobody could use it."""
+def accept_command(cases: Iterable[str], context: ReportContext) -> str | None:
+    """The comment for the first of these cases that a command can name; None where nobody could use it."""
     if not context.accept_hint or (context.accept_by_commit and context.head_sha is None):
         return None
     line, named = None, list[str]()
-    for case_id in list(dict.fromkeys(row.id for row in rows))[:MAX_CASES]:
+    for case_id in list(dict.fromkeys(cases))[:MAX_CASES]:
         longer = _line([*named, case_id], context)
         if longer is not None and len(longer) <= MAX_COMMAND:
             line, named = longer, [*named, case_id]

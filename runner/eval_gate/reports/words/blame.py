@@ -1,4 +1,4 @@
-"""Whose fault it is that a case could not be judged: who is blamed, the words for it, and the counts.
+"""The words for whose fault it is that a case could not be judged.
 
 *Crashed*, *unreachable* and *ours* are three things for three people to look at. A failed case is none of them: it was
 answered, and wrong.
@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.gate.compare import nobody_answered
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status
+from eval_gate.model.result import Blame, CaseResult
 from eval_gate.reports.words.numbers import count
 
 ORDER: Final = (Blame.CRASHED, Blame.UNREACHABLE, Blame.OURS, None)
@@ -30,6 +29,12 @@ _DID: Final = {
     Blame.UNREACHABLE: ("case got no answer", "cases got no answer"),
     Blame.OURS: ("case was not graded", "cases were not graded"),
     None: ("case could not be judged", "cases could not be judged"),
+}
+TITLES: Final = {
+    Blame.CRASHED: "Crashed case",
+    Blame.UNREACHABLE: "Unreachable case",
+    Blame.OURS: "Ungraded case",
+    None: "Unjudged case",
 }
 _HERE: Final = {Blame.CRASHED: "crashed", Blame.UNREACHABLE: "unreachable", Blame.OURS: "not graded", None: "error"}
 
@@ -58,17 +63,3 @@ def together(blamed: Iterable[Blame | None]) -> str:
         return did(found[0], len(found))
     kinds = counted(found)
     return f"{did(None, len(found))}{f': {kinds}' if kinds else ''}"
-
-
-def blames(run: RunResult) -> tuple[Blame | None, ...]:
-    """Of every case that could not be judged."""
-    errored = [case for suite in run.suites for case in suite.cases if case.status is Status.ERROR]
-    silent = bool(errored) and nobody_answered(run)
-    return tuple(blame_of(case, silent=silent) for case in errored)
-
-
-def blame_of(case: CaseResult, *, silent: bool) -> Blame | None:
-    """Whose fault it is; a target that hangs on everything (`silent`) is as good as unreachable."""
-    if case.status is not Status.ERROR:
-        return None
-    return Blame.UNREACHABLE if silent and case.blame is Blame.CRASHED else case.blame

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from eval_gate.model.comparison import BaselineFacts, Tally
-from eval_gate.model.result import Summary
+from eval_gate.model.comparison import Tally
 
 MINUS = "−"
 
@@ -75,31 +74,3 @@ def age(days: float | None) -> str | None:
     if days is None:
         return None
     return f"{count(round(days), 'day')} old" if days >= 1 else f"{count(max(round(days * 24), 0), 'hour')} old"
-
-
-def spending(summary: Summary, baseline: BaselineFacts | None) -> str:
-    """`$0.84 (+3 %) · 214 s of answers (−5 %)`; changes only where both runs have equally many cases."""
-    same = baseline is not None and baseline.total_cases == summary.total_cases
-    then_cost = baseline.estimated_cost_usd if same and baseline else None
-    then_time = baseline.total_duration_ms if same and baseline else None
-    parts = []
-    if summary.estimated_cost_usd is not None:
-        parts.append(f"{money(summary.estimated_cost_usd)}{_change(then_cost, summary.estimated_cost_usd)}")
-    if summary.judge_cost_usd is not None:
-        parts.append(f"{money(summary.judge_cost_usd)} for judges")
-    if summary.replayed:
-        parts.append(f"{summary.replayed} replayed")
-    parts.append(f"{seconds(summary.total_duration_ms)} of answers{_change(then_time, summary.total_duration_ms)}")
-    if summary.wall_ms is not None:
-        parts.append(f"{seconds(summary.wall_ms)} by the clock")
-    if summary.input_tokens is not None or summary.output_tokens is not None:
-        parts.append(f"{summary.input_tokens or 0:,} tokens in, {summary.output_tokens or 0:,} out")
-    if summary.skipped_assertions:
-        parts.append(count(summary.skipped_assertions, "skipped assertion"))
-    return " · ".join(parts)
-
-
-def _change(then: float | None, now: float) -> str:
-    if not then:
-        return ""
-    return f" ({signed(round((now - then) / then * 100))} %)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
@@ -11,48 +10,28 @@ from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, RuleCode, Verdict
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import Blame, RunResult, Status, Summary
-from eval_gate.reports.view.rates import rates_of
-from eval_gate.reports.view.waivers import waived_counts
-from eval_gate.reports.words.blame import blame_of, blames, together
+from eval_gate.reports.facts import all_crash, blame_of, blames, not_waived, nothing_comparable, rates_of, standing
+from eval_gate.reports.words.blame import together
 from eval_gate.reports.words.grounds import main_broke, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
+from eval_gate.reports.words.waivers import waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
 _DROPPED = "all cases together fail more than before"
 
 
-def nothing_comparable(run: RunResult) -> bool:
-    """Whether there is a baseline, but not one case that could be held against it."""
-    return run.comparison is not None and not any(one.change.compared for one in run.comparison.changes)
-
-
 def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
     """The symbol and the few words behind the title; `absent` are those for a baseline there is not."""
-    regressions = standing(run, CaseClass.REGRESSION)
     match verdict.outcome:
         case Outcome.ERROR:
             return BROKEN, _undecided_words(run.summary)
         case Outcome.FAIL:
             return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
-    if worse := regression_words(run) if regressions else _DROPPED if _dropped(run) else None:
+    if worse := regression_words(run) if standing(run, CaseClass.REGRESSION) else _DROPPED if _dropped(run) else None:
         allowed = verdict.rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     doubtful = _loosened(run) or _not_decided(run)
     return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
-
-
-def standing(run: RunResult, *classes: CaseClass) -> int:
-    """How many cases are of these classes, those apart that somebody accepted or set aside."""
-    return len(_standing(run, *classes))
-
-
-def _standing(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
-    return _not_waived(run, run.comparison.of(*classes) if run.comparison else ())
-
-
-def _not_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
-    waived = run.waiving.keys if run.waiving else frozenset()
-    return [one for one in changes if (one.suite, one.case_id) not in waived]
 
 
 def _undecided_words(summary: Summary) -> str:
@@ -73,15 +52,9 @@ def regression_words(run: RunResult) -> str:
     return f"{words}: {_DROPPED}" if dropped else words
 
 
-def all_crash(run: RunResult) -> bool:
-    """Whether every case that was asked crashed: the change, or an outage of something the agent needs."""
-    asked = [case for _, case in run.cases() if case.status.judged or case.status is Status.ERROR]
-    return bool(asked) and all(case.blame is Blame.CRASHED for case in asked)
-
-
 def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
     """Regressions by themselves, and those that are part of a drop of all cases together."""
-    found = _standing(run, CaseClass.REGRESSION)
+    found = standing(run, CaseClass.REGRESSION)
     dropped = [one for one in found if one.grounds is not None and one.grounds.why is Why.SUITE]
     return [one for one in found if one not in dropped], dropped
 
@@ -139,7 +112,7 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
         parts.append(f"not sure about {count(unsettled, 'case')}")
     if drops := _score_drops(run):
         parts.append(count(drops, "score drop"))
-    still = _standing(run, CaseClass.STILL_FAILING)
+    still = standing(run, CaseClass.STILL_FAILING)
     if broken := sum(main_broke(one, "") is not None for one in still):
         parts.append(f"{count(broken, 'case')} broken before this change")
     parts += errors_words(run)
@@ -159,7 +132,7 @@ def _loosened(run: RunResult) -> int:
 def _unsettled(run: RunResult) -> list[CaseChange]:
     """Those whose answers leave a doubt; what was never judged is among the errors."""
     broken = {key for key, case in run.cases() if case.status is Status.ERROR}
-    return [one for one in _standing(run, CaseClass.UNSETTLED) if one.key not in broken]
+    return [one for one in standing(run, CaseClass.UNSETTLED) if one.key not in broken]
 
 
 def _dropped(run: RunResult) -> bool:
@@ -168,11 +141,11 @@ def _dropped(run: RunResult) -> bool:
 
 
 def _score_drops(run: RunResult) -> int:
-    return len(_not_waived(run, run.comparison.score_drops() if run.comparison else ()))
+    return len(not_waived(run, run.comparison.score_drops() if run.comparison else ()))
 
 
 def _not_decided(run: RunResult) -> int:
-    changes = _not_waived(run, run.comparison.changes if run.comparison else ())
+    changes = not_waived(run, run.comparison.changes if run.comparison else ())
     return sum(one.grounds is not None and one.grounds.why is Why.NOT_RERUN for one in changes)
 
 
@@ -202,6 +175,17 @@ def outage(run: RunResult, verdict: Verdict) -> bool:
     mine = verdict.outcome is Outcome.ERROR and bool(verdict.reasons) and verdict.reasons[0].code in _OWN
     found = blames(run)
     return mine and found.count(Blame.UNREACHABLE) * 2 > len(found)
+
+
+def remedy(run: RunResult, verdict: Verdict) -> str:
+    """Where to look if a run without a verdict ends the same way again."""
+    if verdict.reasons and verdict.reasons[0].code == "baseline-unavailable":
+        return "GitHub or the permissions of the job need a look, not this change"
+    if says_nothing(run, verdict):
+        return "the judge or the engine needs a look, not this change"
+    if outage(run, verdict):
+        return "see whether the agent starts and answers in time with this change, then at its host or provider"
+    return "see what the target does with this change, and without it"
 
 
 def errors_words(run: RunResult) -> tuple[str, ...]:
@@ -305,7 +289,7 @@ def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
     rule = verdict.rule(RuleCode.PASS_RATE)
     words = [f"{_of_judged(run, *([f'threshold {rule.limit}'] if rule else []))}{_unjudged(run)}."]
     if still := standing(run, CaseClass.STILL_FAILING):
-        words.append(f"{still} still failing.")
+        words.append(f"{len(still)} still failing.")
     words += _waived(run)
     known = {"passed", "no-baseline"}
     words += [sentence(message(run, reason)) for reason in verdict.reasons if reason.code not in known]
@@ -367,7 +351,7 @@ def _of_judged(run: RunResult, *more: str) -> str:
         return "No case was judged"
     which = f"{'judged ' if _unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
     passed = {key for key, case in run.cases() if case.passed}
-    again = any(one.key in passed for one in _standing(run, CaseClass.REGRESSION))
+    again = any(one.key in passed for one in standing(run, CaseClass.REGRESSION))
     rate = ", ".join([_rate_words(run), *more])
     return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
 

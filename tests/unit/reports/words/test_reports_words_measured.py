@@ -12,10 +12,11 @@ from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import RunResult, TargetIdentity, Yardstick
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import render
-from eval_gate.reports.view.view import ReportContext, view_of
+from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against

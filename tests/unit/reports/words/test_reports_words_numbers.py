@@ -4,8 +4,9 @@ import pytest
 
 from eval_gate.model.comparison import BaselineFacts, Tally
 from eval_gate.model.result import Summary
-from eval_gate.reports.view.causes import group_causes
-from eval_gate.reports.words.numbers import age, count, percent, points, signed, spending, tally_words
+from eval_gate.reports.view.groups import group_causes
+from eval_gate.reports.words.numbers import age, count, percent, points, signed, tally_words
+from eval_gate.reports.words.spending import spending
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from eval_gate.model.result import StaleFact, StaleKind
-from eval_gate.reports.view.view import CaseRow, View
-from eval_gate.reports.view.waivers import WaiverWords
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.view import View
 from eval_gate.reports.words import numbers as wording
 from eval_gate.reports.words import verdict as sentences
 from eval_gate.reports.words.measured import MAX_NAMED, MeasuredWords
+from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import code_cell, code_span, cut, plain
 
 MAX_SENTENCE: Final = 400

@@ -6,12 +6,12 @@ The words hold foreign text as it is: whoever shows them escapes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place, terms, warnings
-from eval_gate.model.case import Location
+from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseClass, RuleCode
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CommentOrigin, Entry, FileOrigin, Kind, Standing, State, Waived, Waiving
@@ -97,10 +97,10 @@ def _kinds(run: RunResult) -> Iterator[tuple[Kind, str]]:
     assert run.waiving is not None
     flaky_counts = run.verdict is not None and run.verdict.rule(RuleCode.FLAKY) is not None
     drops_count = run.verdict is not None and run.verdict.rule(RuleCode.SCORE_DROP) is not None
-    changes = {(one.suite, one.case_id): one.change for one in (run.comparison.changes if run.comparison else ())}
-    flaky = {(suite.eval_file, case.id) for suite in run.suites for case in suite.cases if case.flaky}
+    changes = {one.key: one.change for one in (run.comparison.changes if run.comparison else ())}
+    flaky = {key for key, case in run.cases() if case.flaky}
     for one in _sound(run.waiving):
-        key, kind = (one.suite, one.case_id), run.waiving.decisive(one).waiver.kind
+        key, kind = CaseKey(one.suite, one.case_id), run.waiving.decisive(one).waiver.kind
         if one.standing is Standing.REGRESSED and kind is Kind.ACCEPTED:
             yield kind, "regression"
         elif one.standing in {Standing.REGRESSED, Standing.FAILS}:
@@ -126,7 +126,7 @@ def _words(entry: Entry, context: ReportContext) -> WaiverWords:
         url=_url(origin, context),
         reason=waiver.reason,
         named=waiver.case,
-        cases=tuple(_shown(case.case_id for case in entry.failing)),
+        cases=tuple(case.case_id for case in entry.failing[:MAX_NAMED]),
         terms=terms(entry),
         new=waiver.new is True,
     )
@@ -141,10 +141,6 @@ def _left(days: int) -> str:
     if days < 0:
         return "ended"
     return f"{count(days, 'day')} left" if days else "its last day"
-
-
-def _shown(ids: Iterable[str]) -> list[str]:
-    return list(ids)[:MAX_NAMED]
 
 
 def _url(origin: FileOrigin | CommentOrigin, context: ReportContext) -> str | None:
