@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -17,6 +18,7 @@ from eval_gate.formats.documents import is_foreign, parse_document, read_bytes
 from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
+from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
 
 FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
@@ -35,6 +37,7 @@ NOT_EVALS = frozenset(
     }
 )
 EXPECTED: Final = "a list `cases` (or such a list alone), or AgentV's `evalcases`"
+_STARS: Final = re.compile(r"\*+")
 RESULT_MARKS = ("run.json", "latest.json")
 """A folder that holds one of these holds results."""
 
@@ -89,7 +92,7 @@ def may_be_evals(file: str, patterns: Sequence[str]) -> bool:
 def _beginning(pattern: str) -> PurePosixPath:
     """The file or folder that a pattern names, up to its first part with a sign of globs."""
     parts = PurePosixPath(pattern.removeprefix(f"{Path.cwd().as_posix()}/")).parts
-    return PurePosixPath(*takewhile(lambda part: not set(part) & set("*?["), parts))
+    return PurePosixPath(*takewhile(lambda part: not globs.is_glob(part), parts))
 
 
 def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
@@ -98,14 +101,25 @@ def _matches(pattern: str, root: Path) -> Iterator[EvalFile]:
         yield from (EvalFile(file, named=False) for file in _walk(path))
     elif path.is_file():
         yield EvalFile(path, named=True)
-    elif any(sign in pattern for sign in "*?["):
-        base = Path(Path(pattern).anchor) if Path(pattern).is_absolute() else root
-        relative = str(Path(pattern).relative_to(base)) if Path(pattern).is_absolute() else pattern
-        for match in base.glob(relative):
+    elif globs.is_glob(pattern):
+        for match, everything in _globbed(PurePosixPath(pattern), root):
             if match.is_dir():
                 yield from (EvalFile(file, named=False) for file in _walk(match))
-            else:
+            elif not everything:
                 yield EvalFile(match, named=True)
+
+
+def _globbed(pattern: PurePosixPath, root: Path) -> Iterator[tuple[Path, bool]]:
+    """The files and folders of a glob, and whether it asks for everything in them: `evals/**` is the folder `evals`.
+
+    What `**` means differs between versions of Python where it is the last step, or only a part of one.
+    """
+    base = Path(pattern.anchor) if pattern.is_absolute() else root
+    steps = [step if step == "**" else _STARS.sub("*", step) for step in pattern.relative_to(pattern.anchor).parts]
+    everything = steps[-1] == "**"
+    while steps and steps[-1] == "**":
+        steps.pop()
+    yield from ((match, everything) for match in (base.glob("/".join(steps)) if steps else [base]))
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -134,7 +148,7 @@ def _nothing(pattern: str, root: Path) -> str:
     path = root / pattern
     if path.is_dir():
         return f'no eval files in the folder "{pattern}"'
-    if any(sign in pattern for sign in "*?["):
+    if globs.is_glob(pattern):
         return f'nothing matches "{pattern}"'
     near = did_you_mean(path.name, [entry.name for entry in path.parent.iterdir()]) if path.parent.is_dir() else ""
     return f'there is no "{pattern}"{near}'

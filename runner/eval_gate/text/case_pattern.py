@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.text import globs
 
 TAG: Final = "tag:"
 """Begins a pattern that is about tags."""
@@ -18,7 +18,7 @@ def fits(pattern: str, case_id: str, tags: Collection[str]) -> bool:
     """Whether a case is meant: by a glob over whole ids, capitals count, or by `tag:` and one of its tags."""
     if pattern.startswith(TAG):
         return pattern.removeprefix(TAG) in tags
-    return fnmatch.fnmatchcase(case_id, pattern)
+    return globs.fits(pattern, case_id)
 
 
 def idle_patterns(

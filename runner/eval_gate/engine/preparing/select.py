@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterable
 from heapq import heapreplace
 
@@ -10,12 +9,13 @@ from eval_gate.config.settings import Selection
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.result import Shard
+from eval_gate.text import globs
 
 
 def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite, ...]:
     """The suites with only the selected cases; a suite without any is left out.
 
-    Case globs match whole ids, case-sensitive. Raises GateError `nothing-selected` when no case is left: a gate on
+    Raises GateError `nothing-selected` when no case is left: a gate on
     zero cases would be green about nothing.
     """
     suites = tuple(suites)
@@ -76,7 +76,7 @@ def _part(suites: tuple[EvalSuite, ...], shard: Shard) -> tuple[EvalSuite, ...]:
 
 
 def _matches(case_id: str, tags: tuple[str, ...], selection: Selection) -> bool:
-    if selection.cases and not any(fnmatch.fnmatchcase(case_id, pattern) for pattern in selection.cases):
+    if selection.cases and not any(globs.fits(pattern, case_id) for pattern in selection.cases):
         return False
     return not selection.tags or not set(tags).isdisjoint(selection.tags)
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.model.waiver import MAX_NAME, MAX_REASON, CaseStanding
+from eval_gate.text import globs
 
 LITERALS: Final = 3
 """Letters and digits that a glob needs outside of its wildcards."""
-_WILD: Final = re.compile(rf"\[!?\]?[^\]]{{0,{MAX_NAME}}}\]|[*?]")
-"""What fnmatch takes for more than the character itself."""
 MAX_FOLDED: Final = 4 * MAX_NAME
 """Characters of an id whose spelling is looked at. No name is so long, and sorting the marks on one letter is slow."""
 _CONTROL: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -30,8 +27,8 @@ def name_problem(text: str) -> str | None:
         return f"is longer than {MAX_NAME} characters"
     if odd := control_in(text):
         return f"holds the control character {odd}"
-    literal = sum(char.isalnum() for char in _WILD.sub("", text))
-    if _WILD.search(text) and literal < LITERALS:
+    literal = sum(char.isalnum() for char in globs.without_signs(text))
+    if globs.is_glob(text) and literal < LITERALS:
         return f"says too little: a glob needs at least {LITERALS} letters or digits beside its wildcards"
     return None
 
@@ -68,10 +65,9 @@ class Names:
         name = _folded(case)
         if exact := [found for found in self._by_id.get(name, ()) if _in_suite(found, suite)]:
             return tuple(exact)
-        if not _WILD.search(name):
+        if not globs.is_glob(name):
             return ()
-        fits = re.compile(fnmatch.translate(name)).match
-        return tuple(found for known, found in self._cases if fits(known) and _in_suite(found, suite))
+        return tuple(found for known, found in self._cases if globs.fits(name, known) and _in_suite(found, suite))
 
 
 def _folded(name: str) -> str:
@@ -80,4 +76,4 @@ def _folded(name: str) -> str:
 
 
 def _in_suite(case: CaseStanding, suite: str | None) -> bool:
-    return suite is None or case.suite == suite or fnmatch.fnmatchcase(case.suite, suite)
+    return suite is None or case.suite == suite or globs.fits(suite, case.suite)

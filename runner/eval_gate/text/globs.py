@@ -1,0 +1,53 @@
+"""The one dialect of globs, for eval files, case ids and the eval files of an acceptance (docs/cli.md, "Globs").
+
+`**/` is any number of folders, none too; `?` is one character, `[abc]` one of these, `[!abc]` any other. Capitals
+count. A `*` is any characters. In a name, which is compared as a whole, these may be slashes; where
+`formats/discovery.py` looks through folders, it stays in its folder. `**` that is no whole step is `*`.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from functools import lru_cache
+from typing import Final
+
+_SIGN: Final = re.compile(r"(?P<folders>(?<![^/])(?:\*\*/)+)|(?P<any>\*+)|\?|\[!?\]?[^\]]{0,200}\]")
+_ANY: Final = r".*?"
+_ANY_FOLDERS: Final = rf"{_ANY}(?<![^/])"
+"""Anything that ends where a step begins. It is only found where one begins, so that it may be nothing, too."""
+
+
+def is_glob(text: str) -> bool:
+    """Whether the text holds a sign that stands for something else."""
+    return _SIGN.search(text) is not None
+
+
+def without_signs(pattern: str) -> str:
+    """What the pattern says to the letter."""
+    return _SIGN.sub("", pattern)
+
+
+def fits(pattern: str, name: str) -> bool:
+    """Whether the pattern means the whole of this name. Time grows by the product of both lengths at most."""
+    return _compiled(pattern).match(name) is not None
+
+
+@lru_cache(maxsize=1_000)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts, place = [""], 0
+    for sign in _SIGN.finditer(pattern):
+        parts[-1] += re.escape(pattern[place : sign.start()])
+        place = sign.end()
+        if sign["folders"] or sign["any"]:
+            parts.append(_ANY_FOLDERS if sign["folders"] else _ANY)
+        else:
+            parts[-1] += _one_character(sign[0])
+    *before, last = parts
+    # What stands before is taken where it is found first, and never sought anew (atomic): no later place is better.
+    return re.compile("".join(f"(?>{part})" for part in before) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
+
+
+def _one_character(sign: str) -> str:
+    """`?` or `[…]` as a regular expression; the library knows what ranges and negations mean."""
+    return fnmatch.translate(sign).removeprefix("(?s:").rpartition(")")[0]

@@ -1,0 +1,105 @@
+"""The one dialect of globs: the same in every place that takes one, and quick on whatever it is given."""
+
+import fnmatch
+import time
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from eval_gate.config.settings import Selection
+from eval_gate.engine.preparing.select import select
+from eval_gate.errors import GateError
+from eval_gate.formats.discovery import discover
+from eval_gate.gate.waivers.names import Names
+from eval_gate.model.waiver import CaseStanding, Standing
+from eval_gate.text import globs
+from eval_gate.text.case_pattern import fits
+from tests.support.cases import make_case, make_suite
+
+NAMES = ("evals/a.json", "evals/x/a.json", "evals/x/b.json", "evals/x/y/a.json", "other/evals/a.json")
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("[]")
+    return tmp_path
+
+
+def chosen(pattern: str) -> list[str]:
+    suite = make_suite(*[make_case(name) for name in NAMES])
+    try:
+        return [case.id for one in select([suite], Selection(cases=(pattern,))) for case in one.cases]
+    except GateError:
+        return []
+
+
+def files(pattern: str, root) -> list[str]:
+    try:
+        return [file.path.relative_to(root).as_posix() for file in discover([pattern], root)]
+    except GateError:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("evals/**/a.json", {0, 1, 3}),
+        ("**/a.json", {0, 1, 3, 4}),
+        ("**/evals/a.json", {0, 4}),
+        ("evals/**/**/y/**/a.json", {3}),
+        ("evals/**", {0, 1, 2, 3}),
+        ("**", {0, 1, 2, 3, 4}),
+        ("evals/x/**/[ab].json", {1, 2, 3}),
+        ("evals/x/[!a].json", {2}),
+        ("evals/?/a.json", {1}),
+        ("evals/x/y**/a**.json", {3}),
+        ("evals/**/none.json", set()),
+    ],
+)
+def test_glob__in_every_place_that_takes_one__means_the_same(tree, pattern, meant) -> None:
+    wanted = [name for place, name in enumerate(NAMES) if place in meant]
+    cases = Names([CaseStanding(suite=name, case_id=name, standing=Standing.FAILS) for name in NAMES])
+    assert files(pattern, tree) == wanted
+    assert chosen(pattern) == wanted
+    assert [name for name in NAMES if fits(pattern, name, ())] == wanted
+    assert [case.case_id for case in cases.find(pattern, None)] == wanted
+    assert [case.suite for name in NAMES for case in cases.find(name, pattern)] == wanted
+
+
+@pytest.mark.parametrize("pattern", ["evals/**", "**"])
+def test_files__all_below_a_folder__are_those_that_the_folder_gives(tree, pattern) -> None:
+    for name in ("evals/notes.md", "evals/.hidden/a.json", "evals/node_modules/a.json", "evals/results/r1/run.json"):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("[]")
+    assert files(pattern, tree) == files(pattern.partition("/")[0].replace("**", "."), tree)
+
+
+@given(st.text("ab/.*?[]!-", max_size=12), st.text("ab/.*[]!-", max_size=12))
+@example("[*]/a", "*/a")
+@example("[]a]*[!]b]", "]xa")
+def test_glob__without_folders_of_any_depth__is_what_everybody_knows(pattern, name) -> None:
+    assume("**/" not in pattern)
+    assert globs.fits(pattern, name) is fnmatch.fnmatchcase(name, pattern)
+
+
+@given(st.text("ab/*?", max_size=10), st.text("ab/", max_size=10))
+def test_glob__of_any_depth__takes_no_less_than_before(pattern, name) -> None:
+    if fnmatch.fnmatchcase(name, pattern):
+        assert globs.fits(pattern, name)
+
+
+@pytest.mark.parametrize("pattern", ["**/a/" * 30 + "b", "**/*" * 40 + "b", "*a" * 60 + "b", "**/" * 66 + "b"])
+def test_glob__made_to_take_long__is_quick(pattern) -> None:
+    begin = time.process_time()
+    assert not globs.fits(pattern, "a/" * 2_000)
+    assert time.process_time() - begin < 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"), [("a/b", False), ("a*", True), ("a?", True), ("a[1]", True), ("a[1", False)]
+)
+def test_is_glob__signs_that_mean_something__only_then(text, is_one) -> None:
+    assert globs.is_glob(text) is is_one
