@@ -64,9 +64,9 @@ fuzz: $(VENV)/dev  ## fuzz everything that reads foreign text, a minute for each
 # Locks are universal (every platform, Python 3.11 and later), carry hashes and name no index.
 lock: $(VENV)/dev  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --custom-compile-command 'make lock' pyproject.toml -o requirements/runtime.txt
+	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --custom-compile-command 'make lock' pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
 
 # In a venv of its own: what looks at the locks is no part of them.
 $(VENV)/audit: | $(VENV)/made

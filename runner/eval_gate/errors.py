@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
@@ -81,6 +82,22 @@ _EXHAUSTED: Final = {
 """What a machine may have no more of, in words, and what to do."""
 _BY_WORDS: Final = {os.strerror(number): number for number in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)}
 """A library that could not be loaded says why in words only."""
+
+
+@contextmanager
+def needing(extra: str, doing: str) -> Iterator[None]:
+    """Imports that only an extra of the installation brings.
+
+    Raises GateError `not-installed` where they fail. `doing` is for what they are needed, as the sentence begins.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise GateError(
+            "not-installed",
+            f"{doing} needs a library that is not installed: {error}",
+            f"pip install 'agent-eval-gate[{extra}]', or [all]; the action's image has all of them",
+        ) from error
 
 
 def exhausted(error: BaseException, what: str | None = None) -> GateError | None:

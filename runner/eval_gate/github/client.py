@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from eval_gate import __version__
+from eval_gate.errors import needing
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
 from eval_gate.model import limits
@@ -56,7 +57,10 @@ class Facts(BaseModel):
 
 
 class Client:
-    """Calls for one repository. Every method raises GitHubError and nothing else."""
+    """Calls for one repository. Every method raises GitHubError and nothing else.
+
+    To make one raises GateError `not-installed` where PyGithub is missing.
+    """
 
     def __init__(
         self,
@@ -67,6 +71,9 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
         patience: Patience | None = None,
     ) -> None:
+        # not when it is first used, which may be after an hour of evals
+        with needing("github", "asking GitHub"):
+            import github  # noqa: F401
         self.api_url = api_url.rstrip("/")
         self.patience = patience or Patience()
         self.repository = repository

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import ExitCode, GateError, needing
 from eval_gate.model import limits
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
@@ -47,9 +47,10 @@ class _ServerError(Exception):
 
 
 async def _list_tools(url: str) -> list[Tool]:
-    import httpx2
-    from mcp import Client, MCPError
-    from mcp.client.streamable_http import streamable_http_client
+    with needing("mcp", "asking an MCP server for its tools"):
+        import httpx2
+        from mcp import Client, MCPError
+        from mcp.client.streamable_http import streamable_http_client
 
     words = ""
     tools: list[Tool] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eval_gate.errors import needing
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.providers.credentials import credentials
 from eval_gate.targets.model.settings import ModelSettings
@@ -21,7 +22,9 @@ def build_chat(
     access = credentials(settings, environment)
     redact = redact or Redactor()
     redact.include(access.redact)
-    from eval_gate.targets.model.providers.chat import ModelChat
-    from eval_gate.targets.model.providers.models import build_model
+    with needing("models", "asking a model"):
+        from eval_gate.targets.model.providers.chat import ModelChat
+        from eval_gate.targets.model.providers.models import build_model
 
-    return ModelChat(settings, build_model(settings, access, timeout_s), redact=redact, timeout_s=timeout_s)
+        model = build_model(settings, access, timeout_s)
+    return ModelChat(settings, model, redact=redact, timeout_s=timeout_s)
