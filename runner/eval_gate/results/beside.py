@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path, PurePosixPath
 
 from eval_gate.errors import GateError
+from eval_gate.model import limits
+from eval_gate.results.entries import has_more_entries
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
@@ -37,6 +39,8 @@ def ledger_beside(record: Path) -> Ledger:
 
 def _in_archive(file: Path) -> Ledger:
     try:
+        if has_more_entries(file, limits.ARCHIVE_ENTRIES):
+            raise zipfile.BadZipFile(f"more than {limits.ARCHIVE_ENTRIES:,} entries")
         with zipfile.ZipFile(file) as archive:
             names = [name for name in archive.namelist() if PurePosixPath(name).name == LEDGER_NAME]
             if not names:

@@ -23,6 +23,7 @@ from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import SCHEMA_VERSION, RunResult, SuiteResult
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from eval_gate.results.beside import ledger_beside, ledger_file
+from eval_gate.results.entries import has_more_entries
 from eval_gate.results.foreign import run_of_suite
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_of
 from eval_gate.text.sources.json import JsonPositions, parse_json
@@ -37,8 +38,6 @@ MAX_RUNS_READ: Final = limits.RUNS_READ
 """Of a folder of runs."""
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
-_END_BYTES: Final = 65_557
-"""The longest end record of an archive, with its remark."""
 MAX_MISTAKES: Final = 1_000
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
@@ -220,18 +219,6 @@ def extract(file: Path, name: str, to: Path, limit: int) -> bool:
     return True
 
 
-def _refuse_many_entries(file: Path, shown: str) -> None:
-    """Before the directory of an archive is read, which may hold millions of names (APPNOTE.TXT 4.3.16)."""
-    with file.open("rb") as stream:
-        stream.seek(0, os.SEEK_END)
-        stream.seek(max(stream.tell() - _END_BYTES, 0))
-        tail = stream.read()
-    at = tail.rfind(b"PK\x05\x06")
-    entries = int.from_bytes(tail[at + 10 : at + 12], "little") if at >= 0 else 0
-    if entries > MAX_ENTRIES:
-        raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
-
-
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
     """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
 
@@ -309,7 +296,8 @@ def _none_in(folder: Path, what: str) -> GateError:
 def _from_zip(file: Path, shown: str) -> RunResult:
     """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
     try:
-        _refuse_many_entries(file, shown)
+        if has_more_entries(file, MAX_ENTRIES):
+            raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
         with zipfile.ZipFile(file) as archive:
             entries = archive.infolist()
             for entry in entries:

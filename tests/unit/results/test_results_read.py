@@ -11,6 +11,7 @@ from eval_gate.errors import GateError
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
+from eval_gate.results import entries
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from eval_gate.results.read import (
@@ -20,6 +21,7 @@ from eval_gate.results.read import (
     find_baseline,
     newest_passed,
     read_archive,
+    read_history,
     read_run,
     runs_in,
 )
@@ -258,7 +260,7 @@ def test_read_run__unknown_keys_of_a_later_version__are_ignored(results) -> None
 
 
 @pytest.mark.parametrize(
-    ("entries", "said"),
+    ("held", "said"),
     [
         ([("../run.json", b"{}")], "leads out of the archive"),
         ([("/run.json", b"{}")], "leads out of the archive"),
@@ -269,9 +271,9 @@ def test_read_run__unknown_keys_of_a_later_version__are_ignored(results) -> None
         ([("run.json", b"{")], "not valid JSON"),
     ],
 )
-def test_read_run__hostile_archive__is_refused(tmp_path, entries, said) -> None:
+def test_read_run__hostile_archive__is_refused(tmp_path, held, said) -> None:
     with pytest.raises(GateError, match=said):
-        read_run(zipped(tmp_path, *entries), tmp_path)
+        read_run(zipped(tmp_path, *held), tmp_path)
 
 
 def test_read_run__archive_that_explodes__is_refused_without_unpacking_it(tmp_path) -> None:
@@ -315,25 +317,46 @@ def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
         read_archive(tmp_path / "a.zip", "artifact 1")
 
 
-def _end(entries: int) -> bytes:
-    """The end of a directory that announces so many entries, and nothing before it."""
-    return b"PK\x05\x06" + bytes(4) + entries.to_bytes(2, "little") * 2 + bytes(10)
+def announcing(folder: Path, entries: int, *, names: int) -> Path:
+    """An archive of so many names whose end announces so many."""
+    with zipfile.ZipFile(folder / "a.zip", "w") as packed:
+        for number in range(names):
+            packed.writestr(str(number), "")
+    data = (folder / "a.zip").read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    announced = entries.to_bytes(2, "little") * 2
+    (folder / "a.zip").write_bytes(data[: end + 8] + announced + data[end + 12 :])
+    return folder / "a.zip"
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        (b"\xff" * 100, "not a zip"),
-        (_end(65_535), "more than 10,000 entries"),
-        (b"x" + _end(10_001), "more than 10,000 entries"),
-        (_end(65_535) + b"z" * 70_000, "not a zip"),
-    ],
-    ids=["no-directory", "nothing-but-its-end", "one-too-many", "further-back-than-an-end-may-stand"],
+    ("announced", "names", "said"),
+    [(1, 10_001, "more than 10,000 entries"), (0, 10_001, "more than 10,000 entries"), (65_535, 1, "0 entries are")],
+    ids=["one-and-has-many", "none-and-has-many", "many-and-has-one"],
 )
-def test_read_archive__what_its_end_announces__is_believed_only_where_one_is(tmp_path, data, said) -> None:
-    (tmp_path / "a.zip").write_bytes(data)
+def test_read_archive__end_that_announces_another_number__is_not_believed(tmp_path, announced, names, said) -> None:
     with pytest.raises(GateError, match=said):
+        read_archive(announcing(tmp_path, announced, names=names), "artifact 1")
+
+
+def test_read_archive__no_directory__is_no_archive(tmp_path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"\xff" * 100)
+    with pytest.raises(GateError, match="not a zip"):
         read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+@pytest.mark.parametrize("before", range(1, 5))
+def test_has_more_entries__a_name_across_two_pieces__is_counted_once(tmp_path, monkeypatch, before) -> None:
+    monkeypatch.setattr(entries, "_PIECE_BYTES", 4)
+    (tmp_path / "a").write_bytes(b"x" * before + b"PK\x01\x02" * 3)
+    assert entries.has_more_entries(tmp_path / "a", 2)
+    assert not entries.has_more_entries(tmp_path / "a", 3)
+
+
+def test_history__archive_of_very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
+    with pytest.raises(GateError, match="more than 10,000 entries") as raised:
+        read_history(str(announcing(tmp_path, 1, names=10_001)))
+    assert raised.value.code == "ledger-corrupt"
 
 
 def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
