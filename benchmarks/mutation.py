@@ -35,7 +35,8 @@ from mutants import Mutant, mutants_of
 
 HERE: Final = Path(__file__).resolve().parent.parent
 ROOMS: Final = {
-    "gate": ("unit/gate", "unit/reports", "unit/engine", "unit/results", "unit/action"),
+    "gate": ("unit/gate", "unit/reports", "unit/engine", "unit/results", "unit/action", "unit/github/waivers"),
+    "results": ("unit/results", "unit/gate", "unit/reports", "unit/engine", "unit/action", "unit/github/artifacts"),
     "evaluators": ("unit/evaluators", "unit/engine", "unit/formats"),
     "action": ("unit/action", "unit/github"),
     "text": ("unit/text", "unit/formats", "unit/evaluators", "unit/targets", "unit/registry", "unit/github", "hostile"),
@@ -56,7 +57,10 @@ def main() -> None:
     parser.add_argument("paths", nargs="+", type=Path, help="files or folders of runner/eval_gate")
     parser.add_argument("--sample", type=int, help="so many mutants, drawn evenly over all of them")
     parser.add_argument("--seed", type=int, default=1, help="of the sample")
-    parser.add_argument("--only", help="only mutants whose line of text holds this: FILE:LINE, or a part of the change")
+    parser.add_argument(
+        "--only", action="append", help="only mutants whose line of text holds this: FILE:LINE, or a part of the change"
+    )
+    parser.add_argument("--tests", nargs="+", help="folders of tests/ in place of the rooms' own, such as unit/gate")
     parser.add_argument("--seen", type=Path, help="keep here which test executes which line, and take it from there")
     parser.add_argument("--copy", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -75,6 +79,7 @@ def copied(folder: Path) -> str:
     """A copy of the tree with an interpreter that takes `eval_gate` from it and everything else from this one."""
     ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "node_modules")
     shutil.copytree(HERE, folder, ignore=ignored, dirs_exist_ok=True, symlinks=True)
+    folder.chmod(0o700)  # the tree's own mode came along, and with it everybody could look in
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=folder, check=True)
     python = str(folder / ".venv/bin/python")
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
@@ -94,11 +99,14 @@ def work(given: argparse.Namespace, seen: Path) -> int:
     sample, seed, only = given.sample, given.seed, given.only
     files = sorted(file for path in given.paths for file in (path.rglob("*.py") if path.is_dir() else [path]))
     every = [mutant for file in files for mutant in mutants_of(file, file.read_bytes())]
-    chosen = [mutant for mutant in every if only is None or only in str(mutant)]
+    chosen = [mutant for mutant in every if only is None or any(one in str(mutant) for one in only)]
     if sample is not None and sample < len(chosen):
         drawn = set(random.Random(seed).sample(range(len(chosen)), sample))
         chosen = [mutant for at, mutant in enumerate(chosen) if at in drawn]
-    tests = Tests.seen(sorted({one for file in files for one in folders_of(file)}), seen)
+    folders = [f"tests/{one}" for one in given.tests or ()] or sorted(
+        {one for file in files for one in folders_of(file)}
+    )
+    tests = Tests.seen(folders, seen)
     if tests is None:
         return 1
     tests.preload()
