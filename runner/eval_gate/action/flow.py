@@ -38,7 +38,7 @@ from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.files import hand_back
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import ReportRequest, asked_for, write_reports
 from eval_gate.reports.render import render

@@ -25,7 +25,7 @@ from eval_gate.gate.judge import judge
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.files import ReportRequest, parse_reports
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of

@@ -17,7 +17,7 @@ def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity
     if as_json:
         out(result.model_dump_json(by_alias=True, indent=2), Form.JSON)
         return
-    from eval_gate.reports.console.summary import ConsoleStyle
+    from eval_gate.reports.console.style import ConsoleStyle
 
     style = ConsoleStyle(
         colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE

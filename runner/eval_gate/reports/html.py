@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.model.result import Status, SuiteResult
 from eval_gate.reports import phrases
+from eval_gate.reports.templating import environment
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
 from eval_gate.reports.view.view import View
-from eval_gate.reports.words import numbers as wording
-from eval_gate.text.escape import one_line
-from eval_gate.text.inert import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,28 +70,6 @@ def _sections(view: View) -> Iterator[SuiteSection]:
         yield SuiteSection(row, suite, tuple(shown))
 
 
-def _shown(value: object) -> object:
-    """What is placed on the page: nothing in it turns or hides what stands beside it."""
-    return visible(value) if type(value) is str else value
-
-
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("eval_gate.reports"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_shown,
-    )
-    environment.filters["percent"] = wording.percent
-    environment.filters["signed"] = wording.signed
-    environment.filters["seconds"] = wording.seconds
-    environment.filters["money"] = wording.money
-    environment.filters["score"] = wording.score
-    environment.filters["line"] = one_line
-    environment.globals["count"] = wording.count
-    return environment
+    return environment({}, html=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +9,8 @@ from eval_gate.errors import GateError
 from eval_gate.reports import phrases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
+from eval_gate.reports.templating import environment, tidy
 from eval_gate.reports.view.view import View
-from eval_gate.reports.words import numbers as wording
 from eval_gate.text import escape
 
 if TYPE_CHECKING:
@@ -54,51 +53,23 @@ def render_problem(error: GateError, context: ReportContext, heading: str, *, as
     """The page of a step that ended before there was a run; as a comment it begins with the marker."""
     marker = escape.comment_key(context.comment_key) if as_comment else None
     names = {"error": error, "context": context, "heading": heading, "marker": marker}
-    return _tidy(_environment().get_template("problem.md.j2").render(names))
+    return tidy(_environment().get_template("problem.md.j2").render(names))
 
 
 def _render(name: str, view: View, limit: int, ladder: tuple[Detail, ...]) -> str:
     template = _environment().get_template(name)
-    return fit(lambda detail: _tidy(template.render(_names(view, detail))), limit, ladder)
+    return fit(lambda detail: tidy(template.render(_names(view, detail))), limit, ladder)
 
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("eval_gate.reports"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 (Markdown is escaped by the filters below; a test walks the templates)
+    pieces = (
+        *(phrases.case_link, phrases.names, phrases.names_seen, phrases.names_here, phrases.names_by_reason),
+        *(phrases.prose, phrases.sentence, phrases.measured_block, phrases.staleness),
+        *(phrases.why_cell, phrases.terms_cell, phrases.entry_line),
     )
-    filters: dict[str, Callable[..., object]] = {
-        "code": escape.code_span,
-        "code_cell": escape.code_cell,
-        "text": escape.plain,
-        "sentence": phrases.sentence,
-        "html": escape.html_text,
-        "block": escape.block,
-        "percent": wording.percent,
-        "signed": wording.signed,
-        "seconds": wording.seconds,
-        "case_link": phrases.case_link,
-        "names": phrases.names,
-        "names_seen": phrases.names_seen,
-        "names_here": phrases.names_here,
-        "prose": phrases.prose,
-        "measured_block": phrases.measured_block,
-        "why_cell": phrases.why_cell,
-        "terms_cell": phrases.terms_cell,
-        "entry_line": phrases.entry_line,
-        "names_by_reason": phrases.names_by_reason,
-        "staleness": phrases.staleness,
-    }
-    environment.filters.update(filters)
-    environment.globals["count"] = wording.count
-    return environment
+    filters = {piece.__name__: piece for piece in pieces}
+    return environment({**filters, "html": escape.html_text, "block": escape.block}, html=False)
 
 
 def _names(view: View, detail: Detail) -> dict[str, object]:
@@ -114,17 +85,3 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "unmeasured_note": phrases.unmeasured(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
     }
-
-
-def _tidy(text: str) -> str:
-    """Never more than one blank line, and one line break at the end. What stands in a fence stays as it is."""
-    lines: list[str] = []
-    fence: str | None = None
-    for line in text.splitlines():
-        if fence is None and line.startswith("~~~"):
-            fence = line.removesuffix("text")
-        elif fence is not None and line == fence:
-            fence = None
-        if line.strip() or fence or (lines and lines[-1]):
-            lines.append(line if fence else line.rstrip())
-    return "\n".join(lines).strip() + "\n"

@@ -6,7 +6,8 @@ from typing import Final
 
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.result import RunResult
-from eval_gate.reports.console.summary import ConsoleStyle, render_console
+from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.console.summary import render_console
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.view import view_of
 

@@ -5,6 +5,7 @@ Every function takes raw text and gives text that stays inside its place: a code
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Final
 
@@ -81,10 +82,8 @@ def block(text: str, limit: int = MAX_BLOCK) -> str:
 
 def html_text(text: str, limit: int = MAX_TEXT) -> str:
     """Text inside HTML that stands in Markdown, such as `<summary>`."""
-    shown = one_line(text, limit)
-    for raw, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
-        shown = shown.replace(raw, entity)
-    return re.sub(r"@(?=\w)|(?<!&)#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, shown)
+    shown = html.escape(one_line(text, limit))
+    return re.sub(r"@(?=\w)|#(?=\d)|(?i:(?<![^\W_])gh)-(?=\d)", lambda match: match[0] + _NO_REFERENCE, shown)
 
 
 def console_line(text: str, limit: int = 2_000) -> str:

@@ -12,7 +12,7 @@ from eval_gate.gate.limits import Policy
 from eval_gate.model.case import Tier
 from eval_gate.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.render import render
@@ -20,6 +20,7 @@ from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
+from tests.support.pages import without_sheet
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -372,8 +373,10 @@ def test_junit__scores__look_like_this(golden, state) -> None:
 
 
 def test_html__scores__are_on_the_page(golden) -> None:
-    golden("html/scores-threshold.html", render("html", STATES["scores-threshold"], ON_GITHUB))
+    golden("html/scores-threshold.html", without_sheet(render("html", STATES["scores-threshold"], ON_GITHUB)))
 
 
 def test_html__few__is_one_whole_page(golden) -> None:
-    golden("html/few.html", render("html", few(), ON_GITHUB))
+    page = render("html", few(), ON_GITHUB)
+    golden("html/few.html", without_sheet(page))
+    golden("html/report.css", page.partition("<style>\n")[2].partition("</style>")[0] + "\n")

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, nodes
 
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.reports.console.summary import ConsoleStyle, pad, width
+from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER, fit
 from eval_gate.reports.markdown import render_comment, render_summary
@@ -146,7 +146,7 @@ def test_console__wide_characters__keep_the_columns_straight() -> None:
     )
     rows = [line for line in text.splitlines() if line.startswith("  ✓")]
     assert len({width(row) for row in rows}) == 1
-    assert width(pad("東京", 6)) == 6
+    assert width("東京") == 4
 
 
 def test_console__large_suite__lists_only_what_did_not_pass() -> None:

@@ -13,7 +13,7 @@ from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Refusal
 from eval_gate.reports.check import render_check
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.remarks import remarks_of
@@ -23,6 +23,7 @@ from eval_gate.reports.view.view import View, view_of
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded
+from tests.support.pages import without_sheet
 from tests.support.results import make_result
 from tests.support.verdicts import (
     REGRESSIONS,
@@ -294,7 +295,7 @@ def test_summary__verdict__looks_like_this(golden, state) -> None:
 
 @pytest.mark.parametrize("state", ["confirmed", "accepted", "blamed", "main-broke"])
 def test_html__verdict__looks_like_this(golden, state) -> None:
-    golden(f"verdict/html/{state}.html", render("html", STATES[state], PULL_REQUEST))
+    golden(f"verdict/html/{state}.html", without_sheet(render("html", STATES[state], PULL_REQUEST)))
 
 
 @pytest.mark.parametrize("state", ["confirmed", "accepted", "blamed"])

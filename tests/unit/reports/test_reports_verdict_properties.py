@@ -17,7 +17,7 @@ from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult, Status
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
 from eval_gate.reports.check import check_title, render_check
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary

@@ -28,7 +28,7 @@ from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
 from eval_gate.reports.agent_evals.console import summary
 from eval_gate.reports.agent_evals.report import FORMAT, Moments, as_json, as_markdown, report, write
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.matrix.render import render_matrix
 from eval_gate.reports.matrix.view import matrix_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from eval_gate.reports.console.style import MAX_ID
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import console_line, cut
 
-MAX_ID: Final = 40
 MAX_ROWS: Final = 30
 MAX_SEEN: Final = 300
 MAX_TERMS: Final = 500

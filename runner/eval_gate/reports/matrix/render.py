@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.errors import GateError
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import Status
-from eval_gate.reports.console.summary import FOLD_ABOVE, MAX_ID, ConsoleStyle
+from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
 from eval_gate.reports.files import ReportRequest
 from eval_gate.reports.fit import COMMENT_LIMIT, Detail, fit
 from eval_gate.reports.matrix.view import NOT_THERE, Matrix, MatrixCase, MatrixCell, foot_of
+from eval_gate.reports.templating import environment, tidy
 from eval_gate.reports.words.numbers import count
 from eval_gate.text import escape
-from eval_gate.text.inert import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -35,7 +34,6 @@ _LADDER: Final = (
     Detail(rows=5, names=0, warnings=0),
     Detail(rows=0, names=0, warnings=0),
 )
-_ASCII: Final = str.maketrans({"≠": "*", "–": "-", "−": "-", "…": "...", "⏎": "/", "·": "|"})
 _SIGNS: Final = {Status.PASSED: "✅ ", Status.FAILED: "❌ ", Status.ERROR: "⚠️ "}
 
 
@@ -70,12 +68,8 @@ def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None
         case "json":
             return matrix.model_dump_json(by_alias=True, indent=2) + "\n"
         case _:
-            return _console(matrix, style or ConsoleStyle())
-
-
-def _console(matrix: Matrix, style: ConsoleStyle) -> str:
-    text = "\n".join(_console_lines(matrix, style)) + "\n"
-    return text.translate(_ASCII) if style.ascii else text
+            style = style or ConsoleStyle()
+            return style.text(_console_lines(matrix, style))
 
 
 def _console_lines(matrix: Matrix, style: ConsoleStyle) -> Iterator[str]:
@@ -117,9 +111,9 @@ def _signed_words(cell: MatrixCell | None) -> str:
 
 
 def _markdown(matrix: Matrix, rows: int) -> str:
-    template = _environment(html=False).get_template("matrix.md.j2")
-    text = template.render(matrix=matrix, foot=foot_of(matrix), rows=rows)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+    return tidy(
+        _environment(html=False).get_template("matrix.md.j2").render(matrix=matrix, foot=foot_of(matrix), rows=rows)
+    )
 
 
 def _html(matrix: Matrix) -> str:
@@ -127,29 +121,6 @@ def _html(matrix: Matrix) -> str:
     return template.render(matrix=matrix, foot=foot_of(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
-def _shown(value: object) -> object:
-    return visible(value) if type(value) is str else value
-
-
 @cache
 def _environment(*, html: bool) -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("eval_gate.reports"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown if html else None,
-        autoescape=html,  # noqa: S701 (Markdown is escaped by the filters below; a test walks the template)
-    )
-    filters: dict[str, Callable[..., object]] = {
-        "code": escape.code_span,
-        "code_cell": escape.code_cell,
-        "text": escape.plain,
-        "line": escape.one_line,
-        "cell": _signed_words if not html else _words,
-    }
-    environment.filters.update(filters)
-    environment.globals["count"] = count
-    return environment
+    return environment({"cell": _words if html else _signed_words}, html=html)

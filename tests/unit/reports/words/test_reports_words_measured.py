@@ -11,7 +11,7 @@ from eval_gate.gate.limits import Policy
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import RunResult, TargetIdentity, Yardstick
 from eval_gate.reports.check import render_check
-from eval_gate.reports.console.summary import ConsoleStyle
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary

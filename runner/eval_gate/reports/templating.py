@@ -1,0 +1,59 @@
+"""From a template to text: no name may be missing, and what is placed on a page of HTML is escaped by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from eval_gate.reports.words import numbers
+from eval_gate.text import escape
+from eval_gate.text.inert import visible
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+def environment(filters: Mapping[str, Callable[..., object]], *, html: bool) -> Environment:
+    """The engine for pages of HTML, or for Markdown, where a filter escapes all that is foreign (a test walks them).
+
+    Both know how numbers are written; `filters` are what only some templates need.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("eval_gate.reports"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=not html,
+        finalize=_shown if html else None,
+        autoescape=html,  # noqa: S701
+    )
+    of_numbers = (numbers.percent, numbers.signed, numbers.seconds, numbers.money, numbers.score)
+    made.filters.update({one.__name__: one for one in of_numbers})
+    if html:
+        made.filters["line"] = escape.one_line
+    else:
+        made.filters |= {"code": escape.code_span, "code_cell": escape.code_cell, "text": escape.plain}
+    made.filters.update(filters)
+    made.globals["count"] = numbers.count
+    return made
+
+
+def _shown(value: object) -> object:
+    """What is placed on the page: nothing in it turns or hides what stands beside it."""
+    return visible(value) if type(value) is str else value
+
+
+def tidy(text: str) -> str:
+    """Markdown with never more than one blank line, and one line break at the end. A fence's lines stay as they are."""
+    lines: list[str] = []
+    fence: str | None = None
+    for line in text.splitlines():
+        if fence is None and line.startswith("~~~"):
+            fence = line.removesuffix("text")
+        elif fence is not None and line == fence:
+            fence = None
+        if line.strip() or fence or (lines and lines[-1]):
+            lines.append(line if fence else line.rstrip())
+    return "\n".join(lines).strip() + "\n"
