@@ -121,12 +121,8 @@ def _covered(written: Written, runs: Sequence[RunResult], today: date) -> Iterat
         if found := [case.case_id for case in mine if case.standing is standing]:
             yield f"{when} {words}: {_listed(found)}"
     waived = waive(written.entries, cases, today).keys
-    earlier = runs[0].waiving.keys if runs[0].waiving else frozenset()
-    left = [
-        case.case_id
-        for case in cases
-        if case.standing is Standing.REGRESSED and (case.suite, case.case_id) not in waived | earlier
-    ]
+    covered = waived | runs[0].waived
+    left = [case.case_id for case in cases if case.standing is Standing.REGRESSED and case.key not in covered]
     if left:
         yield f"{count(len(left), 'regression')} of it not accepted: {_listed(left)}"
 

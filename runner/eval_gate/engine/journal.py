@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from eval_gate.errors import GateError
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey
 from eval_gate.model.result import Blame, CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
 
 JOURNAL_NAME = "cases.jsonl"
@@ -54,9 +55,14 @@ class TrialRecord(Record):
     warnings: tuple[str, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str, int]:
+    def case(self) -> CaseKey:
+        """Which case it is of."""
+        return CaseKey(self.eval_file, self.case_id)
+
+    @property
+    def key(self) -> tuple[CaseKey, int]:
         """What makes this trial the only one of its kind in a run."""
-        return self.eval_file, self.case_id, self.trial
+        return self.case, self.trial
 
 
 class Journal:

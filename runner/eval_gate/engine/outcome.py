@@ -26,15 +26,15 @@ from eval_gate.model.result import (
 )
 from eval_gate.results.totals import summarise
 
-Trials: TypeAlias = dict[tuple[str, str], list[TrialRecord]]
-"""Finished trials by (eval file, case id)."""
+Trials: TypeAlias = dict[CaseKey, list[TrialRecord]]
+"""The finished trials of each case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
 
-    trials: Mapping[tuple[str, str], list[TrialRecord]]
+    trials: Mapping[CaseKey, list[TrialRecord]]
     stopped: str | None
     notices: tuple[str, ...]
     held_back: bool
@@ -114,12 +114,13 @@ def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) 
 
 
 def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
-    records = progress.trials.get((suite.file, case.id), [])
+    key = CaseKey(suite.file, case.id)
+    records = progress.trials.get(key, [])
     if not records and progress.held_back and plan.waits(case):
         case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
     target = plan.target_of(suite.file, case)
     other = None if target is plan.target else target.identity.name
-    end = progress.ends.get(CaseKey(suite.file, case.id))
+    end = progress.ends.get(key)
     counted = heard(records, lists=id(target) in lists)
     result = settle(case, counted, other, first=plan.limits.trials, end=end)
-    return result.model_copy(update={"yardstick": plan.yardsticks.get(CaseKey(suite.file, case.id))})
+    return result.model_copy(update={"yardstick": plan.yardsticks.get(key)})

@@ -104,6 +104,11 @@ class RunPlan:
         for holder in (*self.every_target(), *self.judges):
             await holder.aclose()
 
-    def runnable(self) -> tuple[tuple[EvalSuite, EvalCase], ...]:
+    def runnable(self) -> tuple[tuple[CaseKey, EvalCase], ...]:
         """The cases that can be run, in file order."""
-        return tuple((suite, case) for suite in self.suites for case in suite.cases if case.skip_reason is None)
+        return tuple(
+            (CaseKey(suite.file, case.id), case)
+            for suite in self.suites
+            for case in suite.cases
+            if case.skip_reason is None
+        )

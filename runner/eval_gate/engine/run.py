@@ -166,11 +166,7 @@ class Run:
     async def _doubtful(self, confirming: Confirming) -> list[Job]:
         """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
         self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
-        jobs = [
-            self._next(suite.file, case)
-            for suite, case in self._plan.runnable()
-            if CaseKey(suite.file, case.id) in self._in_doubt
-        ]
+        jobs = [self._next(key.suite, case) for key, case in self._plan.runnable() if key in self._in_doubt]
         return [job for job in jobs if job is not None]
 
     def _next(self, eval_file: str, case: EvalCase) -> Job | None:
@@ -195,9 +191,9 @@ class Run:
         if confirming is None:
             return {}
         return {
-            key: confirming.end(key, [trial_of(one) for one in self._reruns(suite.file, case)])
-            for suite, case in self._plan.runnable()
-            if (key := CaseKey(suite.file, case.id)) in self._in_doubt
+            key: confirming.end(key, [trial_of(one) for one in self._reruns(key.suite, case)])
+            for key, case in self._plan.runnable()
+            if key in self._in_doubt
         }
 
     def _spend(self, record: TrialRecord) -> None:
@@ -226,39 +222,39 @@ class Run:
             self._give_up(target, _sentence(_nobody_there(self._unanswered), failure.hint))
 
     def _was_late(self, record: TrialRecord) -> bool:
-        return any(one.timed_out for one in self._trials[record.eval_file, record.case_id])
+        return any(one.timed_out for one in self._trials[record.case])
 
     def _keep(self, record: TrialRecord, target: Target) -> None:
-        self._trials[record.eval_file, record.case_id].append(record)
+        self._trials[record.case].append(record)
         if record.calls_listed:
             self._listing.add(id(target))
 
     def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         """The trials of a case so far, as they count."""
         lists = id(self._plan.target_of(eval_file, case)) in self._listing
-        return heard(self._trials.get((eval_file, case.id), []), lists=lists)
+        return heard(self._trials.get(CaseKey(eval_file, case.id), []), lists=lists)
 
     def _take_over(self, records: Iterable[TrialRecord]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
         plan = self._plan
-        known = {(suite.file, case.id): case for suite, case in plan.runnable()}
+        known = dict(plan.runnable())
         latest = {record.key: record for record in records}
         found: Trials = defaultdict(list)
         for record in latest.values():
-            case = known.get((record.eval_file, record.case_id))
+            case = known.get(record.case)
             if case is not None and case.fingerprint == record.fingerprint:
-                found[record.eval_file, record.case_id].append(record)
+                found[record.case].append(record)
         self._listing.update(listing(plan, found))
-        for (eval_file, case_id), mine in found.items():
-            target = plan.target_of(eval_file, known[eval_file, case_id])
+        for key, mine in found.items():
+            target = plan.target_of(key.suite, known[key])
             judged = [record for record in heard(mine, lists=id(target) in self._listing) if record.status.judged]
-            self._trials[eval_file, case_id] += judged
+            self._trials[key] += judged
             if judged:
                 self._answered.add(id(target))
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""
-        first = [(suite.file, case) for suite, case in self._plan.runnable() if not self._plan.waits(case)]
+        first = [(key.suite, case) for key, case in self._plan.runnable() if not self._plan.waits(case)]
         return all(
             (records := self._counted(eval_file, case)) and all(record.status is Status.PASSED for record in records)
             for eval_file, case in first
@@ -267,10 +263,10 @@ class Run:
     def _open_jobs(self) -> list[Job]:
         finished = {record.key for records in self._trials.values() for record in records}
         return [
-            (suite.file, case, trial)
+            (key.suite, case, trial)
             for trial in range(self._plan.limits.trials)
-            for suite, case in self._plan.runnable()
-            if (suite.file, case.id, trial) not in finished
+            for key, case in self._plan.runnable()
+            if (key, trial) not in finished
         ]
 
     def _result(self, wall_ms: float) -> RunResult:

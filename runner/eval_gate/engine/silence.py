@@ -13,6 +13,7 @@ from typing import Final
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
+from eval_gate.model.case import CaseKey
 from eval_gate.model.result import Blame, Status
 
 Listing = frozenset[int]
@@ -24,12 +25,12 @@ _ERROR: Final = (
 )
 
 
-def listing(plan: RunPlan, trials: Mapping[tuple[str, str], list[TrialRecord]]) -> Listing:
+def listing(plan: RunPlan, trials: Mapping[CaseKey, list[TrialRecord]]) -> Listing:
     """Which targets have listed calls in at least one answer to a case of the plan."""
     return frozenset(
-        id(plan.target_of(suite.file, case))
-        for suite, case in plan.runnable()
-        if any(record.calls_listed for record in trials.get((suite.file, case.id), ()))
+        id(plan.target_of(key.suite, case))
+        for key, case in plan.runnable()
+        if any(record.calls_listed for record in trials.get(key, ()))
     )
 
 

@@ -32,12 +32,12 @@ def held_to(run: RunResult, pass_score: float) -> RunResult:
 
     Of an accepted case nothing is left to be explained: what it misses stands with its evaluators.
     """
-    if pass_score >= 1.0 or not any(case.graded for suite in run.suites for case in suite.cases):
+    if pass_score >= 1.0 or not any(case.graded for _, case in run.cases()):
         return run
     suites = tuple(_held_suite(suite, pass_score) for suite in run.suites)
-    before = [case for suite in run.suites for case in suite.cases]
-    after = [case for suite in suites for case in suite.cases]
-    return run.model_copy(update={"suites": suites, "summary": _recounted(run.summary, before, after)})
+    held = run.model_copy(update={"suites": suites})
+    before, after = [case for _, case in run.cases()], [case for _, case in held.cases()]
+    return held.model_copy(update={"summary": _recounted(run.summary, before, after)})
 
 
 def judged_as(run: RunResult) -> RunResult:

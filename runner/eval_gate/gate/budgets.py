@@ -9,7 +9,7 @@ fewer than seven cases nothing can be that sure, and the rule says so instead of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
@@ -57,26 +57,10 @@ def pairs_of(
     comparison: Comparison, run: RunResult, baseline: RunResult, measure: Callable[[CaseResult], float | None]
 ) -> Pairs:
     """Then and here of every case that both runs judged by the same question, as `measure` has it."""
-    return tuple(_pairs(comparison, _by_key(run), _by_key(baseline), measure))
-
-
-def _pairs(
-    comparison: Comparison,
-    here: Mapping[tuple[str, str], CaseResult],
-    then: Mapping[tuple[str, str], CaseResult],
-    measure: Callable[[CaseResult], float | None],
-) -> Iterator[tuple[float, float]]:
-    for change in comparison.changes:
-        key = change.suite, change.case_id
-        if not change.change.compared or key not in here or key not in then:
-            continue
-        before, after = measure(then[key]), measure(here[key])
-        if before is not None and after is not None:
-            yield before, after
-
-
-def _by_key(run: RunResult) -> dict[tuple[str, str], CaseResult]:
-    return {(suite.eval_file, case.id): case for suite in run.suites for case in suite.cases}
+    here, then = run.by_key(), baseline.by_key()
+    both = (one.key for one in comparison.changes if one.change.compared and one.key in here and one.key in then)
+    measured = ((measure(then[key]), measure(here[key])) for key in both)
+    return tuple((before, after) for before, after in measured if before is not None and after is not None)
 
 
 def latency(case: CaseResult) -> float | None:

@@ -37,7 +37,7 @@ class Known:
     def lost(self) -> Mapping[CaseKey, Then]:
         """What earlier runs say of the cases that the baseline has and could not judge."""
         return {
-            CaseKey(one.suite, one.case_id): Then(Tally(k=one.k, n=one.n, score=one.score), one.k * 2 > one.n, one.run)
+            one.key: Then(Tally(k=one.k, n=one.n, score=one.score), one.k * 2 > one.n, one.run)
             for one in self.evidence.lost
         }
 

@@ -188,9 +188,7 @@ def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | Non
         return frozenset()
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
-    return frozenset(
-        CaseKey(*key) for key in waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
-    )
+    return waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
 
 
 def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:

@@ -10,7 +10,7 @@ from eval_gate.gate.rules import Judged, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import RunResult, Status
 from eval_gate.model.waiver import Standing
 from eval_gate.results.baseline import NoBaseline
 
@@ -73,7 +73,7 @@ def _other_reading(judged: Judged) -> tuple[Reason, ...]:
 
 
 def _first_error(run: RunResult) -> str | None:
-    errors = [case.error for suite in run.suites for case in suite.cases if case.status == "error" and case.error]
+    errors = [case.error for _, case in run.cases() if case.status is Status.ERROR and case.error]
     return f"no case could be judged; the first: {errors[0]}" if errors else None
 
 
@@ -96,9 +96,7 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
     open_cases = [
         change
         for change in judged.comparison.changes
-        if change.grounds is not None
-        and change.grounds.why is Why.NOT_RERUN
-        and not judged.waives(change.suite, change.case_id)
+        if change.grounds is not None and change.grounds.why is Why.NOT_RERUN and not judged.waives(change.key)
     ]
     here = judged.run.by_key()
     matters = any(must_pass(here[change.key], policy.must_pass) for change in open_cases)
@@ -130,12 +128,7 @@ def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> t
 
 def _may_have_dropped(judged: Judged, most: float) -> int:
     """How many graded cases are so low that their score may have dropped by more than `most`."""
-    cases = [
-        case
-        for suite in judged.run.suites
-        for case in suite.cases
-        if case.graded and case.status.judged and not judged.waives(suite.eval_file, case.id)
-    ]
+    cases = [case for key, case in judged.run.cases() if case.graded and case.status.judged and not judged.waives(key)]
     return sum(exceeds(1.0 - case.score, most) for case in cases)
 
 

@@ -12,6 +12,7 @@ from eval_gate.gate.evidence.noise import chance_of_drop
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.scores import exceeds, limit_words
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.grounds import SuiteFinding, Why
 from eval_gate.model.measuring import Measured
@@ -36,14 +37,14 @@ class Judged:
     baseline: RunResult | None = None
     waiving: Waiving = field(default_factory=Waiving)
 
-    def waives(self, suite: str, case_id: str) -> bool:
+    def waives(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""
-        return (suite, case_id) in self.waiving.keys
+        return key in self.waiving.keys
 
     def count(self, *classes: CaseClass) -> int:
         """Cases of these classes that nobody waived."""
         changes = self.comparison.of(*classes) if self.comparison else ()
-        return sum(not self.waives(change.suite, change.case_id) for change in changes)
+        return sum(not self.waives(change.key) for change in changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
         for change in judged.comparison.of(CaseClass.REGRESSION)
         if change.grounds is not None and change.grounds.why is Why.SUITE
     ]
-    left = sum(not judged.waives(change.suite, change.case_id) for change in part)
+    left = sum(not judged.waives(change.key) for change in part)
     value, limit = f"{found.failures} failing", f"{found.expected:.1f} expected"
     what = (
         f"{found.failures} of {found.cases} cases failed at first, where about {found.expected:.1f} usually do: by "
@@ -123,18 +124,15 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
 
 def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
     """Cases that must pass and do not. One that recovered when it was run again has not failed for sure."""
-    unsettled = {
-        (change.suite, change.case_id)
-        for change in (judged.comparison.of(CaseClass.UNSETTLED) if judged.comparison else ())
-    }
+    unsettled = _keys(judged, CaseClass.UNSETTLED)
     failing = [
         case.id
-        for suite, case in _cases(judged.run)
+        for key, case in judged.run.cases()
         if case.status.judged
         and not case.passed
         and must_pass(case, tuple(patterns))
-        and (suite, case.id) not in unsettled
-        and not judged.waives(suite, case.id)
+        and key not in unsettled
+        and not judged.waives(key)
     ]
     finding = _count(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
     return replace(finding, reason=f"{finding.reason}: {_some(failing)}") if failing else finding
@@ -146,19 +144,19 @@ def _some(names: list[str], most: int = 3) -> str:
 
 
 def _failures(judged: Judged) -> Finding:
-    failing = sum(case.status is Status.FAILED and not judged.waives(*key) for key, case in judged.run.cases())
+    failing = sum(case.status is Status.FAILED and not judged.waives(key) for key, case in judged.run.cases())
     return _count(RuleCode.FAILURES, failing, "fails", "fail")
 
 
 def _flaky(judged: Judged) -> int:
     """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
-    unsettled = {
-        (change.suite, change.case_id) for change in (judged.comparison.of(*_NOT_CLEAN) if judged.comparison else ())
-    }
-    return sum(
-        (case.flaky or (suite, case.id) in unsettled) and not judged.waives(suite, case.id)
-        for suite, case in _cases(judged.run)
-    )
+    unsettled = _keys(judged, *_NOT_CLEAN)
+    return sum((case.flaky or key in unsettled) and not judged.waives(key) for key, case in judged.run.cases())
+
+
+def _keys(judged: Judged, *classes: CaseClass) -> set[CaseKey]:
+    """The cases of these classes; none without a comparison."""
+    return {change.key for change in (judged.comparison.of(*classes) if judged.comparison else ())}
 
 
 def _count(code: RuleCode, count: int, one: str, many: str, *, noun: str = "case") -> Finding:
@@ -172,11 +170,7 @@ def _score_drop(judged: Judged, most: float) -> Finding:
     cases = judged.run.by_key()
     graded = [one for one in judged.comparison.changes if one.score_change is not None]
     share = SCORE_SHARE / max(len(graded), 1)
-    drops = [
-        drop_of(change, cases[change.key].score, share)
-        for change in graded
-        if not judged.waives(change.suite, change.case_id)
-    ]
+    drops = [drop_of(change, cases[change.key].score, share) for change in graded if not judged.waives(change.key)]
     over = sum(exceeds(drop, most) for drop in drops)
     largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
     vary = any(one.score_record is not None and one.score_record.free for one in graded)
@@ -203,9 +197,7 @@ def drop_of(change: CaseChange, score: float, limit: float) -> float:
 def _pass_rate(judged: Judged, least: float) -> Finding:
     """Of the judged cases; those in quarantine are on neither side."""
     counted = [
-        case.passed
-        for suite, case in _cases(judged.run)
-        if case.status.judged and (suite, case.id) not in judged.waiving.quarantined
+        case.passed for key, case in judged.run.cases() if case.status.judged and key not in judged.waiving.quarantined
     ]
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = f"{rate * 100:.1f} %", f"{least * 100:.1f} %"
@@ -274,13 +266,8 @@ def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _count(RuleCode.CHANGED, measured.changed, one, many)
         yield _count(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
     if FailOn.NEW_FAILURES in policy.fail_on:
-        added = {change.key for change in judged.comparison.of(CaseClass.ADDED)}
+        added = _keys(judged, CaseClass.ADDED)
         failing = sum(
-            case.status is Status.FAILED and key in added and not judged.waives(*key)
-            for key, case in judged.run.cases()
+            case.status is Status.FAILED and key in added and not judged.waives(key) for key, case in judged.run.cases()
         )
         yield _count(RuleCode.NEW_FAILURES, failing, "is new and fails", "are new and fail")
-
-
-def _cases(run: RunResult) -> Iterator[tuple[str, CaseResult]]:
-    return ((suite.eval_file, case) for suite in run.suites for case in suite.cases)

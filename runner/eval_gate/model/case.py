@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from pydantic import SerializeAsAny
 
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.base import Frozen, JsonValue, Record
 from eval_gate.model.brief import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.model.evaluator import EvaluatorSpec
@@ -40,6 +40,18 @@ class CaseKey(NamedTuple):
 
     suite: str
     case_id: str
+
+
+class CaseName(Record):
+    """A case as records name it: its eval file and its id."""
+
+    suite: str
+    case_id: str
+
+    @property
+    def key(self) -> CaseKey:
+        """The same, to look things up by."""
+        return CaseKey(self.suite, self.case_id)
 
 
 class Location(Frozen):

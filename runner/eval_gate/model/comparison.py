@@ -9,7 +9,7 @@ from pydantic import Field
 
 from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
-from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.case import CaseName, Location
 from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
 from eval_gate.model.measuring import Measured
 
@@ -71,12 +71,9 @@ class ScoreRecord(Record):
     """How much is known of the spread: degrees of freedom; 0 for nothing."""
 
 
-class CaseChange(Record):
+class CaseChange(CaseName):
     """One case on both sides. A side is None where the case was absent or never judged."""
 
-    suite: str
-    """Identity of the suite: its eval file."""
-    case_id: str
     change: CaseClass
     baseline: Tally | None = None
     here: Tally | None = None
@@ -100,11 +97,6 @@ class CaseChange(Record):
     """What the branch's recent runs say about it."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
-
-    @property
-    def key(self) -> CaseKey:
-        """Which case of this run."""
-        return CaseKey(self.suite, self.case_id)
 
 
 class Unmeasured(Record):

@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import Field
 
 from eval_gate.model.base import Record
+from eval_gate.model.case import CaseName
 
 
 class Counts(Record):
@@ -191,14 +192,12 @@ class Belief(Record):
     failures: float = Field(gt=0)
 
 
-class LostCase(Record):
+class LostCase(CaseName):
     """A case that the baseline could not judge: passes `k` of `n` judged executions of the newest earlier run that did.
 
     `run` is that run, `score` the mean score.
     """
 
-    suite: str
-    case_id: str
     k: int = Field(ge=0)
     n: int = Field(ge=1)
     score: float

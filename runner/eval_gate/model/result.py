@@ -368,3 +368,13 @@ class RunResult(Record):
     def by_key(self) -> dict[CaseKey, CaseResult]:
         """The cases by eval file and id. Made anew at every call."""
         return dict(self.cases())
+
+    @property
+    def waived(self) -> frozenset[CaseKey]:
+        """The cases whose failure does not block."""
+        return self.waiving.keys if self.waiving else frozenset()
+
+    @property
+    def quarantined(self) -> frozenset[CaseKey]:
+        """The cases that are set aside, whatever their result."""
+        return self.waiving.quarantined if self.waiving else frozenset()

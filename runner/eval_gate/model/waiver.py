@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey, CaseName
 
 MAX_DAYS: Final = 90
 """The longest that anything may be waived: what is wrong for longer belongs into the eval, or out of it."""
@@ -101,13 +102,6 @@ class Standing(StrEnum):
         return self in {Standing.REGRESSED, Standing.FAILS, Standing.WAVERS}
 
 
-class CaseName(Record):
-    """Which case: its eval file and its id."""
-
-    suite: str
-    case_id: str
-
-
 class CaseStanding(CaseName):
     """A case and how it stands."""
 
@@ -159,15 +153,15 @@ class Waiving(Record):
     """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
 
     @property
-    def keys(self) -> frozenset[tuple[str, str]]:
-        """Eval file and id of every case whose failure does not block."""
-        return frozenset((one.suite, one.case_id) for one in self.waived)
+    def keys(self) -> frozenset[CaseKey]:
+        """Every case whose failure does not block."""
+        return frozenset(one.key for one in self.waived)
 
     @property
-    def quarantined(self) -> frozenset[tuple[str, str]]:
-        """Eval file and id of every case that is set aside, whatever its result: none of them enters a pass rate."""
+    def quarantined(self) -> frozenset[CaseKey]:
+        """Every case that is set aside, whatever its result: none of them enters a pass rate."""
         return frozenset(
-            (case.suite, case.case_id)
+            case.key
             for entry in self.of(State.IN_USE, State.SUPERFLUOUS)
             if entry.waiver.kind is Kind.QUARANTINE
             for case in (*entry.failing, *entry.passing)

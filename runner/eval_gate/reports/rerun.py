@@ -50,19 +50,14 @@ def _worth_a_look(result: RunResult) -> list[str]:
 
     What somebody accepted or set aside is not among them.
     """
-    waived = result.waiving.keys if result.waiving else frozenset()
+    waived = result.waived
     if result.comparison is not None:
         worse = [*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops()]
         worse += [one for one in result.comparison.changes if one.grounds and one.grounds.why is Why.NOT_RERUN]
-        if ids := [change.case_id for change in worse if (change.suite, change.case_id) not in waived]:
+        if ids := [change.case_id for change in worse if change.key not in waived]:
             return list(dict.fromkeys(ids))
     bad = {Status.FAILED, Status.ERROR}
-    return [
-        case.id
-        for suite in judged_as(result).suites
-        for case in suite.cases
-        if case.status in bad and (suite.eval_file, case.id) not in waived
-    ]
+    return [case.id for key, case in judged_as(result).cases() if case.status in bad and key not in waived]
 
 
 def _without_option(arguments: Sequence[str], *names: str) -> list[str]:

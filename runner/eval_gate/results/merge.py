@@ -119,7 +119,7 @@ def _suite(parts: list[SuiteResult], run_id: str) -> SuiteResult:
 
 
 def _same_cases(runs: Sequence[RunResult]) -> list[Problem]:
-    seen = Counter((suite.eval_file, case.id) for run in runs for suite in run.suites for case in suite.cases)
+    seen = Counter(key for run in runs for key, _ in run.cases())
     return [
         Problem(f"{case} is in {times} of the results", file=file) for (file, case), times in seen.items() if times > 1
     ]

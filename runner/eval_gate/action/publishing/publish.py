@@ -26,7 +26,6 @@ from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.files import append_summary, write_outputs
 from eval_gate.model.comparison import CaseClass, Comparison, Outcome
 from eval_gate.model.result import RunResult
-from eval_gate.model.waiver import Waiving
 from eval_gate.reports.check import cancelled_title, render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import rates_of
@@ -141,10 +140,10 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
         commands.warning(f"No outputs: {error.strerror}")
 
 
-def _regressions(comparison: Comparison, waiving: Waiving | None) -> int:
+def _regressions(run: RunResult, comparison: Comparison) -> int:
     """Regressions that count: not those that somebody accepted or set aside."""
-    waived = waiving.keys if waiving else frozenset()
-    return sum((change.suite, change.case_id) not in waived for change in comparison.of(CaseClass.REGRESSION))
+    waived = run.waived
+    return sum(change.key not in waived for change in comparison.of(CaseClass.REGRESSION))
 
 
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
@@ -160,7 +159,7 @@ def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) 
         "passed": str(summary.passed) if summary else "",
         "failed": str(summary.failed) if summary else "",
         "errored": str(summary.errored) if summary else "",
-        "regressions": str(_regressions(comparison, result.waiving)) if comparison and result else "",
+        "regressions": str(_regressions(result, comparison)) if comparison and result else "",
         "new-passes": str(len(comparison.of(CaseClass.NEW_PASS))) if comparison else "",
         "stale": str(sum(suite.stale for suite in result.suites)) if result else "",
         "flaky": str(summary.flaky) if summary else "",

@@ -19,10 +19,10 @@ from datetime import date
 
 from eval_gate.gate.scores import exceeds
 from eval_gate.gate.waivers.names import Names
+from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import (
-    CaseName,
     CaseStanding,
     Entry,
     FileOrigin,
@@ -42,15 +42,10 @@ def standings(
     run: RunResult, comparison: Comparison | None, *, max_score_drop: float | None = None
 ) -> tuple[CaseStanding, ...]:
     """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
-    changes = {(one.suite, one.case_id): one for one in (comparison.changes if comparison else ())}
+    changes = {one.key: one for one in (comparison.changes if comparison else ())}
     return tuple(
-        CaseStanding(
-            suite=suite.eval_file,
-            case_id=case.id,
-            standing=_standing(case, changes.get((suite.eval_file, case.id)), max_score_drop),
-        )
-        for suite in run.suites
-        for case in suite.cases
+        CaseStanding(suite=key.suite, case_id=key.case_id, standing=_standing(case, changes.get(key), max_score_drop))
+        for key, case in run.cases()
     )
 
 
@@ -90,15 +85,15 @@ def waive(
     names = Names(cases)
     distinct = sorted(set(waivers), key=_order)
     entries = tuple(_entry(one, names, today, everything=everything, trusted=trusted) for one in distinct)
-    decisive: dict[tuple[str, str], int] = {}
+    decisive: dict[CaseKey, int] = {}
     for place in sorted(range(len(entries)), key=lambda place: (*_rank(entries[place].waiver), place)):
         if entries[place].state is State.IN_USE:
             for case in entries[place].failing:
-                decisive.setdefault((case.suite, case.case_id), place)
+                decisive.setdefault(case.key, place)
     waived = tuple(
-        Waived(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[key])
+        Waived(suite=case.suite, case_id=case.case_id, standing=case.standing, entry=decisive[case.key])
         for case in cases
-        if (key := (case.suite, case.case_id)) in decisive
+        if case.key in decisive
     )
     return Waiving(entries=entries, waived=waived)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from eval_gate.model.waiver import CaseName, Entry, FileOrigin, Kind, State, Waiver, Waiving
+from eval_gate.model.case import CaseName
+from eval_gate.model.waiver import Entry, FileOrigin, Kind, State, Waiver, Waiving
 from eval_gate.text.escape import cut
 
 MAX_NAMED: Final = 5

@@ -16,6 +16,7 @@ from eval_gate.gate.acceptable import judged_as
 from eval_gate.gate.compare import tally
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.base import Record
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE, Outcome, Verdict
 from eval_gate.model.result import CaseResult, RunResult, Status, Summary, TargetIdentity
 from eval_gate.reports.view.scores import mean_score
@@ -155,12 +156,11 @@ def matrix_of(
 ) -> Matrix:
     """The comparison of these targets, in their order. `timestamp` is when it began, `version` this program's."""
     runs = [judged_as(leg.run) if leg.run is not None else None for leg in legs]
-    cases = [_by_place(run) for run in runs]
-    places = dict.fromkeys(place for column in cases for place in column)
-    seen = Counter(case_id for _, case_id in places)
+    cases = [run.by_key() if run is not None else {} for run in runs]
+    keys = dict.fromkeys(key for column in cases for key in column)
+    seen = Counter(case_id for _, case_id in keys)
     rows = [
-        _row(place, [column.get(place) for column in cases], score_tolerance, unique=seen[place[1]] == 1)
-        for place in places
+        _row(key, [column.get(key) for column in cases], score_tolerance, unique=seen[key.case_id] == 1) for key in keys
     ]
     return Matrix(
         timestamp=timestamp,
@@ -170,16 +170,10 @@ def matrix_of(
     )
 
 
-def _by_place(run: RunResult | None) -> dict[tuple[str, str], CaseResult]:
-    """Cases by eval file and id."""
-    suites = run.suites if run is not None else ()
-    return {(suite.eval_file, case.id): case for suite in suites for case in suite.cases}
-
-
 def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
     if run is None:
         return MatrixTarget(name=leg.name, problem=leg.problem)
-    mean = mean_score((case for suite in run.suites for case in suite.cases), ())
+    mean = mean_score((case for _, case in run.cases()), ())
     return MatrixTarget(
         name=leg.name,
         target=run.target,
@@ -192,10 +186,8 @@ def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
     )
 
 
-def _row(
-    place: tuple[str, str], found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool
-) -> MatrixCase:
-    eval_file, case_id = place
+def _row(key: CaseKey, found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool) -> MatrixCase:
+    eval_file, case_id = key
     return MatrixCase(
         eval_file=eval_file,
         id=case_id,
