@@ -14,8 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from eval_gate.engine.judging import ModelJudge
 from eval_gate.evaluators.base import EvaluationContext
 from eval_gate.evaluators.judge.judge import llm_judge, render
-from eval_gate.model.brief import Brief
-from eval_gate.model.case import EvalCase, Location
+from eval_gate.model.case import Brief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.evaluator import LlmJudge
 from eval_gate.targets.model.asking import Asker

@@ -26,11 +26,11 @@ from eval_gate.model.result import (
     ToolIdentity,
     Trial,
 )
+from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
-from eval_gate.results.totals import summarise
 from eval_gate.results.write import write_result
 
 FILE = "suite.json"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec
+from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.chat import Turn

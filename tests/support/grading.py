@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
-from eval_gate.model.brief import Brief
-from eval_gate.model.case import Aggregation
+from eval_gate.model.case import Aggregation, Brief
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.evaluator import EvaluatorSpec
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent

@@ -17,7 +17,7 @@ from eval_gate.model.result import (
     ToolIdentity,
     Trial,
 )
-from eval_gate.results.totals import summarise
+from eval_gate.model.totals import summarise
 
 RUN_ID = "11111111-2222-4333-8444-555555555555"
 BASELINE_ID = "99999999-8888-4777-8666-555555555555"

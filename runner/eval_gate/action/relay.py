@@ -19,7 +19,7 @@ from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import GitFacts, RunResult, Status, SuiteResult
-from eval_gate.results.totals import summarise
+from eval_gate.model.totals import summarise
 
 
 def find_pull_request(step: Step, log: Log) -> Step | None:

@@ -18,7 +18,8 @@ from eval_gate.errors import GateError
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import Blame, CaseDetails, EvaluatorResult, Status, TokenUsage, TraceSummary
+from eval_gate.model.result import Blame, CaseDetails, EvaluatorResult, Status, TraceSummary
+from eval_gate.model.usage import Usage
 
 JOURNAL_NAME = "cases.jsonl"
 
@@ -48,9 +49,9 @@ class TrialRecord(Record):
     details: CaseDetails = CaseDetails()
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
-    usage: TokenUsage | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
-    judge_usage: TokenUsage | None = None
+    judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     warnings: tuple[str, ...] = ()
 

@@ -24,7 +24,7 @@ from eval_gate.model.result import (
     ToolFacts,
     ToolIdentity,
 )
-from eval_gate.results.totals import summarise
+from eval_gate.model.totals import summarise
 
 Trials: TypeAlias = dict[CaseKey, list[TrialRecord]]
 """The finished trials of each case."""

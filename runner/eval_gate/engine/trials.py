@@ -17,11 +17,11 @@ from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import Aggregation, EvalCase
-from eval_gate.model.conversation import Message, Response, Usage
-from eval_gate.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, TokenUsage, Trial
+from eval_gate.model.conversation import Message, Response
+from eval_gate.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, Trial
+from eval_gate.model.usage import Usage, total
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
-from eval_gate.results.totals import total
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
 from eval_gate.text.foreign.well_formed import well_formed
@@ -171,7 +171,7 @@ class TrialRunner:
                     max_turns_reached=response.max_turns_reached,
                     replayed=response.replayed,
                 ),
-                "usage": _tokens(response.usage),
+                "usage": response.usage,
                 "cost_usd": response.cost_usd,
                 "warnings": response.warnings,
             }
@@ -190,7 +190,7 @@ class TrialRunner:
                 "details": record.details.model_copy(update={"skipped_tokens": judgement.skipped_tokens}),
                 "evaluator_results": results,
                 "trace_summary": judgement.trace_summary,
-                "judge_usage": _tokens(judgement.judge_usage),
+                "judge_usage": judgement.judge_usage,
                 "judge_cost_usd": judgement.judge_cost_usd,
                 "warnings": response.warnings + judgement.warnings,
             }
@@ -225,16 +225,10 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
         update={
             "error": str(error)[:MAX_ERROR],
             "blame": error.blame,
-            "judge_usage": _tokens(error.usage),
+            "judge_usage": error.usage,
             "judge_cost_usd": error.cost_usd,
         }
     )
-
-
-def _tokens(usage: Usage | None) -> TokenUsage | None:
-    if usage is None:
-        return None
-    return TokenUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
 
 
 def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
@@ -366,9 +360,9 @@ def settle(
         dependent=case.dependent,
         blame=shown.blame,
         attempts=sum(record.attempts for record in records),
-        usage=_usage([record.usage for record in records]),
+        usage=Usage.total(record.usage for record in records),
         cost_usd=total(record.cost_usd for record in records),
-        judge_usage=_usage([record.judge_usage for record in records]),
+        judge_usage=Usage.total(record.judge_usage for record in records),
         judge_cost_usd=total(record.judge_cost_usd for record in records),
         conversation_id=case.conversation_id,
         target=target,
@@ -382,13 +376,3 @@ def settle(
 def _unjudged(records: list[TrialRecord]) -> Status:
     """A case that was only ever skipped (a dry run) is skipped; else something broke."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
-
-
-def _usage(usages: list[TokenUsage | None]) -> TokenUsage | None:
-    known = [usage for usage in usages if usage is not None]
-    if not known:
-        return None
-    return TokenUsage(
-        input_tokens=total(usage.input_tokens for usage in known),
-        output_tokens=total(usage.output_tokens for usage in known),
-    )

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.results import result_of
 from eval_gate.evaluators.several import evaluate_all
-from eval_gate.evaluators.spending import total, total_usage
 from eval_gate.evaluators.tool_forge.assertions import evaluate
 from eval_gate.evaluators.trace import trace_summary
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import cut, score_text
 from eval_gate.model.case import Aggregation
 from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.usage import Usage, total
 
 MAX_ERROR = 500
 """Characters of the sentence that says why a case failed."""
@@ -58,7 +58,7 @@ async def _first_failure(context: EvaluationContext) -> Judgement:
         skipped_tokens=tuple(token for evaluation in evaluations for token in evaluation.skipped_tokens),
         warnings=tuple(warnings),
         results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)),
-        judge_usage=total_usage(evaluation.usage for evaluation in evaluations),
+        judge_usage=Usage.total(evaluation.usage for evaluation in evaluations),
         judge_cost_usd=total(evaluation.cost_usd for evaluation in evaluations),
     )
 
@@ -102,7 +102,7 @@ async def _weighted(context: EvaluationContext) -> Judgement:
         warnings=tuple(warning for said in evaluations for warning in said.warnings),
         results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=True)),
         trace_summary=trace_summary(context.response),
-        judge_usage=total_usage(said.usage for said in evaluations),
+        judge_usage=Usage.total(said.usage for said in evaluations),
         judge_cost_usd=total(said.cost_usd for said in evaluations),
     )
 

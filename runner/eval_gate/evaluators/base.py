@@ -8,8 +8,9 @@ from typing import ClassVar, Protocol
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
-from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.conversation import Response
 from eval_gate.model.result import Blame, EvaluatorResult, TraceSummary
+from eval_gate.model.usage import Usage
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
 from eval_gate.text.javascript.regex import PatternMatcher

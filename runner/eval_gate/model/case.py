@@ -9,7 +9,6 @@ from pydantic import SerializeAsAny
 
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import Frozen, JsonValue, Record
-from eval_gate.model.brief import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.model.evaluator import EvaluatorSpec
 
@@ -43,7 +42,7 @@ class CaseKey(NamedTuple):
 
 
 class CaseName(Record):
-    """A case as records name it: its eval file and its id."""
+    """Which case: its eval file and its id."""
 
     suite: str
     case_id: str
@@ -59,6 +58,26 @@ class Location(Frozen):
 
     file: str
     line: int
+
+
+class Brief(Frozen):
+    """What a case says beside the messages to send: for graders, and for targets that take a prompt and files.
+
+    The parts of an AgentV case (agentv behaviour 1.4). Files are absolute paths that were readable at load. `question`
+    has attached files written into it; `linked_question` only names them, for agents that read files themselves.
+    Neither holds guidelines. `reference_answer` None means the case has none. The messages are as the file has them,
+    for graders that are shown them as JSON.
+    """
+
+    question: str
+    linked_question: str
+    expected_outcome: str = ""
+    reference_answer: str | None = None
+    input_messages: JsonValue = None
+    expected_messages: JsonValue = None
+    guidelines: str = ""
+    guideline_files: tuple[str, ...] = ()
+    input_files: tuple[str, ...] = ()
 
 
 class EvalCase(Frozen):

@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from eval_gate.model.base import Frozen, JsonValue
-from eval_gate.model.files import FileEntry
 from eval_gate.model.trace import OutputMessage, TraceEvent
+from eval_gate.model.usage import Usage
 
 
 class ToolCall(Frozen):
@@ -44,11 +44,17 @@ class Message(Frozen):
     """Of a tool's message: the call it answers."""
 
 
-class Usage(Frozen):
-    """Tokens as the provider counted them, over all turns of one case."""
+class FileEntry(Frozen):
+    """One entry below the folder that an agent left. `path` is relative to it, POSIX style, spelled as it is on disk.
 
-    input_tokens: int | None = None
-    output_tokens: int | None = None
+    `text` is what a file holds, None where it cannot be had; then `problem` says why. `other` is what is neither file
+    nor folder (a link, a pipe, a device) or a file that has a second name elsewhere: it is never looked into.
+    """
+
+    path: str
+    kind: Literal["file", "folder", "other"]
+    text: str | None = None
+    problem: str | None = None
 
 
 class Response(Frozen):

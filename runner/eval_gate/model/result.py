@@ -13,6 +13,7 @@ from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
 from eval_gate.model.conversation import Message
 from eval_gate.model.policy import Measuring, RunPolicy
+from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
 
 SCHEMA_VERSION = 1
@@ -107,13 +108,6 @@ class CaseDetails(Record):
     """Answered from a recording: nothing was asked and nothing spent."""
 
 
-class TokenUsage(Record):
-    """Tokens, summed over the trials of a case; None when the target does not say."""
-
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class TraceSummary(Record):
     """The trace in four numbers (AgentV)."""
 
@@ -175,9 +169,9 @@ class CaseResult(Record):
     rerun_end: RerunEnd | None = None
     """Why there was no further re-run; None where nobody had asked for one."""
     attempts: int = 0
-    usage: TokenUsage | None = None
+    usage: Usage | None = None
     cost_usd: float | None = None
-    judge_usage: TokenUsage | None = None
+    judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     location: Location | None = None
     fingerprint: str | None = None

@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, TokenUsage, TraceSummary
+from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, TraceSummary
+from eval_gate.model.usage import Usage
 
 STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 """The words of what was judged; everything else is an `error`."""
@@ -94,7 +95,7 @@ def _trace(summary: TraceSummary | None) -> dict[str, Any] | None:
     return summary.model_dump(mode="json", by_alias=True) if summary else None
 
 
-def _usage(usage: TokenUsage | None) -> dict[str, Any] | None:
+def _usage(usage: Usage | None) -> dict[str, Any] | None:
     return usage.model_dump(mode="json") if usage else None
 
 

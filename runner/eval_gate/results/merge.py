@@ -11,7 +11,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import RunResult, Status, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
-from eval_gate.results.totals import summarise
+from eval_gate.model.totals import summarise
 
 
 def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:

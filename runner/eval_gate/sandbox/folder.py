@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from eval_gate.model.files import FileEntry
+from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
 from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, file_names, names_of
 

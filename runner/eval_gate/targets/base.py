@@ -9,7 +9,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import JsonValue
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.result import Blame, TargetIdentity
 

@@ -12,9 +12,10 @@ from typing import Final, TypeVar, get_args
 
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Response, ToolCall, Usage
+from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import ANSWER_VALUES, MAX_COST_USD, MAX_TOKENS, in_range
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.wire import MAX_CALLS, MAX_NAME
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign

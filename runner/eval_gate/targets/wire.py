@@ -10,8 +10,9 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 
 from eval_gate.model import limits
-from eval_gate.model.conversation import Message, Response, ToolCall, Usage
+from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.usage import Usage
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings, PresetName
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign

@@ -4,7 +4,8 @@ import pytest
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.trials import settle, unrun
-from eval_gate.model.result import Status, TokenUsage
+from eval_gate.model.result import Status
+from eval_gate.model.usage import Usage
 from tests.support.cases import make_case
 
 P, F, E = Status.PASSED, Status.FAILED, Status.ERROR
@@ -56,9 +57,9 @@ def test_settle__out_of_order__shows_trials_in_order() -> None:
 
 
 def test_settle__usage__is_summed_and_unknown_stays_unknown() -> None:
-    usage = TokenUsage(input_tokens=3, output_tokens=None)
+    usage = Usage(input_tokens=3, output_tokens=None)
     result = settle(make_case(), records(P, P, usage=usage, cost_usd=0.25))
-    assert result.usage == TokenUsage(input_tokens=6, output_tokens=None)
+    assert result.usage == Usage(input_tokens=6, output_tokens=None)
     assert result.cost_usd == 0.5
     assert settle(make_case(), records(P)).cost_usd is None
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from eval_gate.evaluators import aggregate
 from eval_gate.evaluators.base import EvaluatorError, Judgement, JudgeReply
 from eval_gate.evaluators.weighing import TOLERANCE, is_full, weighted_mean
-from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import (
     EvaluatorSpec,
     LlmJudge,
@@ -22,6 +22,7 @@ from eval_gate.model.evaluator import (
     RubricJudge,
     ToolTrajectory,
 )
+from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_context, with_messages
 
 WEIGHTS = """

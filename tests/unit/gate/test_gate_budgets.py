@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
-from eval_gate.model.result import CaseDetails, RunResult, Status, TokenUsage, Trial
+from eval_gate.model.result import CaseDetails, RunResult, Status, Trial
+from eval_gate.model.usage import Usage
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_suite_result
 from tests.support.verdicts import compare_with
@@ -72,7 +73,7 @@ def test_increase__many_are_above_but_not_the_typical_case__is_within() -> None:
     assert not increase(pairs(*[1.3] * 6, *[1.0] * 4), 0.2).over
 
 
-MEASURED = {"usage": TokenUsage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
+MEASURED = {"usage": Usage(input_tokens=300, output_tokens=60), "cost_usd": 0.6}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,8 @@ MEASURED = {"usage": TokenUsage(input_tokens=300, output_tokens=60), "cost_usd":
         (MEASURED | {"trials": "PPF"}, (40.0, pytest.approx(0.2), 120.0)),
         (MEASURED | {"details": CaseDetails(replayed=True)}, (None, None, 360.0)),
         ({}, (120.0, None, None)),
-        ({"usage": TokenUsage(input_tokens=300)}, (120.0, None, None)),
-        ({"usage": TokenUsage(output_tokens=60)}, (120.0, None, None)),
+        ({"usage": Usage(input_tokens=300)}, (120.0, None, None)),
+        ({"usage": Usage(output_tokens=60)}, (120.0, None, None)),
     ],
     ids=["one", "three trials", "replayed", "unknown", "no output", "no input"],
 )

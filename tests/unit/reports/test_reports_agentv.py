@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from eval_gate.config.load import load_config
 from eval_gate.errors import GateError
 from eval_gate.gate.limits import Policy
-from eval_gate.model.result import CaseDetails, RunResult, TokenUsage, TraceSummary
+from eval_gate.model.result import CaseDetails, RunResult, TraceSummary
+from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import asked_for, parse_exports, parse_reports, write_reports
 from eval_gate.reports.render import render
@@ -51,7 +52,7 @@ def whole() -> RunResult:
         trace_summary=TraceSummary(
             event_count=3, tool_names=("lookup", "refund"), tool_calls_by_name={"lookup": 2, "refund": 1}, error_count=0
         ),
-        usage=TokenUsage(input_tokens=10, output_tokens=20),
+        usage=Usage(input_tokens=10, output_tokens=20),
         cost_usd=0.0125,
         attempts=2,
     )

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.conversation import ToolCall, Usage
+from eval_gate.model.conversation import ToolCall
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.model.usage import Usage
 from eval_gate.targets import envelope
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.envelope import read_answer, read_record

@@ -18,12 +18,12 @@ from eval_gate.evaluators.judge.prompt import HEADERS, VERDICT_FORM, Prompts, cl
 from eval_gate.evaluators.judge.reply import Verdict, read_verdict
 from eval_gate.evaluators.results import result_of
 from eval_gate.evaluators.several import Evaluate, evaluate_all
-from eval_gate.evaluators.spending import total, total_usage
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import MAX_NAME, cut, items, score_text
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.evaluator import CodeAggregator, Composite, EvaluatorSpec, JudgeAggregator, WeightedAverage
+from eval_gate.model.usage import Usage, total
 from eval_gate.text.foreign.well_formed import well_formed
 
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
@@ -116,7 +116,7 @@ def _with_members(spec: Composite, own: Evaluation, members: Sequence[_Member]) 
         warnings=own.warnings + tuple(line for one in members for line in one.prefixed(one.evaluation.warnings)),
         reasoning=own.reasoning,
         provider_request=own.provider_request,
-        usage=total_usage((own.usage, *(evaluation.usage for evaluation in said))),
+        usage=Usage.total((own.usage, *(evaluation.usage for evaluation in said))),
         cost_usd=total((own.cost_usd, *(evaluation.cost_usd for evaluation in said))),
         vetoed=veto is not None,
         members=tuple(result_of(one.spec, one.evaluation, one.weight) for one in members),

@@ -16,7 +16,7 @@ from eval_gate.evaluators.judge.reply import MAX_ITEM, first_valid, text_of
 from eval_gate.evaluators.weighing import weighted_mean
 from eval_gate.evaluators.wording import cut, items, names
 from eval_gate.model.base import JsonValue
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import RubricCheck, RubricJudge
 

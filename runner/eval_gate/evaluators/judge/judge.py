@@ -12,13 +12,13 @@ from typing import Final, Generic, TypeVar
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
 from eval_gate.evaluators.judge.prompt import Prompts, default_prompt, json_text, own_prompt
 from eval_gate.evaluators.judge.reply import Verdict, read_verdict
-from eval_gate.evaluators.spending import total, total_usage
 from eval_gate.evaluators.trace import shown_messages, summary_json, trace_summary
 from eval_gate.evaluators.wording import cut, names, score_text
 from eval_gate.model.base import JsonValue
-from eval_gate.model.brief import Brief
-from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.case import Brief
+from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.usage import Usage, total
 from eval_gate.text.judge_template import template_problem
 from eval_gate.text.turns import flat
 
@@ -41,7 +41,7 @@ class Asked(Generic[Read]):
     @property
     def usage(self) -> Usage | None:
         """Tokens over all replies; what no reply says stays unknown."""
-        return total_usage(reply.usage for reply in self.replies)
+        return Usage.total(reply.usage for reply in self.replies)
 
     @property
     def cost_usd(self) -> float | None:
@@ -122,7 +122,7 @@ async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], R
         except EvaluatorError as error:
             raise EvaluatorError(
                 f"{cut(name)}: {error}",
-                usage=total_usage(reply.usage for reply in replies),
+                usage=Usage.total(reply.usage for reply in replies),
                 cost_usd=total(reply.cost_usd for reply in replies),
             ) from error
         verdict = read(replies[-1].text)

@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.formats.agentv.turns import Attached, Part, Said, Turn, written
 from eval_gate.model.base import JsonValue
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.text.turns import marked
 

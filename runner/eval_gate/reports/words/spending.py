@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from eval_gate.model.comparison import BaselineFacts
 from eval_gate.model.result import CaseResult, RunResult, Summary
+from eval_gate.model.usage import total
 from eval_gate.reports.facts import paired, pairs, rates_of, wilson
 from eval_gate.reports.words.numbers import count, money, percent, points, seconds, signed
-from eval_gate.results.totals import total
 
 
 def spending(summary: Summary, baseline: BaselineFacts | None) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import ToolCall, Usage
+from eval_gate.model.conversation import ToolCall
 from eval_gate.model.trace import OutputCall
+from eval_gate.model.usage import Usage
 
 Item = dict[str, JsonValue]
 
@@ -45,13 +46,12 @@ def calls_of(events: Sequence[Item]) -> tuple[Call, ...]:
 
 def usage_of(events: Sequence[Item]) -> Usage | None:
     """Tokens summed over all turns that tell theirs; None where none does."""
-    usages = [
-        usage
+    counted = (
+        Usage(input_tokens=_count(usage.get("input_tokens")), output_tokens=_count(usage.get("output_tokens")))
         for event in events
         if event.get("type") == "turn.completed" and isinstance(usage := event.get("usage"), dict)
-    ]
-    sums = {key: _sum(usages, key) for key in ("input_tokens", "output_tokens")}
-    return Usage(**sums) if any(value is not None for value in sums.values()) else None
+    )
+    return Usage.total(usage for usage in counted if usage != Usage())
 
 
 def _call(item: Item) -> Call:
@@ -122,11 +122,6 @@ def _bounded(value: JsonValue, depth: int = 0) -> JsonValue:
             return {key: _bounded(member, depth + 1) for key, member in value.items()}
         case _:
             return value
-
-
-def _sum(usages: Sequence[Item], key: str) -> int | None:
-    counts = [count for usage in usages if (count := _count(usage.get(key))) is not None]
-    return sum(counts) if counts else None
 
 
 def _count(value: JsonValue) -> int | None:

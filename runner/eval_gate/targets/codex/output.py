@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Usage
+from eval_gate.model.usage import Usage
 from eval_gate.targets.codex.items import Call, Item, calls_of, usage_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
 from eval_gate.text.foreign.well_formed import well_formed

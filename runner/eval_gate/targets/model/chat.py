@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from eval_gate.model.base import Frozen
-from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec
+from eval_gate.model.usage import Usage
 
 
 class Turn(Frozen):

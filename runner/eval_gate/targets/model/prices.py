@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from eval_gate.model.conversation import Usage
 from eval_gate.model.limits import MAX_COST_USD, in_range
+from eval_gate.model.usage import Usage
 
 _THEIR_NAMES: Final = {
     "azure-responses": "azure",

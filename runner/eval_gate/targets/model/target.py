@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec, Usage
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.result import TargetIdentity
+from eval_gate.model.usage import Usage, total
 from eval_gate.targets.base import Request
 from eval_gate.targets.deadline import measured
 from eval_gate.targets.model.asking import Asked, Asker
@@ -136,27 +137,12 @@ class Talk:
         return Response(
             text=self.text,
             tool_calls=tuple(self.calls),
-            usage=_sum_usage(self.usages),
-            cost_usd=None if None in self.costs else sum(cost for cost in self.costs if cost is not None),
+            # a sum of some turns would pass for the whole
+            usage=None if None in self.usages else Usage.total(self.usages),
+            cost_usd=None if None in self.costs else total(self.costs),
             duration_ms=duration_ms,
             attempts=max(self.attempts, 1),
             conversation=tuple(self.messages),
             max_turns_reached=stub_mode and self.open_calls,
             replayed=self.replayed,
         )
-
-
-def _sum_usage(usages: Sequence[Usage | None]) -> Usage | None:
-    """Unknown when any turn's is: a sum of some would pass for the whole."""
-    known = [usage for usage in usages if usage is not None]
-    if len(known) < len(usages) or not known:
-        return None
-    return Usage(
-        input_tokens=_total([usage.input_tokens for usage in known]),
-        output_tokens=_total([usage.output_tokens for usage in known]),
-    )
-
-
-def _total(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None

@@ -8,8 +8,7 @@ import pytest
 
 from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from eval_gate.model.conversation import Response
-from eval_gate.model.files import FileEntry
+from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData

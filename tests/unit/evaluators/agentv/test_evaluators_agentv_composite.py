@@ -10,7 +10,7 @@ import pytest
 from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from eval_gate.evaluators.tool_forge.assertions import evaluate
-from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import (
     CodeAggregator,
     Composite,
@@ -23,6 +23,7 @@ from eval_gate.model.evaluator import (
     ToolTrajectory,
     WeightedAverage,
 )
+from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_context, with_messages, with_trace
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)

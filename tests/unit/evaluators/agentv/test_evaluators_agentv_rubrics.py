@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.agentv.rubrics import read_findings, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from eval_gate.evaluators.tool_forge.assertions import evaluate
-from eval_gate.model.conversation import Response, Usage
+from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import LlmJudge, RubricCheck, RubricJudge
+from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context
 
 HEADER = re.compile(r"^\[\[ ## (\w+) ## \]\]$", re.MULTILINE)

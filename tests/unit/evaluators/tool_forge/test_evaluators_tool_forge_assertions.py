@@ -7,7 +7,7 @@ import pytest
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.assertions import evaluate
-from eval_gate.model.conversation import Message, Response, ToolCall, Usage
+from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.evaluator import (
     MaxLatency,
     MaxTokens,
@@ -23,6 +23,7 @@ from eval_gate.model.evaluator import (
     ToolsCalled,
     ToolsNotCalled,
 )
+from eval_gate.model.usage import Usage
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case

@@ -13,9 +13,10 @@ from eval_gate.evaluators import aggregate
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, JudgeReply
 from eval_gate.evaluators.tool_forge.assertions import evaluate
 from eval_gate.evaluators.tool_forge.rubric import MAX_CALLS, read_grades, render
-from eval_gate.model.conversation import Response, ToolCall, Usage
+from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.evaluator import Rubric, RubricDimension
 from eval_gate.model.result import Blame
+from eval_gate.model.usage import Usage
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case

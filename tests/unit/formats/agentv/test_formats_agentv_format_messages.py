@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from eval_gate.model.brief import Brief
-from eval_gate.model.case import EvalCase
+from eval_gate.model.case import Brief, EvalCase
 from tests.support.agentv import Repository, suite
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.coding_agent.prompt import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.command import target as cli

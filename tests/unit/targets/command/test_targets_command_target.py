@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.evaluators.trace import trace_summary
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.process import run as run_module
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault

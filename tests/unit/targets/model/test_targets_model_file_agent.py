@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec, Usage
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
+from eval_gate.model.usage import Usage
 from eval_gate.sandbox.folder import Limits
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import counted_against

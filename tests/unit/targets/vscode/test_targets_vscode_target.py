@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.model.brief import Brief
+from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import BatchTarget, Request, TargetError, TargetFault
 from eval_gate.targets.vscode.settings import VscodeSettings

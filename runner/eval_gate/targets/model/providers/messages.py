@@ -27,8 +27,9 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Message, ToolCall, ToolSpec, Usage
+from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.limits import MAX_TOKENS, in_range
+from eval_gate.model.usage import Usage
 from eval_gate.targets.model.chat import Turn
 from eval_gate.text.foreign.json import read_foreign
 from eval_gate.text.foreign.well_formed import well_formed

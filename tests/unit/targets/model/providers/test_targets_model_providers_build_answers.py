@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from eval_gate.model.conversation import Message, ToolCall, Usage
+from eval_gate.model.conversation import Message, ToolCall
+from eval_gate.model.usage import Usage
 from eval_gate.targets.model.chat import Turn
 from eval_gate.targets.model.providers.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.model.conversation import Usage
+from eval_gate.model.usage import Usage
 from eval_gate.targets.model.prices import price
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)

@@ -1,19 +1,11 @@
-"""Sums over cases. What is unknown stays unknown: None, never 0."""
+"""Counts and sums over cases."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from eval_gate.model.result import CaseResult, Status, Summary
-
-Number = TypeVar("Number", int, float)
-
-
-def total(values: Iterable[Number | None]) -> Number | None:
-    """The sum of the known values; None when none is known."""
-    known = [value for value in values if value is not None]
-    return sum(known[1:], known[0]) if known else None
+from eval_gate.model.usage import Usage, total
 
 
 def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summary:
@@ -22,7 +14,7 @@ def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summ
     for case in cases:
         counts[case.status] += 1
     judged = counts[Status.PASSED] + counts[Status.FAILED]
-    usages = [case.usage for case in cases if case.usage is not None]
+    usage = Usage.total(case.usage for case in cases) or Usage()
     return Summary(
         total_cases=len(cases),
         passed=counts[Status.PASSED],
@@ -34,8 +26,8 @@ def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summ
         skipped_assertions=sum(case.assertions_skipped for case in cases),
         total_duration_ms=round(sum(case.duration_ms for case in cases), 3),
         wall_ms=wall_ms,
-        input_tokens=total(usage.input_tokens for usage in usages),
-        output_tokens=total(usage.output_tokens for usage in usages),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
         estimated_cost_usd=total(case.cost_usd for case in cases),
         judge_cost_usd=total(case.judge_cost_usd for case in cases),
         replayed=sum(case.details.replayed for case in cases),

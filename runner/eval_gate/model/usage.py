@@ -1,0 +1,34 @@
+"""Tokens as they were counted, and sums over what may be unknown. One rule: unknown stays unknown, None and never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from eval_gate.model.base import Record
+
+Number = TypeVar("Number", int, float)
+
+
+def total(values: Iterable[Number | None]) -> Number | None:
+    """The sum of the known values; None when none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+class Usage(Record):
+    """Tokens as the provider counted them, over all turns and trials of what it belongs to; None where it is silent."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
+        """All of them together, as far as they are known; None when there is none."""
+        known = [usage for usage in usages if usage is not None]
+        if not known:
+            return None
+        return cls(
+            input_tokens=total(usage.input_tokens for usage in known),
+            output_tokens=total(usage.output_tokens for usage in known),
+        )
