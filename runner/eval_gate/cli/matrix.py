@@ -30,7 +30,8 @@ from eval_gate.reports.files import ReportRequest, parse_reports
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.read import LATEST, RUN_NAME, first_measured, kept_in, newest_passed
+from eval_gate.results.names import LATEST, RUN_NAME
+from eval_gate.results.read import first_measured, kept_in, newest_passed
 from eval_gate.results.write import write_result
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings

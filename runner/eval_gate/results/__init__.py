@@ -1,1 +1,1 @@
-"""Results as they are kept: the ledger of a branch's recent runs."""
+"""Results on disk: written, read back, taken from archives, merged, and the ledger of a branch that goes with them."""

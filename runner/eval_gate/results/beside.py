@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import lzma
 import zipfile
-import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from eval_gate.errors import GateError
-from eval_gate.model import limits
-from eval_gate.results.entries import has_more_entries
+from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
-
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
 
 
 def ledger_file(file: Path) -> Ledger:
@@ -39,16 +34,12 @@ def ledger_beside(record: Path) -> Ledger:
 
 def _in_archive(file: Path) -> Ledger:
     try:
-        if has_more_entries(file, limits.ARCHIVE_ENTRIES):
-            raise zipfile.BadZipFile(f"more than {limits.ARCHIVE_ENTRIES:,} entries")
-        with zipfile.ZipFile(file) as archive:
-            names = [name for name in archive.namelist() if PurePosixPath(name).name == LEDGER_NAME]
-            if not names:
-                return EMPTY
-            with archive.open(names[0]) as stream:
-                data = stream.read(MAX_LEDGER_BYTES + 1)
-    except _UNREADABLE as error:
+        found = read_one(file, LEDGER_NAME, MAX_LEDGER_BYTES)
+    except ArchiveError as error:
         raise GateError(
             "ledger-corrupt", f"the ledger in {file} cannot be read: {error}", "name another run"
         ) from error
-    return read_ledger(data, f"{file}!{names[0]}")
+    if found is None:
+        return EMPTY
+    path, data = found
+    return read_ledger(data, f"{file}!{path}")

@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import lzma
-import os
-import re
 import zipfile
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.files.writing import open_new
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import SCHEMA_VERSION, RunResult, SuiteResult
+from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from eval_gate.results.beside import ledger_beside, ledger_file
-from eval_gate.results.entries import has_more_entries
 from eval_gate.results.foreign import run_of_suite
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_of
+from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, sentence
 
-RUN_NAME: Final = "run.json"
-LATEST: Final = "latest"
-"""As a baseline the newest run that passed its gate; as the run that is judged or shown the newest of all."""
 MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
-MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
 MAX_RUNS_READ: Final = limits.RUNS_READ
 """Of a folder of runs."""
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 MAX_MISTAKES: Final = 1_000
-_RUN_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 def find_baseline(
@@ -164,10 +155,10 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
     if path.is_dir():
         return _from_folder(path)
     if path.is_file():
-        return _from_zip(path, str(path)) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
+        return read_archive(path, str(path)) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
     if reference == LATEST and (newest := runs_in(output_dir)):
         return newest[0]
-    if _RUN_ID.fullmatch(reference) and (output_dir / reference / RUN_NAME).is_file():
+    if is_run_id(reference) and (output_dir / reference / RUN_NAME).is_file():
         file = output_dir / reference / RUN_NAME
         return _parse(_read(file), str(file))
     known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
@@ -186,37 +177,6 @@ def _path(reference: str) -> Path:
     except OSError:
         return Path("no such path")
     return path
-
-
-def read_archive(file: Path, shown: str) -> RunResult:
-    """The one run in a zip archive that came from elsewhere; `shown` names it in an error."""
-    return _from_zip(file, shown)
-
-
-def entry_of(file: Path, name: str, limit: int) -> bytes | None:
-    """The one entry of this name at the top of an archive; None where there is none, or it is larger than that."""
-    try:
-        with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
-            data = stream.read(limit + 1)
-    except (KeyError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError):
-        return None
-    return data if len(data) <= limit else None
-
-
-def extract(file: Path, name: str, to: Path, limit: int) -> bool:
-    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
-    data = entry_of(file, name, limit)
-    if data is None:
-        return False
-    try:
-        descriptor = open_new(to)
-        if descriptor is None:
-            return False
-        with os.fdopen(descriptor, "wb") as kept:
-            kept.write(data)
-    except (OSError, GateError):
-        return False
-    return True
 
 
 def runs_in(folder: Path) -> tuple[RunResult, ...]:
@@ -271,7 +231,7 @@ def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None
 
 def _leads_to(kept: Kept) -> str:
     """What leads to exactly this run of the results folder."""
-    return kept.folder.name if _RUN_ID.fullmatch(kept.folder.name) else str(kept.folder)
+    return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
 
 
 def _from_folder(folder: Path) -> RunResult:
@@ -293,25 +253,31 @@ def _none_in(folder: Path, what: str) -> GateError:
     return GateError("baseline-not-found", what.format(folder), hint)
 
 
-def _from_zip(file: Path, shown: str) -> RunResult:
-    """The one `run.json` of an archive. Nothing is unpacked; names that lead elsewhere are refused."""
+def read_archive(file: Path, shown: str) -> RunResult:
+    """The one run in a zip archive that came from elsewhere; `shown` names it in an error."""
     try:
-        if has_more_entries(file, MAX_ENTRIES):
-            raise _corrupt(shown, f"more than {MAX_ENTRIES:,} entries")
-        with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-            for entry in entries:
-                name = PurePosixPath(entry.filename.replace("\\", "/"))
-                if name.is_absolute() or ".." in name.parts or re.match(r"[A-Za-z]:", entry.filename):
-                    raise _corrupt(shown, f'the entry "{entry.filename[:100]}" leads out of the archive')
-            records = [entry for entry in entries if PurePosixPath(entry.filename).name == RUN_NAME]
-            if len(records) != 1:
-                raise _corrupt(shown, f"{len(records)} entries are called {RUN_NAME}, expected one")
-            with archive.open(records[0]) as stream:
-                data = stream.read(MAX_RESULT_BYTES + 1)
-    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError) as error:
-        raise _corrupt(shown, f"the archive cannot be read: {error}") from error
-    return _parse(data, f"{shown}!{records[0].filename}")
+        found = read_one(file, RUN_NAME, MAX_RESULT_BYTES)
+    except ArchiveError as error:
+        raise _corrupt(shown, str(error)) from error
+    if found is None:
+        raise _corrupt(shown, f"0 entries are called {RUN_NAME}, expected one")
+    path, data = found
+    return _parse(data, f"{shown}!{path}")
+
+
+def read_record(output_dir: Path, run_id: str) -> RunResult:
+    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
+    file = output_dir / run_id / RUN_NAME
+    if not is_run_id(run_id) or not file.is_file():
+        raise GateError(
+            "no-such-run",
+            f'there is no run "{run_id[:80]}" in {output_dir}',
+            f"`{output_dir}/{LATEST_NAME}` names the newest one",
+        )
+    try:
+        return RunResult.model_validate_json(file.read_bytes())
+    except ValidationError as error:
+        raise GateError("no-such-run", f"{file} is not a run record of this version") from error
 
 
 def _read(file: Path) -> bytes:

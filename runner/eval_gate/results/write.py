@@ -9,26 +9,21 @@ import json
 import re
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
+from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 
 # bytes at once: a large run's text would be in memory three times otherwise
 _RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
-_RUN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-RUN_NAME = "run.json"
-LATEST_NAME = "latest.json"
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
-    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`.
-
-    A run id may come from somebody else's file: it is a name here and never a path.
-    """
-    if not _RUN_ID.fullmatch(run_id):
+    """The folder of a run, made if needed. Raises GateError `output-not-writable` and `output-outside`."""
+    if not is_run_id(run_id):
         raise GateError("bad-run-id", f'"{run_id[:80]}" cannot be the name of a run', "only A-Z a-z 0-9 . _ - are")
     folder = output_dir / run_id
     make_folder(folder)
@@ -65,18 +60,3 @@ def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
         name = f"{stem}-{number}.json"
     taken.add(name.casefold())
     return name
-
-
-def read_record(output_dir: Path, run_id: str) -> RunResult:
-    """The record of an earlier run that is to be resumed. Raises GateError `no-such-run`."""
-    file = output_dir / run_id / RUN_NAME
-    if not re.fullmatch(r"[\w-]+", run_id) or not file.is_file():
-        raise GateError(
-            "no-such-run",
-            f'there is no run "{run_id[:80]}" in {output_dir}',
-            f"`{output_dir}/{LATEST_NAME}` names the newest one",
-        )
-    try:
-        return RunResult.model_validate_json(file.read_bytes())
-    except ValidationError as error:
-        raise GateError("no-such-run", f"{file} is not a run record of this version") from error

@@ -11,17 +11,13 @@ from eval_gate.errors import GateError
 from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
-from eval_gate.results import entries
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from eval_gate.results.read import (
     MAX_RUNS_READ,
     baseline_of,
-    extract,
     find_baseline,
     newest_passed,
-    read_archive,
-    read_history,
     read_run,
     runs_in,
 )
@@ -288,75 +284,6 @@ def test_run_record__written_and_read__is_the_same(results) -> None:
     run = make_run({"a": "passed", "b": "failed"}, run_id=RUN_ID)
     write_result(results, run)
     assert read_run(RUN_ID, results) == run
-
-
-def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        packed.writestr("answers.jsonl", "x")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
-    assert not extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
-    assert not (tmp_path / "elsewhere").exists()
-    assert extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
-    assert not extract(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
-
-
-def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        for number in range(10_001):
-            packed.writestr(str(number), "")
-    with pytest.raises(GateError, match="more than 10,000 entries"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
-
-
-def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
-    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
-        for number in range(10_000):
-            packed.writestr(str(number), "")
-    with pytest.raises(GateError, match=r"0 entries are called run\.json"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
-
-
-def announcing(folder: Path, entries: int, *, names: int) -> Path:
-    """An archive of so many names whose end announces so many."""
-    with zipfile.ZipFile(folder / "a.zip", "w") as packed:
-        for number in range(names):
-            packed.writestr(str(number), "")
-    data = (folder / "a.zip").read_bytes()
-    end = data.rindex(b"PK\x05\x06")
-    announced = entries.to_bytes(2, "little") * 2
-    (folder / "a.zip").write_bytes(data[: end + 8] + announced + data[end + 12 :])
-    return folder / "a.zip"
-
-
-@pytest.mark.parametrize(
-    ("announced", "names", "said"),
-    [(1, 10_001, "more than 10,000 entries"), (0, 10_001, "more than 10,000 entries"), (65_535, 1, "0 entries are")],
-    ids=["one-and-has-many", "none-and-has-many", "many-and-has-one"],
-)
-def test_read_archive__end_that_announces_another_number__is_not_believed(tmp_path, announced, names, said) -> None:
-    with pytest.raises(GateError, match=said):
-        read_archive(announcing(tmp_path, announced, names=names), "artifact 1")
-
-
-def test_read_archive__no_directory__is_no_archive(tmp_path) -> None:
-    (tmp_path / "a.zip").write_bytes(b"\xff" * 100)
-    with pytest.raises(GateError, match="not a zip"):
-        read_archive(tmp_path / "a.zip", "artifact 1")
-
-
-@pytest.mark.parametrize("before", range(1, 5))
-def test_has_more_entries__a_name_across_two_pieces__is_counted_once(tmp_path, monkeypatch, before) -> None:
-    monkeypatch.setattr(entries, "_PIECE_BYTES", 4)
-    (tmp_path / "a").write_bytes(b"x" * before + b"PK\x01\x02" * 3)
-    assert entries.has_more_entries(tmp_path / "a", 2)
-    assert not entries.has_more_entries(tmp_path / "a", 3)
-
-
-def test_history__archive_of_very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
-    with pytest.raises(GateError, match="more than 10,000 entries") as raised:
-        read_history(str(announcing(tmp_path, 1, names=10_001)))
-    assert raised.value.code == "ledger-corrupt"
 
 
 def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:

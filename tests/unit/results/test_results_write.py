@@ -8,7 +8,8 @@ import pytest
 from eval_gate.engine.run import Run
 from eval_gate.errors import GateError
 from eval_gate.files.writing import write_atomically
-from eval_gate.results.write import read_record, write_result
+from eval_gate.results.read import read_record
+from eval_gate.results.write import write_result
 from tests.support.cases import Watching, make_case, make_plan, make_suite
 
 

@@ -16,8 +16,8 @@ from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, f
 from eval_gate.github.artifacts.upload import Service, archive, upload
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import MadeBy
+from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_archive
-from eval_gate.results.write import RUN_NAME
 from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"

@@ -28,7 +28,7 @@ from eval_gate.process.environment import Withheld, allowed
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry
 from eval_gate.registry.staleness import check
-from eval_gate.results.write import read_record
+from eval_gate.results.read import read_record
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings, TargetChoice

@@ -25,8 +25,9 @@ from eval_gate.github.commits import RunFacts, distance, workflow_run
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
-from eval_gate.results.read import entry_of, extract, read_archive
+from eval_gate.results.read import read_archive
 
 MAX_TRIED: Final = 10
 MAX_LOOKED_AT: Final = 30

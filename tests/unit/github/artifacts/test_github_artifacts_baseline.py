@@ -20,6 +20,7 @@ from eval_gate.github.artifacts.listed import MAX_LISTED, Wanted, is_workflow
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, Shard
+from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
 from tests.support.github import GATE, Fault, sha, zipped
@@ -322,7 +323,7 @@ def test_nearest__a_bomb__is_read_no_further_than_allowed(store, keep, monkeypat
 
 
 def test_nearest__more_entries_than_anybody_needs__is_corrupt(store, keep, monkeypatch) -> None:
-    monkeypatch.setattr(stored, "MAX_ENTRIES", 10)
+    monkeypatch.setattr(archive, "MAX_ENTRIES", 10)
     keep("c5", WITH_RUN | {f"{number}.txt": b"" for number in range(10)})
     found = store().nearest(NOW)
     assert isinstance(found, NoBaseline)

@@ -1,0 +1,93 @@
+"""Reads entries of zip archives that came from elsewhere: with bounds, and never to where they would lead."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.files.writing import open_new
+from eval_gate.model import limits
+
+MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
+_NAME: Final = b"PK\x01\x02"
+"""What each name of a directory begins with (APPNOTE.TXT 4.3.12)."""
+_PIECE_BYTES: Final = 1_000_000
+_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
+
+
+class ArchiveError(Exception):
+    """An archive that is damaged or not to be trusted, in a few words that continue a sentence."""
+
+
+def read_one(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
+    """The one entry of this name, in whatever folder of the archive; None where there is none.
+
+    Its path there, and `limit` + 1 bytes of it at most. Raises ArchiveError for an archive that cannot be read, that
+    has names that lead out of it, or several entries of this name.
+    """
+    try:
+        if has_more_entries(file, MAX_ENTRIES):
+            raise ArchiveError(f"more than {MAX_ENTRIES:,} entries")
+        with zipfile.ZipFile(file) as archive:
+            for entry in archive.infolist():
+                path = PurePosixPath(entry.filename.replace("\\", "/"))
+                if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:", entry.filename):
+                    raise ArchiveError(f'the entry "{entry.filename[:100]}" leads out of the archive')
+            found = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name == name]
+            if len(found) > 1:
+                raise ArchiveError(f"{len(found)} entries are called {name}, expected one")
+            if not found:
+                return None
+            with archive.open(found[0]) as stream:
+                return found[0].filename, stream.read(limit + 1)
+    except _UNREADABLE as error:
+        raise ArchiveError(f"the archive cannot be read: {error}") from error
+
+
+def entry_of(file: Path, name: str, limit: int) -> bytes | None:
+    """The one entry of this name at the top of an archive; None where there is none, or too much of it or around it."""
+    try:
+        if has_more_entries(file, MAX_ENTRIES):
+            return None
+        with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
+            data = stream.read(limit + 1)
+    except (KeyError, *_UNREADABLE):
+        return None
+    return data if len(data) <= limit else None
+
+
+def extract(file: Path, name: str, to: Path, limit: int) -> bool:
+    """Copy the one entry of this name, at the top of an archive, to `to`; False where there is none, or too large."""
+    data = entry_of(file, name, limit)
+    if data is None:
+        return False
+    try:
+        descriptor = open_new(to)
+        if descriptor is None:
+            return False
+        with os.fdopen(descriptor, "wb") as kept:
+            kept.write(data)
+    except (OSError, GateError):
+        return False
+    return True
+
+
+def has_more_entries(file: Path, most: int) -> bool:
+    """Whether an archive may have more than so many names. Raises OSError where it cannot be read.
+
+    They are counted before its directory is read, which would keep them all, and because no reader goes by the number
+    that the end of a directory announces: one that announces a single name is read to its last. Packed data does not
+    hold thousands of these four bytes by chance.
+    """
+    found, kept = 0, b""
+    with file.open("rb") as stream:
+        while piece := stream.read(_PIECE_BYTES):
+            found += (kept + piece).count(_NAME)
+            kept = piece[1 - len(_NAME) :]  # the four bytes may lie across two pieces
+    return found > most

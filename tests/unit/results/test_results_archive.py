@@ -1,0 +1,111 @@
+"""Zip archives that came from elsewhere: what is taken from them, and what is refused before it is read."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from eval_gate.errors import GateError
+from eval_gate.results import archive
+from eval_gate.results.archive import MAX_ENTRIES, ArchiveError, extract, read_one
+from eval_gate.results.beside import ledger_beside
+from eval_gate.results.ledger import LEDGER_NAME
+from eval_gate.results.read import read_archive, read_history
+
+
+def test_extract__a_link_at_its_place__is_not_written_through(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("answers.jsonl", "x")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "answers.jsonl").symlink_to(tmp_path / "elsewhere")
+    assert not extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "results" / "answers.jsonl", 10)
+    assert not (tmp_path / "elsewhere").exists()
+    assert extract(tmp_path / "a.zip", "answers.jsonl", tmp_path / "new" / "answers.jsonl", 10)
+    assert not extract(tmp_path / "a.zip", "other.jsonl", tmp_path / "new" / "other.jsonl", 10)
+
+
+def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_001):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match="more than 10,000 entries"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for number in range(10_000):
+            packed.writestr(str(number), "")
+    with pytest.raises(GateError, match=r"0 entries are called run\.json"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+def announcing(folder: Path, entries: int, *, names: int) -> Path:
+    """An archive of so many names whose end announces so many."""
+    with zipfile.ZipFile(folder / "a.zip", "w") as packed:
+        for number in range(names):
+            packed.writestr(str(number), "")
+    data = (folder / "a.zip").read_bytes()
+    end = data.rindex(b"PK\x05\x06")
+    announced = entries.to_bytes(2, "little") * 2
+    (folder / "a.zip").write_bytes(data[: end + 8] + announced + data[end + 12 :])
+    return folder / "a.zip"
+
+
+@pytest.mark.parametrize(
+    ("announced", "names", "said"),
+    [(1, 10_001, "more than 10,000 entries"), (0, 10_001, "more than 10,000 entries"), (65_535, 1, "0 entries are")],
+    ids=["one-and-has-many", "none-and-has-many", "many-and-has-one"],
+)
+def test_read_archive__end_that_announces_another_number__is_not_believed(tmp_path, announced, names, said) -> None:
+    with pytest.raises(GateError, match=said):
+        read_archive(announcing(tmp_path, announced, names=names), "artifact 1")
+
+
+def test_read_archive__no_directory__is_no_archive(tmp_path) -> None:
+    (tmp_path / "a.zip").write_bytes(b"\xff" * 100)
+    with pytest.raises(GateError, match="not a zip"):
+        read_archive(tmp_path / "a.zip", "artifact 1")
+
+
+@pytest.mark.parametrize("before", range(1, 5))
+def test_has_more_entries__a_name_across_two_pieces__is_counted_once(tmp_path, monkeypatch, before) -> None:
+    monkeypatch.setattr(archive, "_PIECE_BYTES", 4)
+    (tmp_path / "a").write_bytes(b"x" * before + b"PK\x01\x02" * 3)
+    assert archive.has_more_entries(tmp_path / "a", 2)
+    assert not archive.has_more_entries(tmp_path / "a", 3)
+
+
+def test_history__archive_of_very_many_names__is_refused_before_they_are_read(tmp_path) -> None:
+    with pytest.raises(GateError, match="more than 10,000 entries") as raised:
+        read_history(str(announcing(tmp_path, 1, names=10_001)))
+    assert raised.value.code == "ledger-corrupt"
+
+
+def test_read_one__of_a_folder_in_the_archive__is_read_no_further_than_asked(tmp_path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("kept/run.json", b"x" * 100)
+    assert read_one(tmp_path / "a.zip", "run.json", 10) == ("kept/run.json", b"x" * 11)
+    assert read_one(tmp_path / "a.zip", "ledger.json", 10) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("../x", LEDGER_NAME), "leads out of the archive"),
+        ((f"a/{LEDGER_NAME}", f"b/{LEDGER_NAME}"), "2 entries are called"),
+        ((*map(str, range(MAX_ENTRIES)), LEDGER_NAME), "more than 10,000 entries"),
+    ],
+    ids=["leads-out", "twice", "too-many"],
+)
+def test_ledger_beside__archive_that_a_record_would_not_be_read_from__is_refused_as_well(tmp_path, names, said) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        for name in names:
+            packed.writestr(name, b"{}")
+    with pytest.raises(ArchiveError, match=said):
+        read_one(tmp_path / "a.zip", LEDGER_NAME, 10)
+    with pytest.raises(GateError, match=said) as caught:
+        ledger_beside(tmp_path / "a.zip")
+    assert caught.value.code == "ledger-corrupt"
