@@ -13,7 +13,7 @@ from eval_gate.config.load import find_config, load_config
 from eval_gate.config.places import wrong_file
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.writing import write_atomically
-from eval_gate.gate.acceptable import judged_as
+from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.waivers.apply import standings, waive
 from eval_gate.gate.waivers.file import DEFAULT_PATH, waivers_data
 from eval_gate.gate.waivers.names import Names

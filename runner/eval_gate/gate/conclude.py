@@ -13,17 +13,12 @@ from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, co
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, settle
+from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase
 from eval_gate.model.result import CaseResult, RunResult, Status
-from eval_gate.text.case_pattern import fits
-
-
-def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
-    """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
-    return any(fits(pattern, case.id, case.tags) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)

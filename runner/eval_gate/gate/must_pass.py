@@ -1,15 +1,22 @@
-"""Whether what must pass is there at all, in a result that somebody else made or that was stored."""
+"""Cases that must pass whatever their record, and whether those that are named are there at all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from eval_gate.model.result import RunResult
-from eval_gate.text.case_pattern import idle_patterns
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.text.case_pattern import fits, idle_patterns
+
+
+def must_pass(case: CaseResult, patterns: Sequence[str]) -> bool:
+    """Whether a case must pass whatever its record: a glob over its id, or `tag:` and one of its tags."""
+    return any(fits(pattern, case.id, case.tags) for pattern in patterns)
 
 
 def with_idle_patterns(run: RunResult, patterns: Iterable[str], *, strict: bool = False) -> RunResult:
-    """The run with a warning for every pattern that names none of its cases; nothing where only some were chosen.
+    """A run that is judged again, with a warning for every pattern that names none of its cases.
+
+    Nothing is said where only some were chosen.
 
     Raises GateError `must-pass-unmatched` if `strict`.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from eval_gate.gate.acceptable import judged_as
+from eval_gate.gate.pass_score import judged_as
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult, Status

@@ -19,7 +19,7 @@ from eval_gate.action.publishing.comment import comment, draft_of
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode
-from eval_gate.gate.acceptable import judged_as
+from eval_gate.gate.pass_score import judged_as
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment

@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_test
+from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunName, Steadiness
 
 TURNED_LIMIT: Final = 0.05
@@ -104,7 +104,7 @@ def _turned(streak: Sequence[Seen], older: Sequence[Seen]) -> bool:
     if now.fails == before.fails:
         return False
     stratum = Stratum.of(before, now)
-    return suite_test([stratum if now.fails else stratum.swapped]).chance < TURNED_LIMIT
+    return suite_finding([stratum if now.fails else stratum.swapped]).chance < TURNED_LIMIT
 
 
 def _steadiness(judged: Sequence[Seen]) -> Steadiness:

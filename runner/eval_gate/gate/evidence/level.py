@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, TypeVar
 
-from eval_gate.gate.evidence.whole_suite import DEFAULT_LIMIT, Stratum, stands_out, suite_test
+from eval_gate.gate.evidence.whole_suite import DEFAULT_LIMIT, Stratum, stands_out, suite_finding
 from eval_gate.model.grounds import NO_RUNS, Counts
 
 MAX_RUNS: Final = 20
@@ -57,4 +57,4 @@ def _chance_of_change(cases: list[_Sums], length: int) -> float:
         (all_passes, all_failures), (passes, failures) = sums[-1], sums[length - 1]
         strata.append(Stratum(all_passes - passes, all_failures - failures, passes, failures))
     directions = strata, [stratum.swapped for stratum in strata]
-    return min((suite_test(one).chance for one in directions if stands_out(one)), default=1.0)
+    return min((suite_finding(one).chance for one in directions if stands_out(one)), default=1.0)

@@ -13,11 +13,11 @@ from functools import cached_property, lru_cache
 from statistics import fmean
 from typing import Final
 
-from eval_gate.gate.acceptable import passes
 from eval_gate.gate.evidence.flakiness import Seen, broken_since, record_of
 from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.prior import Prior, learned
 from eval_gate.gate.pairing import renamed
+from eval_gate.gate.pass_score import passes
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunName

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_test
+from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
@@ -60,7 +60,7 @@ class CaseFacts:
         return self.plain.compared and self.first.runs > 0
 
     @property
-    def in_suite_test(self) -> bool:
+    def in_whole(self) -> bool:
         """Whether its answers say something about the suite as a whole: not where the branch itself fails it now."""
         return self.compared and not (
             self.record.newest_failed and self.record.before_newest != self.record.counts.answered
@@ -119,8 +119,8 @@ def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: i
     """
     steps = [next_step(case, confirmation) for case in cases]
     alone = [case.first.fails and step is Step.CONFIRMED for case, step in zip(cases, steps, strict=True)]
-    rest = [case.stratum for case, known in zip(cases, alone, strict=True) if case.in_suite_test and not known]
-    finding = suite_test(
+    rest = [case.stratum for case, known in zip(cases, alone, strict=True) if case.in_whole and not known]
+    finding = suite_finding(
         _without_the_worst(rest, allowed - sum(alone)),
         confirmation.error_rate * SUITE_SHARE,
         least_failure_rate=LEAST_FAILURE_RATE,
@@ -171,7 +171,7 @@ def _failing(
     if step is Step.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
         return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.EVERY_RUN
-    if finding.dropped and case.in_suite_test and record.runs and case.first.answered.fails:
+    if finding.dropped and case.in_whole and record.runs and case.first.answered.fails:
         return CaseClass.REGRESSION, Why.SUITE
     if step is Step.AGAIN:
         return CaseClass.ERRORED, Why.NOT_RERUN

@@ -71,7 +71,7 @@ class Stratum(NamedTuple):
         return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
 
 
-def suite_test(
+def suite_finding(
     strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, least_failure_rate: float = 0.0
 ) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.

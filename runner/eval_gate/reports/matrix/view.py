@@ -12,8 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from eval_gate.errors import ExitCode
-from eval_gate.gate.acceptable import judged_as
 from eval_gate.gate.compare import tally
+from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey

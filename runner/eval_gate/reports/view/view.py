@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Final
 
 from eval_gate.errors import ExitCode
-from eval_gate.gate.acceptable import judged_as
 from eval_gate.gate.compare import changed_since
+from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, Outcome, RuleCode, Verdict
 from eval_gate.model.result import RunResult, Status, SuiteResult, Summary

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.whole_suite import Stratum, stands_out, suite_test
+from eval_gate.gate.evidence.whole_suite import Stratum, stands_out, suite_finding
 from eval_gate.model.grounds import Counts
 
 SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
@@ -32,25 +32,25 @@ def by_enumeration(strata: list[Stratum]) -> float:
 @pytest.mark.contract("verdict.suite")
 @settings(max_examples=60, deadline=None)
 @given(st.lists(SMALL.filter(lambda one: one.runs and one.all_runs > one.runs), max_size=3))
-def test_suite_test__few_cases__is_the_share_of_all_ways(strata) -> None:
-    assert suite_test(strata).chance == pytest.approx(by_enumeration(strata))
+def test_suite_finding__few_cases__is_the_share_of_all_ways(strata) -> None:
+    assert suite_finding(strata).chance == pytest.approx(by_enumeration(strata))
 
 
 @pytest.mark.contract("verdict.suite")
 @pytest.mark.parametrize(("worse", "better"), [(5, 0), (8, 2), (10, 10), (0, 4), (25, 9)])
-def test_suite_test__one_execution_on_each_side__is_the_exact_mcnemar_test(worse, better) -> None:
+def test_suite_finding__one_execution_on_each_side__is_the_exact_mcnemar_test(worse, better) -> None:
     strata = [stratum("P", "F")] * worse + [stratum("F", "P")] * better + [stratum("P", "P"), stratum("F", "F")] * 7
     changed = worse + better
     tail = sum(math.comb(changed, more) for more in range(worse, changed + 1)) / 2**changed
-    assert suite_test(strata).chance == pytest.approx(tail)
+    assert suite_finding(strata).chance == pytest.approx(tail)
 
 
-def test_suite_test__one_case__is_fishers_exact_test() -> None:
+def test_suite_finding__one_case__is_fishers_exact_test() -> None:
     # the lady tasting tea: three of four right, one time in 70/17
-    assert suite_test([stratum("FPPP", "FFFP")]).chance == pytest.approx(17 / 70)
+    assert suite_finding([stratum("FPPP", "FFFP")]).chance == pytest.approx(17 / 70)
 
 
-def test_suite_test__published_example__has_its_exact_value() -> None:
+def test_suite_finding__published_example__has_its_exact_value() -> None:
     # Agresti, Categorical Data Analysis: penicillin in rabbits, five doses, at once against 1.5 hours later; the exact
     # conditional test gives S = 16 and 0.03994 for both sides of a symmetric distribution
     cured_and_died_at_once = [(0, 6), (3, 3), (6, 0), (5, 1), (2, 0)]
@@ -59,104 +59,104 @@ def test_suite_test__published_example__has_its_exact_value() -> None:
         Stratum(later[1], later[0], once[1], once[0])
         for once, later in zip(cured_and_died_at_once, cured_and_died_later, strict=True)
     ]
-    found = suite_test(strata)
+    found = suite_finding(strata)
     assert (found.cases, found.failures, found.expected) == (5, 16, 13.0)
     assert 2 * found.chance == pytest.approx(0.03994, abs=5e-6)
 
 
 @pytest.mark.parametrize("failing", [470, 500, 520, 540])
-def test_suite_test__many_cases__agrees_with_the_normal_distribution(failing) -> None:
+def test_suite_finding__many_cases__agrees_with_the_normal_distribution(failing) -> None:
     strata = [stratum("P" * 9 + "F", "F")] * failing + [stratum("P" * 8 + "FF", "P")] * (2_700 - failing)
     strata += [stratum("P" * 10, "P")] * 100
-    found = suite_test(strata)
+    found = suite_finding(strata)
     spread = math.sqrt(sum(one.variance for one in strata))
     normal = math.erfc((found.failures - 0.5 - found.expected) / spread / math.sqrt(2)) / 2
     assert found.chance == pytest.approx(normal, rel=0.15)
     assert stands_out(strata) == ((found.failures - found.expected) / spread > 2)
 
 
-def test_suite_test__more_cases_than_are_added_up_exactly__joins_on_without_a_jump() -> None:
+def test_suite_finding__more_cases_than_are_added_up_exactly__joins_on_without_a_jump() -> None:
     """The same relative drop at ten times the size, on both sides of where the normal distribution takes over."""
     chances = []
     for cases in (5_300, 5_700, 6_000, 6_400):
         expected = cases * 2 / 11
         failing = round(expected + 2.3 * math.sqrt(cases * 2 / 11 * 9 / 11))
         strata = [stratum("P" * 9 + "F", "F")] * failing + [stratum("P" * 8 + "FF", "P")] * (cases - failing)
-        chances.append(suite_test(strata).chance)
+        chances.append(suite_finding(strata).chance)
     assert max(chances) / min(chances) < 1.3
 
 
-def test_suite_test__nothing_to_compare__nothing_has_dropped() -> None:
+def test_suite_finding__nothing_to_compare__nothing_has_dropped() -> None:
     for strata in ([], [stratum("", "F")], [stratum("P", "")], [stratum("PPP", "P")] * 50):
-        found = suite_test(strata)
+        found = suite_finding(strata)
         assert (found.chance, found.dropped, found.failures) == (1.0, False, 0)
 
 
 @pytest.mark.contract("verdict.suite")
-def test_suite_test__a_little_worse_everywhere__is_seen_though_no_case_shows_it() -> None:
+def test_suite_finding__a_little_worse_everywhere__is_seen_though_no_case_shows_it() -> None:
     strata = [stratum("P" * 10, "F")] * 10 + [stratum("P" * 10, "P")] * 88 + [stratum("P" * 9 + "F", "P")] * 2
-    found = suite_test(strata)
+    found = suite_finding(strata)
     assert found.dropped
     assert found.failures == 10
     assert found.expected == pytest.approx(12 / 11)
-    assert not suite_test(strata, limit=1e-12).dropped
+    assert not suite_finding(strata, limit=1e-12).dropped
 
 
 @pytest.mark.parametrize(("failing", "dropped"), [(2, False), (6, False), (7, True), (20, True)])
-def test_suite_test__never_failed_before__forgives_what_one_hiccup_explains(failing, dropped) -> None:
+def test_suite_finding__never_failed_before__forgives_what_one_hiccup_explains(failing, dropped) -> None:
     """At 2 % of 100 executions, seven failures are what happens one time in 200, and six one time in 65."""
     strata = [stratum("P" * 10, "F")] * failing + [stratum("P" * 10, "P")] * (100 - failing)
     broken = [stratum("F" * 10, "F")] * 30
-    assert suite_test(strata).dropped
-    assert suite_test(strata, least_failure_rate=0.02).dropped is dropped
-    assert suite_test(strata + broken, least_failure_rate=0.02).dropped is dropped
+    assert suite_finding(strata).dropped
+    assert suite_finding(strata, least_failure_rate=0.02).dropped is dropped
+    assert suite_finding(strata + broken, least_failure_rate=0.02).dropped is dropped
 
 
-def test_suite_test__least_rate__is_the_binomial_tail() -> None:
+def test_suite_finding__least_rate__is_the_binomial_tail() -> None:
     strata = [stratum("P" * 10, "F")] * 6 + [stratum("P" * 10, "P")] * 94
     tail = 1 - sum(math.comb(100, more) * 0.02**more * 0.98 ** (100 - more) for more in range(6))
-    assert suite_test(strata, least_failure_rate=0.02).chance == pytest.approx(tail)
+    assert suite_finding(strata, least_failure_rate=0.02).chance == pytest.approx(tail)
 
 
-def test_suite_test__least_rate__is_of_all_executions_of_cases_that_mostly_pass() -> None:
+def test_suite_finding__least_rate__is_of_all_executions_of_cases_that_mostly_pass() -> None:
     """Three executions each here; a case that passes half of the time is not one that mostly passes."""
     passing = [stratum("P" * 10, "PPF")] * 4 + [stratum("P" * 10, "PPP")] * 30
     even = [stratum("PF" * 5, "FFF")] * 4
     tail = 1 - sum(math.comb(102, more) * 0.02**more * 0.98 ** (102 - more) for more in range(4))
-    assert suite_test(passing, least_failure_rate=0.02).chance == pytest.approx(tail)
-    assert suite_test(passing + even, least_failure_rate=0.02).chance == pytest.approx(tail)
+    assert suite_finding(passing, least_failure_rate=0.02).chance == pytest.approx(tail)
+    assert suite_finding(passing + even, least_failure_rate=0.02).chance == pytest.approx(tail)
 
 
 @pytest.mark.parametrize("cases", [2_000, 20_000])
-def test_suite_test__least_rate_of_very_many_cases__is_added_up_to_its_end(cases) -> None:
+def test_suite_finding__least_rate_of_very_many_cases__is_added_up_to_its_end(cases) -> None:
     """Where the most likely number is far above the failures, the first chances are negligible and the sum is not."""
     strata = [stratum("P" * 10, "F")] + [stratum("P" * 10, "P")] * (cases - 1)
-    assert suite_test(strata, least_failure_rate=0.05).chance == pytest.approx(1.0)
+    assert suite_finding(strata, least_failure_rate=0.05).chance == pytest.approx(1.0)
 
 
 @pytest.mark.contract("verdict.order")
 @given(STRATA, st.randoms(use_true_random=False))
-def test_suite_test__another_order__is_the_very_same_finding(strata, random) -> None:
+def test_suite_finding__another_order__is_the_very_same_finding(strata, random) -> None:
     shuffled = random.sample(strata, len(strata))
-    assert suite_test(shuffled) == suite_test(strata)
+    assert suite_finding(shuffled) == suite_finding(strata)
 
 
 @pytest.mark.contract("verdict.monotone")
 @given(STRATA.filter(bool), st.data())
-def test_suite_test__a_failure_instead_of_a_pass__is_never_likelier(strata, data) -> None:
+def test_suite_finding__a_failure_instead_of_a_pass__is_never_likelier(strata, data) -> None:
     at = data.draw(st.sampled_from([place for place, one in enumerate(strata) if one.passes] or [-1]))
     if at < 0:
         return
     one = strata[at]
     worse = [*strata[:at], one._replace(passes=one.passes - 1, failures=one.failures + 1), *strata[at + 1 :]]
     for rate in (0.0, 0.02):
-        before = suite_test(strata, least_failure_rate=rate).chance
-        assert suite_test(worse, least_failure_rate=rate).chance <= before * (1 + 1e-9)
+        before = suite_finding(strata, least_failure_rate=rate).chance
+        assert suite_finding(worse, least_failure_rate=rate).chance <= before * (1 + 1e-9)
 
 
-def test_suite_test__ten_thousand_cases_of_many_trials__goes_by_the_normal_distribution() -> None:
+def test_suite_finding__ten_thousand_cases_of_many_trials__goes_by_the_normal_distribution() -> None:
     strata = [Stratum(1990 - at % 50, 10 + at % 50, 99 - (at % 4 > 0), 1 + (at % 4 > 0)) for at in range(10_000)]
-    found = suite_test(strata)
+    found = suite_finding(strata)
     spread = math.sqrt(sum(one.variance for one in strata))
     assert found.chance == pytest.approx(math.erfc((17_500 - 0.5 - found.expected) / spread / math.sqrt(2)) / 2)
     assert 0.01 < found.chance < 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from eval_gate.errors import ExitCode
-from eval_gate.gate.conclude import must_pass
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy
+from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import Judged, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict

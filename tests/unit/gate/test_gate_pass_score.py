@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.acceptable import acceptable, held_to, judged_as
 from eval_gate.gate.limits import Policy
+from eval_gate.gate.pass_score import good_enough, held_to, judged_as
 from eval_gate.model.result import Status, Trial
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import ledger_of
@@ -48,7 +48,7 @@ from tests.support.verdicts import judge_against
     ],
 )
 def test_acceptable__case_and_pass_score__counts_so(case, least, accepted) -> None:
-    assert acceptable(case, least) is accepted
+    assert good_enough(case, least) is accepted
 
 
 def test_held_to__accepted_cases__count_as_passes_everywhere() -> None:

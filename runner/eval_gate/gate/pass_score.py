@@ -20,7 +20,7 @@ def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:
     return graded and trial.status is Status.FAILED and not trial.vetoed and trial.score >= pass_score
 
 
-def acceptable(case: CaseResult, pass_score: float) -> bool:
+def good_enough(case: CaseResult, pass_score: float) -> bool:
     """Whether the case counts as passing: more than half of its judged executions do."""
     judged = [trial for trial in case.executions() if trial.status.judged]
     passed = sum(passes(trial, pass_score, graded=case.graded) for trial in judged)
@@ -56,7 +56,7 @@ def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
 
 
 def _held_case(case: CaseResult, pass_score: float) -> CaseResult:
-    passed = acceptable(case, pass_score)
+    passed = good_enough(case, pass_score)
     trials = tuple(_held_trial(trial, pass_score) for trial in case.executions()) if case.trials else ()
     judged = [trial.status is Status.PASSED for trial in trials if trial.status.judged]
     return case.model_copy(
