@@ -111,7 +111,7 @@ class Judges:
         return self.named.get(eval_file, _NONE)
 
     def __iter__(self) -> Iterator[Grading]:
-        """Every judge once."""
+        """Every judge that may be asked, each once."""
         every = [*self.defaults.values(), *(judge for names in self.named.values() for judge in names.values())]
         return iter({id(judge): judge for judge in every}.values())
 

@@ -69,9 +69,9 @@ class RunPlan:
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""
     yardsticks: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
-    """What every case is measured with."""
+    """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
     measuring: Measuring | None = None
-    """How all of them are measured."""
+    """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
 

@@ -57,7 +57,7 @@ class Shared:
     withheld: Withheld = field(default_factory=Withheld)
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
-        """For one case and its response."""
+        """What evaluators are given to judge this response to this case."""
         return EvaluationContext(
             case,
             response,

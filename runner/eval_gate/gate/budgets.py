@@ -31,7 +31,7 @@ class Increase:
     chance: float
     """Of so many cases above the limit when the median is not."""
     over: bool
-    """Surely more than allowed."""
+    """The typical case costs more than allowed, and a sign test is sure of it."""
 
 
 Pairs = tuple[tuple[float, float], ...]

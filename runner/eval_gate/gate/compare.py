@@ -193,7 +193,7 @@ def _facts(baseline: Baseline) -> BaselineFacts:
         run_id=result.run_id,
         timestamp=result.timestamp,
         source=baseline.source,
-        sha=result.git.sha if result.git else None,
+        sha=result.sha,
         age_days=baseline.age_days,
         commits_behind=baseline.commits_behind,
         pass_rate=result.summary.pass_rate,

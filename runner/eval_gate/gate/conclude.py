@@ -31,10 +31,7 @@ class Known:
     @property
     def lost(self) -> Mapping[CaseKey, Then]:
         """What earlier runs say of the cases that the baseline has and could not judge."""
-        return {
-            one.key: Then(Tally(k=one.k, n=one.n, score=one.score), one.k * 2 > one.n, one.run)
-            for one in self.evidence.lost
-        }
+        return {one.key: Then(Tally(k=one.k, n=one.n, score=one.score), one.run) for one in self.evidence.lost}
 
     @property
     def with_lost(self) -> Mapping[CaseKey, CasePast]:
@@ -99,8 +96,7 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
         return NOTHING_KNOWN
     then = None
     if change.baseline is not None and change.change is not CaseClass.INCOMPARABLE:
-        passed = change.baseline.k * 2 > change.baseline.n
-        then = Then(change.baseline, passed, change.compared_with)
+        then = Then(change.baseline, change.compared_with)
     return CasePast(
         then=then,
         present=before is not None,

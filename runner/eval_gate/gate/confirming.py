@@ -29,7 +29,7 @@ class Reruns:
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
-        """What the run is compared with."""
+        """What the run is compared with, or why there is nothing."""
         return self._question.baseline
 
     def doubtful(self, result: RunResult) -> Collection[CaseKey]:

@@ -29,9 +29,9 @@ class CaseClass(StrEnum):
     FLAKY = "flaky"
     """Passes here by majority, but both passes and failures were seen."""
     UNSETTLED = "unsettled"
-    """The evidence does not decide."""
+    """Neither a regression nor clearly none: the evidence does not decide."""
     ERRORED = "errored"
-    """Could not be judged here."""
+    """Could not be judged here, unlike in the newest run of the baseline's branch."""
     STILL_ERRORED = "still_errored"
     """Could not be judged here, and not in the newest run of the baseline's branch either."""
     NOT_RUN = "not_run"
@@ -58,6 +58,11 @@ class Tally(Record):
     k: int
     n: int
     score: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether more than half of the judged trials passed, which is when a case does."""
+        return self.k * 2 > self.n
 
 
 class ScoreRecord(Record):
@@ -122,7 +127,7 @@ class BaselineFacts(Record):
     passed: int = 0
     total_cases: int = 0
     suite_passes: dict[str, int] = Field(default_factory=dict)
-    """Passing cases by eval file."""
+    """How many cases passed, by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
     unmeasured: tuple[Unmeasured, ...] = ()

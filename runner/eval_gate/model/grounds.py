@@ -38,7 +38,7 @@ class Counts(Record):
         return Counts(passes=self.failures, failures=self.passes)
 
     def plus(self, other: Counts) -> Counts:
-        """Both together."""
+        """The executions of both, counted together."""
         return Counts(
             passes=self.passes + other.passes,
             failures=self.failures + other.failures,
@@ -66,7 +66,7 @@ class Steadiness(StrEnum):
     """What the record of a case says about it."""
 
     UNKNOWN = "unknown"
-    """There is no record."""
+    """There is no record of it."""
     PASSING = "passing"
     FAILING = "failing"
     CHANGED = "changed"
@@ -171,7 +171,7 @@ class SuiteFinding(Record):
     cases: int
     """Cases that could be compared."""
     failures: int
-    """Failed first executions here."""
+    """How many of them failed their first execution here."""
     expected: float
     """As many as the records let expect."""
     chance: float

@@ -27,7 +27,7 @@ SETTING_VALUES: Final = 50_000
 REGISTRY_BYTES: Final = 16_000_000
 """A file of tool definitions."""
 REGISTRY_VALUES: Final = 250_000
-"""Values in it."""
+"""Values in a file of tool definitions."""
 CASES: Final = 100_000
 """Cases of one eval file."""
 MISTAKES: Final = 1_000
@@ -37,7 +37,7 @@ FINDINGS: Final = 500
 MAX_COST_USD: Final = 1e9
 MAX_TOKENS: Final = 10**15
 MAX_DURATION_MS: Final = 1e12
-"""Thirty years."""
+"""Milliseconds that anything may have taken: thirty years."""
 
 # of single readers, each of which has it under a name of its own
 CONFIG_BYTES: Final = 1_000_000

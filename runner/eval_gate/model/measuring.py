@@ -56,13 +56,13 @@ class Difference(Record):
 
     kind: Measure
     subject: str = ""
-    """The rule or the target."""
+    """The name of the rule or of the target; empty for what is about cases."""
     then: str | None = None
     now: str | None = None
     count: int = 0
     """How many cases it is about; 0 for what is not about single cases."""
     cases: tuple[Touched, ...] = ()
-    """The first of them."""
+    """The first of the cases, by name."""
 
 
 class Measured(Record):

@@ -364,6 +364,11 @@ class RunResult(Record):
         return dict(self.cases())
 
     @property
+    def sha(self) -> str | None:
+        """The commit that was evaluated; None where unknown."""
+        return self.git.sha if self.git else None
+
+    @property
     def waived(self) -> frozenset[CaseKey]:
         """The cases whose failure does not block."""
         return self.waiving.keys if self.waiving else frozenset()

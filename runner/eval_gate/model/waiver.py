@@ -17,9 +17,9 @@ from eval_gate.model.case import CaseKey, CaseName
 MAX_DAYS: Final = 90
 """The longest that anything may be waived: what is wrong for longer belongs into the eval, or out of it."""
 MAX_NAME: Final = 300
-"""Characters of a case id or glob."""
+"""The most characters that a case id or glob may have."""
 MAX_REASON: Final = 500
-"""Characters of a reason."""
+"""The most characters that a reason may have."""
 
 
 class Kind(StrEnum):
@@ -46,7 +46,7 @@ class CommentOrigin(Record):
 
     source: Literal["comment"] = "comment"
     author: str
-    """As GitHub knows them."""
+    """Their login at GitHub."""
     url: str
     written: str
     """When, as GitHub says it: ISO 8601 in UTC."""
@@ -70,6 +70,11 @@ class Waiver(Record):
     origin: Annotated[FileOrigin | CommentOrigin, Field(discriminator="source")]
 
     @property
+    def promise(self) -> tuple[Kind, str, str | None]:
+        """What it promises about which cases: its kind, the name of the case and the glob over eval files."""
+        return self.kind, self.case, self.suite
+
+    @property
     def new(self) -> bool | None:
         """Whether the pull request itself brings it; None when that is not known. A comment always stands apart."""
         return self.origin.new if isinstance(self.origin, FileOrigin) else None
@@ -79,7 +84,7 @@ class Refusal(Record):
     """A command in a comment that was not followed, and the sentence for whoever wrote it."""
 
     author: str
-    """Empty where the account is gone."""
+    """Their login at GitHub; empty where the account is gone."""
     url: str
     sentence: str
 

@@ -94,7 +94,7 @@ def _before(facts: BaselineFacts | None, aside: list[Tally]) -> float | None:
     if facts is None or not facts.pass_rate:
         return facts.pass_rate if facts else None
     judged = round(facts.passed / facts.pass_rate) - len(aside)
-    passed = facts.passed - sum(map(_passes, aside))
+    passed = facts.passed - sum(tally.passed for tally in aside)
     return passed / judged if 0 <= passed <= judged and judged else None
 
 

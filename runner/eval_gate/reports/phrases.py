@@ -184,7 +184,7 @@ def provenance(view: View) -> str:
     context, parts = view.context, []
     if view.undecided:
         parts.append(f"Exit code {int(view.verdict.exit_code)}")
-    sha = context.head_sha or (view.run.git.sha if view.run.git else None)
+    sha = context.head_sha or view.run.sha
     into = f" merged into {code_span(context.base_branch)}" if context.base_branch and context.head_sha else ""
     parts.append(f"Evaluated {code_span(sha[:7])}{into}" if sha else f"Run {code_span(view.run.run_id)}")
     if view.comparison is not None:

@@ -62,4 +62,4 @@ def judged_of(run: RunResult) -> tuple[int, int]:
 def unmeasured(run: RunResult) -> Unmeasured:
     """A run that was not measured, as it is named."""
     judged, cases = judged_of(run)
-    return Unmeasured(run_id=run.run_id, sha=run.git.sha if run.git else None, judged=judged, cases=cases)
+    return Unmeasured(run_id=run.run_id, sha=run.sha, judged=judged, cases=cases)

@@ -43,7 +43,7 @@ _WORD: Final = re.compile(
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
 _BLAMED: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
 SCORE_DIGITS: Final = 4
-"""Decimals of a score."""
+"""Decimals to which a score is kept."""
 
 
 class LedgerRun(Record):
@@ -61,7 +61,7 @@ class LedgerRun(Record):
 
     @property
     def name(self) -> RunName:
-        """As people tell runs apart."""
+        """The run as people tell runs apart: by id and commit."""
         return RunName(run_id=self.run_id, sha=self.sha)
 
     @property
@@ -112,7 +112,7 @@ class Ledger(Record):
     schema_version: Literal[1] = 1
     runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS)
     suites: dict[str, dict[str, LedgerCase]] = Field(default_factory=dict)
-    """By eval file and case id."""
+    """The cases: by eval file, and in it by case id."""
 
     def every_key(self) -> Iterator[CaseKey]:
         """Every case that any of the runs had."""
@@ -178,7 +178,7 @@ def ledger_run(run: RunResult) -> LedgerRun:
     return LedgerRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
-        sha=run.git.sha if run.git else None,
+        sha=run.sha,
         complete=run.complete,
         partial=run.partial or run.shard is not None,
         target=target_of(run),
@@ -212,7 +212,7 @@ def read_ledger(data: bytes, shown: str) -> Ledger:
 
 
 def ledger_bytes(ledger: Ledger) -> bytes:
-    """The file."""
+    """The ledger as the file holds it: JSON without what is as by default, ended by a line break."""
     return _FILE.dump_json(ledger, by_alias=True, exclude_defaults=True) + b"\n"
 
 
@@ -302,7 +302,7 @@ def _limited(runs: str) -> str:
 
 
 def _dropped(runs: str, count: int) -> str:
-    """Without the newest so many runs."""
+    """What a case did, without its `count` newest runs."""
     kept = []
     for what, times in _words(runs):
         number = max(times - count, 0)

@@ -148,5 +148,5 @@ def _missing(runs: Sequence[RunResult]) -> dict[int, list[int]]:
 
 
 def _other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:
-    ours, theirs = run.git.sha if run.git else None, first.git.sha if first.git else None
+    ours, theirs = run.sha, first.sha
     return (f"a part evaluated commit {ours[:12]}, not {theirs[:12]}",) if ours and theirs and ours != theirs else ()

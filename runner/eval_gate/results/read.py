@@ -27,7 +27,7 @@ from eval_gate.text.sources.shape import field_path, sentence
 
 MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
 MAX_RUNS_READ: Final = limits.RUNS_READ
-"""Of a folder of runs."""
+"""Runs of one folder that are read: those that were written last."""
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 MAX_MISTAKES: Final = 1_000
@@ -210,7 +210,7 @@ def _written(folder: Path) -> list[tuple[int, Path]]:
 
 
 def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:
-    """These runs, newest first."""
+    """The runs in these files, by their time stamps the newest first."""
     # timestamps are in seconds: of two runs of the same one, the later written is the later
     kept = [(_kept(file), when) for when, file in files]
     kept.sort(key=lambda one: (one[0].run.timestamp, one[1]), reverse=True)

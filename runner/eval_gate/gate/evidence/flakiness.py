@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
     @property
     def all(self) -> Counts:
-        """Both together."""
+        """First executions and re-runs together."""
         return self.first.plus(self.again)
 
     @property

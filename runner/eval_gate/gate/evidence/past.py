@@ -44,8 +44,12 @@ class Then:
     """The newest earlier result of a case by the same yardstick. `run` is None where that is the baseline's."""
 
     tally: Tally
-    passed: bool
     run: RunName | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether it passed then."""
+        return self.tally.passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +268,7 @@ def _then(entry: Entry, run: RunName | None, pass_score: float, *, graded: bool)
     passed = sum(_passes(one, pass_score) for one in answered)
     known = [one.score for one in answered if one.score is not None]
     score = fmean(known) if graded and known else passed / len(answered)
-    return Then(Tally(k=passed, n=len(answered), score=score), passed * 2 > len(answered), run)
+    return Then(Tally(k=passed, n=len(answered), score=score), run)
 
 
 def _mean_score(executions: Iterable[Execution]) -> float | None:

@@ -43,7 +43,7 @@ class Prior:
 
     @property
     def pass_rate(self) -> float:
-        """The mean."""
+        """The share of passes to be expected, 0 to 1: the mean of the beta distribution."""
         return self.passes / (self.passes + self.failures)
 
     def log_chance(self, here: Counts) -> float:

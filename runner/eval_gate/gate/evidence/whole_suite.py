@@ -36,27 +36,27 @@ class Stratum(NamedTuple):
 
     @classmethod
     def of(cls, record: Counts, here: Counts) -> Stratum:
-        """The same from counts."""
+        """The stratum of a case with these counts on record and here."""
         return cls(record.passes, record.failures, here.passes, here.failures)
 
     @property
     def swapped(self) -> Stratum:
-        """With passes for failures."""
+        """The same with passes for failures, for the question whether it passes more than its record."""
         return Stratum(self.record_failures, self.record_passes, self.failures, self.passes)
 
     @property
     def runs(self) -> int:
-        """Executions here."""
+        """How many executions there are here."""
         return self.passes + self.failures
 
     @property
     def all_runs(self) -> int:
-        """Executions on both sides."""
+        """How many executions there are here and on record."""
         return sum(self)
 
     @property
     def all_failures(self) -> int:
-        """Failures on both sides."""
+        """How many executions failed, here and on record."""
         return self.record_failures + self.failures
 
     @property
@@ -66,7 +66,7 @@ class Stratum(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Of that number."""
+        """How much the number of failures that fall on this run varies if nothing has changed: its square."""
         runs, failures = self.all_runs, self.all_failures
         return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
 

@@ -25,9 +25,9 @@ from eval_gate.model import limits
 NAME: Final = "/eval-gate"
 USAGE: Final = f"{NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
 MAX_COMMANDS: Final = limits.COMMANDS
-"""Of one comment."""
+"""Commands of one comment that are read."""
 MAX_CASES: Final = 50
-"""Of one command."""
+"""The most cases that one command may name."""
 MAX_LINE: Final = limits.COMMAND_CHARACTERS
 MAX_LINES: Final = limits.COMMENT_LINES
 """Lines of a comment in which something that looks like a command is noticed."""

@@ -33,7 +33,7 @@ from eval_gate.text.sources.yaml import YamlPositions, parse_yaml
 DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
 MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
 MAX_ENTRIES: Final = limits.WAIVERS
-"""Of one list."""
+"""The most entries that `accepted` or `quarantine` may have."""
 _FIELDS: Final = ("case", "suite", "reason", "until", "by")
 _REQUIRED: Final = ("case", "reason", "until")
 _REFERENCE: Final = re.compile(r"\s#\d{1,9}\b")
@@ -62,7 +62,7 @@ def waivers_data(file: Path, *, shown_as: str) -> bytes:
 
 
 def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, ...]:
-    """The same from the file's bytes."""
+    """What these bytes of a file say, as `read_waivers` does; `shown_as` names the file in errors."""
     if len(data) > MAX_FILE_BYTES:
         raise _invalid(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
     document, positions = parse_yaml(data, shown_as)
@@ -77,18 +77,14 @@ def marked_new(waivers: Iterable[Waiver], base: Sequence[Waiver]) -> tuple[Waive
     """The waivers, each told whether the base branch has it: the same promise for the same name, at least as long."""
     known: dict[tuple[Kind, str, str | None], date] = {}
     for one in base:
-        known[_promise(one)] = max(one.until, known.get(_promise(one), one.until))
-    return tuple(_marked(one, new=known.get(_promise(one), date.min) < one.until) for one in waivers)
+        known[one.promise] = max(one.until, known.get(one.promise, one.until))
+    return tuple(_marked(one, new=known.get(one.promise, date.min) < one.until) for one in waivers)
 
 
 def _marked(waiver: Waiver, *, new: bool) -> Waiver:
     if not isinstance(waiver.origin, FileOrigin):
         return waiver
     return waiver.model_copy(update={"origin": waiver.origin.model_copy(update={"new": new})})
-
-
-def _promise(waiver: Waiver) -> tuple[Kind, str, str | None]:
-    return waiver.kind, waiver.case, waiver.suite
 
 
 def _nothing(file: Path, shown_as: str) -> bytes:
@@ -109,7 +105,7 @@ def _invalid(shown_as: str, problems: Sequence[Problem]) -> GateError:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """One entry of one list."""
+    """Where an entry stands: in which of the two lists, and at which place of it, counting from 0."""
 
     kind: Kind
     index: int

@@ -47,7 +47,7 @@ def place(waiver: Waiver) -> str:
 
 
 def whose(login: str) -> str:
-    """A login as people write it."""
+    """`@ada` for a login at GitHub; `a deleted account` where there is none any more."""
     return f"@{login}" if login else "a deleted account"
 
 

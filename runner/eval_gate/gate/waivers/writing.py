@@ -53,7 +53,7 @@ def with_entries(data: bytes, wish: Wish, today: date, *, shown_as: str) -> Writ
     old = parse_waivers(data, today, shown_as=shown_as)
     entries = _checked(wish, today)
     mine = {(wish.kind, case, wish.suite) for case in wish.cases}
-    before = {one.case: one for one in old if _promise(one) in mine}
+    before = {one.case: one for one in old if one.promise in mine}
     if problems := [_still_holds(one) for one in before.values() if one.until >= today]:
         raise _refused("they are accepted already" if len(problems) > 1 else "it is accepted already", problems)
     try:
@@ -63,10 +63,10 @@ def with_entries(data: bytes, wish: Wish, today: date, *, shown_as: str) -> Writ
     except (ValueError, yaml.YAMLError) as error:
         raise _by_hand(shown_as, str(error)) from error
     found = parse_waivers(text.encode(), today, shown_as=shown_as)
-    kept = [one for one in old if _promise(one) not in mine]
+    kept = [one for one in old if one.promise not in mine]
     if sorted(map(_said, found)) != sorted(map(_said, [*kept, *_as_renewed(entries, before)])):
         raise _by_hand(shown_as, "its layout is unusual")
-    return Written(text, tuple(one for one in found if _promise(one) in mine), frozenset(before))
+    return Written(text, tuple(one for one in found if one.promise in mine), frozenset(before))
 
 
 def read_until(text: str, today: date) -> date:
@@ -105,7 +105,7 @@ def _checked(wish: Wish, today: date) -> tuple[Waiver, ...]:
 
 
 def _alone(wish: Wish, case: str, until: date) -> bytes:
-    """A file of this one entry."""
+    """A file that holds nothing but the entry for this case, so that the reader checks it."""
     fields = {"case": case, "suite": wish.suite, "reason": wish.reason, "until": str(until), "by": wish.by}
     given = {name: value for name, value in fields.items() if value is not None}
     return append_entry("", wish.kind.value, given).encode("utf-8", "backslashreplace")
@@ -120,7 +120,7 @@ def _on_the_command_line(problem: Problem, case: str) -> Problem:
 def _with_entry(text: str, entry: Waiver, old: Sequence[Waiver]) -> str:
     """The text with this entry at the end of its list, or in the place of the one that had ended."""
     same_list = [one for one in old if one.kind is entry.kind]
-    place = next((place for place, one in enumerate(same_list) if _promise(one) == _promise(entry)), None)
+    place = next((place for place, one in enumerate(same_list) if one.promise == entry.promise), None)
     if place is None:
         return append_entry(text, entry.kind.value, dict(_fields(entry)))
     fresh = {name: value for name, value in _fields(entry) if name not in {"case", "suite"}}
@@ -145,12 +145,8 @@ def _as_renewed(entries: Sequence[Waiver], before: dict[str, Waiver]) -> Iterato
         yield entry.model_copy(update={"by": by})
 
 
-def _promise(waiver: Waiver) -> tuple[Kind, str, str | None]:
-    return waiver.kind, waiver.case, waiver.suite
-
-
 def _said(waiver: Waiver) -> str:
-    """Everything but the place."""
+    """All that an entry says, as JSON: not where it stands, which changes when another one comes before it."""
     return waiver.model_dump_json(exclude={"origin"})
 
 

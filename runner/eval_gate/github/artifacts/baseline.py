@@ -204,7 +204,7 @@ class ArtifactStore:
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
         """What speaks against a run as a baseline, in the words of the trail; empty when nothing does."""
-        evaluated = result.git.sha if result.git else None
+        evaluated = result.sha
         if evaluated and evaluated != run.head_sha:
             return "of another commit than its run's"
         if not result.complete:

@@ -16,7 +16,7 @@ from eval_gate.github.waivers.comments import PERSON, Comment
 MAX_PEOPLE: Final = 10
 """People whose rights are asked for."""
 METADATA: Final = "metadata: read"
-"""In every token of a workflow."""
+"""The permission that the question takes; every token of a workflow has it."""
 _WRITE: Final = frozenset({"admin", "maintain", "write"})
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z", re.ASCII)
 
