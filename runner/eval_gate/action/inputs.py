@@ -13,7 +13,7 @@ from eval_gate.config.settings import RunConfig, parse_shard
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.gate.evidence.reruns import DEFAULT_CONFIRM
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
-from eval_gate.github.waivers.found import LABEL
+from eval_gate.github.waivers.hearing import LABEL
 from eval_gate.model.result import Shard
 
 PREFIX: Final = "INPUT_"

@@ -19,6 +19,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase
 from eval_gate.model.result import CaseResult, RunResult, Status
+from eval_gate.model.totals import judged_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,7 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
 
 def planned(run: RunResult) -> int:
     """The cases that share the error rate: of the whole plan, where the record says so."""
-    could_run = sum(case.status is not Status.SKIPPED for _, case in run.cases())
-    return max(run.planned or 0, could_run)
+    return max(run.planned or 0, judged_of(run)[1])
 
 
 def facts_of(

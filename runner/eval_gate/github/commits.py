@@ -1,9 +1,12 @@
-"""Commits, pull requests and workflow runs, read. No git is needed: a checkout is one commit deep anyway."""
+"""Commits, files, pull requests and workflow runs, read. No git is needed: a checkout is one commit deep anyway."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import quote
 
@@ -137,3 +140,29 @@ def pull_request_of(client: Client, owner: str, branch: str, sha: str) -> PullRe
         query={"state": "open", "head": f"{owner}:{branch}"},
     )
     return next((pull for pull in found if pull.head.sha == sha), None)
+
+
+class _Content(Facts):
+    type: str
+    encoding: str = ""
+    content: str = ""
+
+
+def file_at(client: Client, path: str, ref: str) -> bytes | None:
+    """The file's bytes at a commit or branch; None where there is none. Raises GitHubError."""
+    doing = f"reading {path} of the base branch"[:120]
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
+        raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
+    try:
+        found = client.get(doing, f"/contents/{quote(str(pure))}", _Content, permission=CONTENTS, query={"ref": ref})
+    except GitHubError as error:
+        if error.kind is Kind.NOT_FOUND:
+            return None
+        raise
+    if found.type != "file" or found.encoding != "base64":
+        raise GitHubError(Kind.REFUSED, doing, "it is no file, or too large")
+    try:
+        return base64.b64decode(found.content)
+    except binascii.Error as error:
+        raise GitHubError(Kind.SERVER, doing, "its content cannot be decoded") from error

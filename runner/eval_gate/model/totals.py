@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_gate.model.result import CaseResult, Status, Summary
+from eval_gate.model.result import CaseResult, RunResult, Status, Summary
 from eval_gate.model.usage import Usage, total
 
 
@@ -33,3 +33,9 @@ def summarise(cases: Sequence[CaseResult], wall_ms: float | None = None) -> Summ
         replayed=sum(case.details.replayed for case in cases),
         pass_rate=counts[Status.PASSED] / judged if judged else None,
     )
+
+
+def judged_of(run: RunResult) -> tuple[int, int]:
+    """How many cases of a run were judged, and how many there were to judge. A skipped case is none."""
+    statuses = [case.status for _, case in run.cases() if case.status is not Status.SKIPPED]
+    return sum(status.judged for status in statuses), len(statuses)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eval_gate.model.comparison import Unmeasured
-from eval_gate.model.result import RunResult, Status
+from eval_gate.model.result import RunResult
+from eval_gate.model.totals import judged_of
 from eval_gate.results.ledger import EMPTY, Ledger
 
 
@@ -51,12 +52,6 @@ def measured(run: RunResult) -> bool:
     """
     judged, cases = judged_of(run)
     return judged * 2 >= cases
-
-
-def judged_of(run: RunResult) -> tuple[int, int]:
-    """How many cases of a run were judged, and how many there were to judge."""
-    statuses = [case.status for _, case in run.cases() if case.status is not Status.SKIPPED]
-    return sum(status.judged for status in statuses), len(statuses)
 
 
 def unmeasured(run: RunResult) -> Unmeasured:

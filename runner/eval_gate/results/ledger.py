@@ -26,6 +26,7 @@ from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import RunName
 from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
+from eval_gate.model.totals import judged_of
 
 LEDGER_NAME: Final = "ledger.json"
 SCHEMA_VERSION: Final = 1
@@ -173,8 +174,7 @@ _FILE: Final = TypeAdapter(Ledger)
 
 def ledger_run(run: RunResult) -> LedgerRun:
     """The run itself, as a line of the ledger."""
-    cases = [case for _, case in run.cases()]
-    could_run = [case for case in cases if case.status is not Status.SKIPPED]
+    judged, cases = judged_of(run)
     return LedgerRun(
         run_id=run.run_id,
         timestamp=run.timestamp,
@@ -182,8 +182,8 @@ def ledger_run(run: RunResult) -> LedgerRun:
         complete=run.complete,
         partial=run.partial or run.shard is not None,
         target=target_of(run),
-        cases=len(could_run),
-        judged=sum(case.status.judged for case in could_run),
+        cases=cases,
+        judged=judged,
     )
 
 

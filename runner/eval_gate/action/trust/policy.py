@@ -23,8 +23,8 @@ from eval_gate.config.settings import RULES, RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.limits import Policy
 from eval_gate.gate.loosening import changed_rules
+from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
-from eval_gate.github.waivers.base import file_at
 from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
 

@@ -18,8 +18,8 @@ from eval_gate.action.trust.policy import base_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.preparing.prepare import target_choice
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
-from eval_gate.github.waivers.base import file_at
 from eval_gate.model.base import JsonValue
 from eval_gate.process.environment import is_plain
 from eval_gate.targets.build import described_by_flags

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import replace
 from datetime import date
-from pathlib import PurePosixPath
-from urllib.parse import quote
 
 from eval_gate.errors import GateError
 from eval_gate.gate.waivers.file import marked_new, parse_waivers
 from eval_gate.gate.waivers.known import KnownWaivers
-from eval_gate.github.client import Client, Facts
-from eval_gate.github.commits import CONTENTS
-from eval_gate.github.failure import GitHubError, Kind
-
-
-class _Content(Facts):
-    type: str
-    encoding: str = ""
-    content: str = ""
+from eval_gate.github.client import Client
+from eval_gate.github.commits import file_at
+from eval_gate.github.failure import GitHubError
 
 
 def compare_with_base(client: Client, own: KnownWaivers, path: str, ref: str) -> KnownWaivers:
@@ -53,23 +43,3 @@ def read_base(client: Client, path: str, ref: str, today: date) -> KnownWaivers:
     except (GitHubError, GateError) as error:
         return KnownWaivers(today, troubles=(f"nothing in {path} counts: {error}",))
     return KnownWaivers(today, marked_new(waivers, waivers))
-
-
-def file_at(client: Client, path: str, ref: str) -> bytes | None:
-    """The file's bytes at a commit or branch; None where there is none. Raises GitHubError."""
-    doing = f"reading {path} of the base branch"[:120]
-    pure = PurePosixPath(path)
-    if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
-        raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
-    try:
-        found = client.get(doing, f"/contents/{quote(str(pure))}", _Content, permission=CONTENTS, query={"ref": ref})
-    except GitHubError as error:
-        if error.kind is Kind.NOT_FOUND:
-            return None
-        raise
-    if found.type != "file" or found.encoding != "base64":
-        raise GitHubError(Kind.REFUSED, doing, "it is no file, or too large")
-    try:
-        return base64.b64decode(found.content)
-    except binascii.Error as error:
-        raise GitHubError(Kind.SERVER, doing, "its content cannot be decoded") from error

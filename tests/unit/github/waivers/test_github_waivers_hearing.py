@@ -10,10 +10,10 @@ from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.github.client import Client
 from eval_gate.github.waivers import comments as waivers_comments
-from eval_gate.github.waivers import found as waivers_found
+from eval_gate.github.waivers import hearing
 from eval_gate.github.waivers import rights as waivers_rights
 from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.found import Question, read_comment_waivers
+from eval_gate.github.waivers.hearing import Question, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
@@ -350,9 +350,9 @@ def test_bounds__commands_by_a_crowd__cannot_keep_a_member_from_being_asked_abou
     found = ask(client, pull)
     assert [one.by for one in found.given] == ["ada"]
     assert len(github.requests("GET", "/collaborators/")) == waivers_rights.MAX_PEOPLE
-    assert len(found.refusals) == waivers_found.MAX_REFUSALS
+    assert len(found.refusals) == hearing.MAX_REFUSALS
     assert found.troubles == (
-        f"only {waivers_found.MAX_COMMENTS} of 301 comments with commands were looked at",
+        f"only {hearing.MAX_COMMENTS} of 301 comments with commands were looked at",
         "19 more commands were not followed",
     )
 
