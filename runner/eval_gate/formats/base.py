@@ -1,8 +1,9 @@
-"""What every format module offers, and the one error all of them raise."""
+"""What every dialect of evals offers, what it gets, and the one error all of them raise."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import hashlib
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -23,6 +24,11 @@ class Source:
     data: bytes
     path: Path
     root: Path
+
+    @property
+    def file_hash(self) -> str:
+        """The first 12 hex digits of the SHA-256 of the bytes."""
+        return hashlib.sha256(self.data).hexdigest()[:12]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +83,41 @@ class EvalFileError(GateError):
         )
 
 
-class Format(Protocol):
-    """A module of this room. Detection is by the document's shape, not by the file's name."""
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a file holds, and where."""
 
-    def recognises(self, document: JsonValue) -> bool:
-        """Whether this parsed document is of this format."""
-        ...
+    value: JsonValue
+    positions: Positions
 
-    def load(self, document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
-        """The suite of this document; raises EvalFileError with every problem of the file at once."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """A way to write documents down."""
+
+    parse: Callable[[bytes, Path, str], Document]
+    """The document in these bytes of a file, which people see as the last. Raises GateError with file and lines."""
+    is_doubtful: Callable[[GateError], bool]
+    """Whether a file of which `parse` said this may well be something else than evals, and not evals with a typo."""
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One way to write evals: a row of the table in `discovery.py`. A document is recognised by its shape."""
+
+    notations: Mapping[str, Notation]
+    """How a file is written, by its suffix."""
+    recognises: Callable[[JsonValue], bool]
+    """Whether this parsed document is of this dialect."""
+    load: Callable[[JsonValue, Positions, Source, Reading], EvalSuite]
+    """The suite of this document; raises EvalFileError with every problem of the file at once."""
+    json_schema: Callable[[], dict[str, JsonValue]]
+    """The JSON Schema of a file."""
+    speaks_of_cases: Callable[[bytes], bool] = _never
+    """Whether a file that cannot be read was probably meant to be of this dialect."""
+    accompanies: Callable[[Path], bool] = _never
+    """Whether this file belongs to a file of evals beside it, and need not hold any itself."""

@@ -10,24 +10,19 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.formats.agent_evals import format as agent_evals
-from eval_gate.formats.agentv import format as agentv
-from eval_gate.formats.agentv.lines import lines_beside
-from eval_gate.formats.base import Format, Reading, Source
-from eval_gate.formats.documents import is_foreign, parse_document, read_bytes
-from eval_gate.formats.tool_forge import format as tool_forge
+from eval_gate.formats.agent_evals.format import DIALECT as AGENT_EVALS
+from eval_gate.formats.agentv.format import DIALECT as AGENTV
+from eval_gate.formats.base import Dialect, Reading, Source
+from eval_gate.formats.documents import parse_document, read_bytes
+from eval_gate.formats.tool_forge.format import DIALECT as TOOL_FORGE
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
 from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
 
-FORMATS: Final[Mapping[str, tuple[Format, ...]]] = {
-    ".json": (agentv, tool_forge, agent_evals),
-    ".yaml": (agentv,),
-    ".yml": (agentv,),
-    ".jsonl": (agentv,),
-}
-"""Asked in this order; the first that recognises a document reads it."""
+DIALECTS: Final[Mapping[str, Dialect]] = {"agentv": AGENTV, "tool-forge": TOOL_FORGE, "agent-evals": AGENT_EVALS}
+"""By the name that suites have as their format. Asked in this order; the first that recognises a document reads it."""
+SUFFIXES: Final = frozenset(suffix for dialect in DIALECTS.values() for suffix in dialect.notations)
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 NOT_EVALS = frozenset(
@@ -82,7 +77,7 @@ def may_be_evals(file: str, patterns: Sequence[str]) -> bool:
     `file` is relative to the root of the run. Hidden files and configuration never are evals.
     """
     path = PurePosixPath(file)
-    if path.is_absolute() or path.suffix not in FORMATS or path.name in NOT_EVALS:
+    if path.is_absolute() or path.suffix not in SUFFIXES or path.name in NOT_EVALS:
         return False
     if any(part.startswith(".") or part in SKIPPED_FOLDERS for part in path.parts):
         return False
@@ -140,7 +135,7 @@ def _walk(folder: Path) -> Iterator[Path]:
         if entry.is_dir():
             if entry.name not in SKIPPED_FOLDERS:
                 yield from _walk(entry)
-        elif entry.suffix in FORMATS and entry.name not in NOT_EVALS and entry.is_file():
+        elif entry.suffix in SUFFIXES and entry.name not in NOT_EVALS and entry.is_file():
             yield entry
 
 
@@ -187,18 +182,22 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
     shown = _shown(file.path, root)
     data = read_bytes(file.path, shown)
+    suffix = file.path.suffix if file.path.suffix in SUFFIXES else ".json"
+    dialects = [dialect for dialect in DIALECTS.values() if suffix in dialect.notations]
+    notation = dialects[0].notations[suffix]
     try:
-        document = parse_document(data, file.path, shown)
+        document = parse_document(notation, data, file.path, shown)
     except GateError as error:
-        if not file.named and is_foreign(error, data, file.path):
+        meant = file.named or any(one.speaks_of_cases(data) for one in dialects)
+        if not meant and notation.is_doubtful(error):
             return None
         raise
     source = Source(shown, data, file.path, root)
-    for one in FORMATS.get(file.path.suffix, FORMATS[".json"]):
+    for one in dialects:
         if one.recognises(document.value):
             _refuse_no_text(shown)
             return one.load(document.value, document.positions, source, reading)
-    if file.named and not lines_beside(file.path):
+    if file.named and not any(one.accompanies(file.path) for one in DIALECTS.values()):
         problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None

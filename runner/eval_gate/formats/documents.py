@@ -1,29 +1,13 @@
-"""Reads an eval file as one document with places, in whichever notation it is written: JSON, YAML or JSON lines."""
+"""Reads a file as one document with places, in the notations that several dialects share: JSON and YAML."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.formats.agentv import format as agentv
-from eval_gate.formats.agentv.lines import LIST, LinePositions, beside, parse_lines
-from eval_gate.formats.base import EvalFileError, Positions
-from eval_gate.model.base import JsonValue
+from eval_gate.formats.base import Document, Notation
 from eval_gate.text.sources.json import MAX_BYTES, parse_json
-from eval_gate.text.sources.shape import kind_of
-
-YAML: Final = (".yaml", ".yml")
-LINES: Final = ".jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class Document:
-    """What a file holds, and where."""
-
-    value: JsonValue
-    positions: Positions
 
 
 def read_bytes(path: Path, shown: str) -> bytes:
@@ -36,53 +20,33 @@ def read_bytes(path: Path, shown: str) -> bytes:
         raise GateError("unreadable", f"{shown} cannot be read", problems=[problem]) from error
 
 
-def parse_document(data: bytes, path: Path, shown: str) -> Document:
-    """The document in `data`. Raises GateError naming file and line for what cannot be read."""
+def parse_document(notation: Notation, data: bytes, path: Path, shown: str) -> Document:
+    """The document in `data`. Raises TooLargeError, or GateError naming file and line for what cannot be read."""
     if len(data) > MAX_BYTES:
         problem = Problem(f"larger than {MAX_BYTES:,} bytes", file=shown)
-        raise GateError("unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
-    if path.suffix in YAML:
-        return _yaml(data, shown)
-    if path.suffix == LINES:
-        return _lines(data, path, shown)
-    value, positions = parse_json(data, shown)
-    return Document(value, positions)
+        raise TooLargeError("unreadable", f"{shown} is too large", "split it into several files", problems=[problem])
+    return notation.parse(data, path, shown)
 
 
-def is_foreign(error: GateError, data: bytes, path: Path) -> bool:
-    """Whether a file that could not be read is probably no eval file at all, so that nobody misses it.
+class TooLargeError(GateError):
+    """The file is larger than any eval file."""
 
-    Broken JSON and broken YAML always count: a typo must not make a gate smaller.
-    """
-    if path.suffix == LINES:
-        return not agentv.speaks_of_cases(data)
-    if path.suffix not in YAML:
-        return False
+
+def parse_yaml(data: bytes, shown: str) -> Document:
+    """The document in this YAML. What reads YAML is loaded with the first such file."""
+    from eval_gate.text.sources import yaml
+
+    return Document(*yaml.parse_yaml(data, shown))
+
+
+def _yaml_is_doubtful(error: GateError) -> bool:
+    """Broken YAML always counts as evals, for a typo must not make a gate smaller. Odd YAML may be anything."""
     from eval_gate.text.sources.yaml import RefusedYaml
 
-    too_large = len(data) > MAX_BYTES
-    return (too_large or isinstance(error, RefusedYaml)) and not agentv.speaks_of_cases(data)
+    return isinstance(error, TooLargeError | RefusedYaml)
 
 
-def _yaml(data: bytes, shown: str) -> Document:
-    from eval_gate.text.sources.yaml import parse_yaml
-
-    value, positions = parse_yaml(data, shown)
-    return Document(value, positions)
-
-
-def _lines(data: bytes, path: Path, shown: str) -> Document:
-    """The cases of all lines, with what the YAML file beside them says of all."""
-    values, numbers = parse_lines(data, shown)
-    cases: dict[str, JsonValue] = {LIST: values}
-    speaker = beside(path) if agentv.recognises(cases) else None
-    if speaker is None:
-        return Document(cases, LinePositions(shown, numbers, None))
-    name = PurePosixPath(shown).with_name(speaker.name).as_posix()
-    settings = _yaml(read_bytes(speaker, name), name)
-    if agentv.recognises(settings.value) or settings.value is None:  # a suite of its own, or nothing
-        return Document(cases, LinePositions(shown, numbers, None))
-    if not isinstance(settings.value, dict):
-        problem = Problem(f"expected a mapping for the cases of {shown}, got {kind_of(settings.value)}", name, 1)
-        raise EvalFileError(name, [problem])
-    return Document(settings.value | cases, LinePositions(shown, numbers, (name, settings.positions)))
+_JSON: Final = Notation(lambda data, _, shown: Document(*parse_json(data, shown)), is_doubtful=lambda _: False)
+_YAML: Final = Notation(lambda data, _, shown: parse_yaml(data, shown), is_doubtful=_yaml_is_doubtful)
+JSON: Final = {".json": _JSON}
+YAML: Final = {".yaml": _YAML, ".yml": _YAML}

@@ -44,9 +44,7 @@ def schema(
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own."""
     from eval_gate.config.settings import RunConfig
-    from eval_gate.formats.agent_evals.format import json_schema as agent_evals_schema
-    from eval_gate.formats.agentv.format import json_schema as agentv_schema
-    from eval_gate.formats.tool_forge.format import json_schema as tool_forge_schema
+    from eval_gate.formats.discovery import DIALECTS
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.targets.kinds import json_schema as targets_schema
 
@@ -57,12 +55,8 @@ def schema_of(kind: Kind) -> dict[str, object]:
             body = RunResult.model_json_schema(mode="serialization")
         case Kind.SUITE_RESULT:
             body = SuiteResult.model_json_schema(mode="serialization")
-        case Kind.TOOL_FORGE:
-            body = tool_forge_schema()
-        case Kind.AGENTV:
-            body = agentv_schema()
-        case Kind.AGENT_EVALS:
-            body = agent_evals_schema()
         case Kind.TARGETS:
             body = targets_schema()
+        case Kind.TOOL_FORGE | Kind.AGENTV | Kind.AGENT_EVALS:
+            body = DIALECTS[kind.value].json_schema()
     return {"$schema": DIALECT, **body}

@@ -14,10 +14,10 @@ from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import (
-    FORMATS,
     NOT_EVALS,
     RESULT_MARKS,
     SKIPPED_FOLDERS,
+    SUFFIXES,
     EvalFile,
     discover,
     load_suites,
@@ -150,7 +150,7 @@ def _walk(top: Path, without: str | None) -> Iterator[Path]:
         folders[:] = sorted(name for name in folders if _is_shown(name) and name not in skipped)
         for name in sorted(names):
             path = Path(where, name)
-            if _is_shown(name) and path.suffix in FORMATS and name not in NOT_EVALS and _is_plain(path):
+            if _is_shown(name) and path.suffix in SUFFIXES and name not in NOT_EVALS and _is_plain(path):
                 yield path
 
 

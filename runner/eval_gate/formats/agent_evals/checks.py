@@ -8,11 +8,10 @@ from typing import Final
 from pydantic import BaseModel
 
 from eval_gate.formats.agent_evals import wire
-from eval_gate.formats.tool_forge.checks import Findings
+from eval_gate.formats.reader import Findings, Path
+from eval_gate.formats.wire import keys_of
 from eval_gate.sandbox.paths import SandboxError, file_names
 from eval_gate.text.dotted_path import looks_like_a_query
-
-Path = tuple[str | int, ...]
 
 _FLAGS: Final = "dgimsuvy"
 _HARMLESS: Final = frozenset({"$schema", "$comment"})
@@ -82,7 +81,7 @@ def _about_files(
 
 def _unknown(part: BaseModel, path: Path, findings: Findings) -> None:
     """Keys nobody reads, with the nearest one that is read."""
-    known = {info.alias or name for name, info in type(part).model_fields.items()}
+    known = keys_of(type(part))
     for key in part.model_extra or {}:
         if key not in _HARMLESS:
             hint = findings.hint(key, known)

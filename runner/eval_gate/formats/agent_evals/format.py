@@ -5,7 +5,10 @@ What reads them is loaded with the first suite: most runs have none.
 
 from __future__ import annotations
 
-from eval_gate.formats.base import Positions, Reading, Source
+from typing import Final
+
+from eval_gate.formats.base import Dialect, Positions, Reading, Source
+from eval_gate.formats.documents import JSON
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 
@@ -32,3 +35,6 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     from eval_gate.formats.agent_evals.reader import read
 
     return read(document, positions, source, reading)
+
+
+DIALECT: Final = Dialect(JSON, recognises, load, json_schema)

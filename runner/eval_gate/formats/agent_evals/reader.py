@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Iterable
 from typing import Final
 
-from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from eval_gate.errors import Problem, did_you_mean
+from eval_gate.errors import did_you_mean
 from eval_gate.formats.agent_evals import wire
 from eval_gate.formats.agent_evals.checks import check
-from eval_gate.formats.base import EvalFileError, Positions, Reading, Source
-from eval_gate.formats.tool_forge.checks import Findings
+from eval_gate.formats.base import Positions, Reading, Source
+from eval_gate.formats.reader import Findings, Path, Reader
 from eval_gate.model import suite_assertions as specs
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
-from eval_gate.model.limits import FINDINGS
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.sources.shape import field_path, kind_of, mistakes, sentence
+from eval_gate.text.sources.shape import kind_of, sentence
 
 TARGET: Final = f"openai:{SUITE_MODEL}"
 """Who answers unless the person running chooses."""
@@ -41,16 +36,14 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
 
     Where somebody chose who answers instead, the suite may name any model; else only `SUITE_MODEL` is allowed.
     """
-    reader = _Reader(source.file, positions)
-    suite = reader.suite(document)
+    reader = Reader(source.file, positions)
+    suite = reader.shape(wire.Suite, document, written=_as_written, said=_sentence)
+    reader.refuse_twins(suite.cases)
     findings = Findings()
     check(suite, findings)
     if suite.agent.model != SUITE_MODEL:
-        reader.other_model(suite.agent.model, reading.answers_instead, findings)
-    if reading.strict:
-        reader.problems += [reader.problem(finding.message, finding.path) for finding in findings.strict]
-    if reader.problems:
-        raise EvalFileError(source.file, sorted(reader.problems, key=lambda problem: problem.line or 0))
+        _other_model(suite.agent.model, reading, reader, findings)
+    warnings = reader.warnings(findings, suite.cases, strict=reading.strict)
     agent = _agent(suite.agent)
     return EvalSuite(
         file=source.file,
@@ -58,58 +51,27 @@ def read(document: JsonValue, positions: Positions, source: Source, reading: Rea
         tool_name=well_formed(suite.name),
         version=well_formed(suite.version),
         tier=None,
-        file_hash=hashlib.sha256(source.data).hexdigest()[:12],
+        file_hash=source.file_hash,
         cases=tuple(
             _case(suite, index, agent, Location(file=source.file, line=reader.line(("cases", index))), findings)
             for index in range(len(suite.cases))
         ),
-        warnings=tuple(
-            f"{_name_of(finding.path, suite)}: {finding.message}" for finding in (*findings.all, *findings.more)
-        ),
+        warnings=tuple(warnings),
     )
 
 
-class _Reader:
-    """One document with its places: turns what is wrong into problems."""
-
-    def __init__(self, file: str, positions: Positions) -> None:
-        self.problems: list[Problem] = []
-        self._file = file
-        self._positions = positions
-
-    def line(self, steps: Iterable[str | int]) -> int:
-        return self._positions.line(tuple(steps))
-
-    def problem(self, message: str, steps: Iterable[str | int]) -> Problem:
-        steps = tuple(steps)
-        return Problem(message, file=self._file, line=self.line(steps), field=field_path(steps) or None)
-
-    def suite(self, document: JsonValue) -> wire.Suite:
-        """The validated suite, with duplicate ids noted. Raises EvalFileError where the shape is wrong."""
-        try:
-            suite = wire.Suite.model_validate(document)
-        except ValidationError as error:
-            problems = [self.problem(_sentence(detail), _as_written(detail["loc"])) for detail in mistakes(error)]
-            raise EvalFileError(self._file, sorted(problems, key=lambda problem: problem.line or 0)) from error
-        first: dict[str, int] = {}
-        for index, case in enumerate(suite.cases):
-            if case.id in first and len(self.problems) < FINDINGS:
-                message = f'the id "{case.id}" is taken by the case in line {self.line(("cases", first[case.id]))}'
-                self.problems.append(self.problem(message, ("cases", index, "id")))
-            first.setdefault(case.id, index)
-        return suite
-
-    def other_model(self, named: str, answers_instead: str | None, findings: Findings) -> None:
-        """The suite names another model than the one it is fixed to: refused, unless somebody else answers anyway."""
-        place = ("agent", "model")
-        if answers_instead is not None:
-            findings.add(f'the suite names the model "{named[:80]}"; {answers_instead[:80]} answers instead', place)
-            return
-        message = f'"{named[:80]}" is not {SUITE_MODEL}, to which suites are fixed: choose who answers with'
-        self.problems.append(self.problem(f"{message} --model or --target", place))
+def _other_model(named: str, reading: Reading, reader: Reader, findings: Findings) -> None:
+    """The suite names another model than the one it is fixed to: refused, unless somebody else answers anyway."""
+    place = ("agent", "model")
+    if reading.answers_instead is not None:
+        instead = reading.answers_instead[:80]
+        findings.add(f'the suite names the model "{named[:80]}"; {instead} answers instead', place)
+        return
+    message = f'"{named[:80]}" is not {SUITE_MODEL}, to which suites are fixed: choose who answers with'
+    reader.problems.append(reader.problem(f"{message} --model or --target", place))
 
 
-def _as_written(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
+def _as_written(loc: Path) -> Path:
     """The path in the file: pydantic names the kind of an assertion as a step of its own."""
     if len(loc) > _ASSERTION and loc[2] == "assertions":
         return (*loc[:_ASSERTION], *loc[_ASSERTION + 1 :])
@@ -125,13 +87,6 @@ def _sentence(detail: ErrorDetails) -> str:
     if isinstance(given, dict) and isinstance(named := given.get("type"), str):
         return f'there is no assertion "{named[:80]}"{did_you_mean(named, wire.ASSERTIONS)}; known: {known}'
     return f"expected an assertion with a `type`, got {kind_of(given)}; known: {known}"
-
-
-def _name_of(steps: tuple[str | int, ...], suite: wire.Suite) -> str:
-    """What people call the place: the case's id, or the field."""
-    if steps[:1] == ("cases",) and len(steps) > 1 and isinstance(steps[1], int):
-        return suite.cases[steps[1]].id
-    return field_path(steps)
 
 
 def _agent(agent: wire.Agent) -> SuiteAgent:
@@ -159,7 +114,8 @@ def _case(suite: wire.Suite, index: int, agent: SuiteAgent, location: Location, 
         agent=agent,
         target=TARGET,
         location=location,
-        fingerprint=_fingerprint(case),
+        # the agent is what is evaluated: a changed one is asked the same
+        fingerprint=fingerprint({"prompt": case.prompt, "assertions": _asserted(case)}),
         question=digest(case.prompt),
         expectation=digest(_asserted(case)),
         warnings=findings.of_case(index),
@@ -183,12 +139,6 @@ def _spec(assertion: wire.AnyAssertion) -> specs.SuiteAssertion:
     fields = {name: getattr(assertion, name) for name in type(assertion).model_fields if name != "description"}
     label = well_formed((assertion.description or "")[:MAX_LABEL]) or None
     return _SPECS[type(assertion)](label=label, **fields)
-
-
-def _fingerprint(case: wire.Case) -> str:
-    """SHA-256 of what is asked and expected. The agent is what is evaluated: a changed one is asked the same."""
-    asked = json.dumps({"prompt": case.prompt, "assertions": _asserted(case)}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(asked.encode()).hexdigest()
 
 
 def _asserted(case: wire.Case) -> list[JsonValue]:

@@ -5,8 +5,6 @@ Source: agentv behaviour 1.2, 1.5 and 13.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from eval_gate.formats.agentv.turns import Turn, TurnReader, written
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.evaluator import EvaluatorSpec
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.sources.shape import field_path
 
 MAX_DESCRIPTION: Final = 120
@@ -157,7 +155,7 @@ class CaseReader:
         if specs:
             self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
         asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
-        return Judged(specs, _hash(asked), digest(_without_grader(asked)))
+        return Judged(specs, fingerprint(asked), digest(_without_grader(asked)))
 
 
 def _name(raw: JsonValue, path: Path) -> str:
@@ -220,8 +218,4 @@ def _fingerprint(turns: Sequence[Turn], expected: Sequence[Turn], outcome: str, 
         outcome,
         judged.fingerprint,
     ]
-    return _hash(asked)
-
-
-def _hash(value: JsonValue) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return fingerprint(asked)

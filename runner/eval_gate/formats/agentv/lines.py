@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
-from eval_gate.formats.base import Positions, WrittenScalars
+from eval_gate.formats.agentv.recognising import recognises
+from eval_gate.formats.base import Document, EvalFileError, Notation, Positions, WrittenScalars
+from eval_gate.formats.documents import YAML, parse_yaml, read_bytes
 from eval_gate.model.base import JsonValue
 from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.shape import kind_of
 
-LIST: Final = "cases"
+_LIST: Final = "cases"
 """Where the lines stand in the document that is made of them."""
 MAX_PROBLEMS: Final = 20
 """Lines that are no JSON and named; what comes after them is not read."""
-_SUFFIXES: Final = (".yaml", ".yml")
+_SUFFIX: Final = ".jsonl"
 
 
 class LinePositions:
@@ -48,21 +51,41 @@ class LinePositions:
 
 
 def _is_of_a_case(path: Sequence[str | int]) -> bool:
-    return len(path) > 0 and path[0] == LIST
+    return len(path) > 0 and path[0] == _LIST
 
 
-def beside(path: Path) -> Path | None:
+def _parse(data: bytes, path: Path, shown: str) -> Document:
+    """The cases of all lines, with what the YAML file beside them says of all."""
+    values, numbers = _parse_lines(data, shown)
+    cases: dict[str, JsonValue] = {_LIST: values}
+    speaker = _beside(path) if recognises(cases) else None
+    if speaker is None:
+        return Document(cases, LinePositions(shown, numbers, None))
+    name = PurePosixPath(shown).with_name(speaker.name).as_posix()
+    settings = parse_yaml(read_bytes(speaker, name), name)
+    if recognises(settings.value) or settings.value is None:  # a suite of its own, or nothing
+        return Document(cases, LinePositions(shown, numbers, None))
+    if not isinstance(settings.value, dict):
+        problem = Problem(f"expected a mapping for the cases of {shown}, got {kind_of(settings.value)}", name, 1)
+        raise EvalFileError(name, [problem])
+    return Document(settings.value | cases, LinePositions(shown, numbers, (name, settings.positions)))
+
+
+LINES: Final = {_SUFFIX: Notation(_parse, is_doubtful=lambda _: True)}
+
+
+def _beside(path: Path) -> Path | None:
     """The YAML file beside a JSONL file, or None. A link is not followed: it may lead anywhere."""
-    candidates = (path.with_suffix(suffix) for suffix in _SUFFIXES)
+    candidates = (path.with_suffix(suffix) for suffix in YAML)
     return next((one for one in candidates if one.is_file() and not one.is_symlink()), None)
 
 
-def lines_beside(path: Path) -> bool:
+def accompanies(path: Path) -> bool:
     """Whether this YAML file lies beside a JSONL file, and may speak for its cases."""
-    return path.suffix in _SUFFIXES and path.with_suffix(".jsonl").is_file()
+    return path.suffix in YAML and path.with_suffix(_SUFFIX).is_file()
 
 
-def parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
+def _parse_lines(data: bytes, file: str) -> tuple[list[JsonValue], list[int]]:
     """The values of all lines that are not blank, and the numbers of these lines.
 
     Raises GateError `invalid-json` with every line that is no JSON, up to a bound.

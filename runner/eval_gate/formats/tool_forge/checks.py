@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from eval_gate.errors import did_you_mean
+from eval_gate.formats.reader import Findings
 from eval_gate.formats.tool_forge.wire import Case, CaseInput, Envelope, Expect, Metadata, ParamAssertion
+from eval_gate.formats.wire import keys_of
 from eval_gate.model.case import Tier
-from eval_gate.model.limits import FINDINGS
 from eval_gate.text.tokens import find_tokens, snapshot_tokens, unknown_sources
 
 NOT_SUPPORTED = frozenset(
@@ -33,58 +31,6 @@ _HARMLESS = {
     Envelope: frozenset({"$schema", "$comment"}),
 }
 """Further keys that upstream's generators write and nothing depends on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence about one place. `silent` ones mean that something passes unchecked: problems under --strict."""
-
-    message: str
-    path: tuple[str | int, ...]
-    silent: bool
-
-
-@dataclass(slots=True)
-class Findings:
-    """What was found in one file, in order."""
-
-    all: list[Finding] = field(default_factory=list)
-    _by_case: dict[str | int, list[str]] = field(default_factory=lambda: defaultdict(list))
-    _more: int = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether what is found from here on is only counted."""
-        return len(self.all) >= FINDINGS
-
-    def hint(self, word: str, known: Iterable[str]) -> str:
-        """The nearest known word, as long as somebody will read it: looking for it is what costs."""
-        return "" if self.full else did_you_mean(word, known)
-
-    def add(self, message: str, path: tuple[str | int, ...], *, silent: bool = False) -> None:
-        """Keep one more, or count it."""
-        if self.full:
-            self._more += 1
-            return
-        self.all.append(Finding(message, path, silent))
-        if len(path) > 1 and path[0] == "cases":
-            self._by_case[path[1]].append(message)
-
-    @property
-    def strict(self) -> list[Finding]:
-        """Those that are problems under --strict. What was only counted may be one."""
-        return [finding for finding in (*self.all, *self.more) if finding.silent]
-
-    @property
-    def more(self) -> tuple[Finding, ...]:
-        """How many more there are, where there are."""
-        return (Finding(f"{self._more:,} more warnings about this file are not listed", (), silent=True),) * bool(
-            self._more
-        )
-
-    def of_case(self, index: int) -> tuple[str, ...]:
-        """The sentences about one case."""
-        return tuple(self._by_case.get(index, ()))
 
 
 def check_keys(envelope: Envelope, findings: Findings) -> None:
@@ -111,7 +57,7 @@ def _expect(expect: Expect, path: tuple[str | int, ...], findings: Findings) -> 
         if key in NOT_SUPPORTED:
             message = f'the assertion "{key}" is recognised, but not supported: it is not checked'
         else:
-            message = f'unknown assertion "{key[:80]}"{findings.hint(key, _keys(Expect))}: it is not checked'
+            message = f'unknown assertion "{key[:80]}"{findings.hint(key, keys_of(Expect))}: it is not checked'
         findings.add(message, (*path, key), silent=True)
     if not expect.model_fields_set:
         findings.add("`expect` is empty: the case passes whatever the agent answers", path, silent=True)
@@ -177,12 +123,8 @@ def _unknown(part: BaseModel, path: tuple[str | int, ...], findings: Findings) -
     for key in part.model_extra or {}:
         if key in _HARMLESS.get(type(part), frozenset()):
             continue
-        hint = findings.hint(key, _keys(type(part)))
-        if isinstance(part, Case) and key in _keys(Expect):
+        hint = findings.hint(key, keys_of(type(part)))
+        if isinstance(part, Case) and key in keys_of(Expect):
             hint = " (it belongs into `expect`)"
         silent = isinstance(part, Case | ParamAssertion | CaseInput) and bool(hint)
         findings.add(f'unknown key "{key[:80]}"{hint}: it is not read', (*path, key), silent=silent)
-
-
-def _keys(model: type[BaseModel]) -> set[str]:
-    return {info.alias or name for name, info in model.model_fields.items()}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
+from typing import Final
 
-from pydantic import ValidationError
-
-from eval_gate.errors import Problem, did_you_mean
-from eval_gate.formats.base import EvalFileError, Positions, Reading, Source
+from eval_gate.errors import did_you_mean
+from eval_gate.formats.base import Dialect, Positions, Reading, Source
+from eval_gate.formats.documents import JSON
+from eval_gate.formats.reader import Findings, Reader
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
 from eval_gate.model.base import JsonValue
@@ -34,9 +33,7 @@ from eval_gate.model.evaluator import (
     ToolsCalled,
     ToolsNotCalled,
 )
-from eval_gate.model.limits import FINDINGS
-from eval_gate.text.digest import digest
-from eval_gate.text.sources.shape import field_path, mistakes, sentence
+from eval_gate.text.digest import digest, fingerprint
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
@@ -65,22 +62,17 @@ def json_schema() -> dict[str, JsonValue]:
 def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     bare = isinstance(document, list)
-    reader = _Reader(source.file, positions, bare=bare)
-    envelope = reader.envelope({"metadata": None, "cases": document} if bare else document)
-    tier = reader.tier(envelope)
+    reader = Reader(source.file, positions, bare=bare)
+    envelope = reader.shape(Envelope, {"metadata": None, "cases": document} if bare else document, written=_readable)
+    reader.refuse_twins(envelope.cases)
+    tier = _tier(envelope, reader, source.file)
     raw_cases = document if isinstance(document, list) else document["cases"] if isinstance(document, dict) else []
     assert isinstance(raw_cases, list)
-    warned = checks.Findings()
+    warned = Findings()
     for index, case in enumerate(envelope.cases):
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
     checks.check_keys(envelope, warned)
-    if reading.strict:
-        reader.problems += [reader.problem(finding.message, finding.path) for finding in warned.strict]
-    if reader.problems:
-        raise EvalFileError(source.file, reader.sorted())
-    warnings = [
-        f"{reader.name_of(finding.path, envelope)}: {finding.message}" for finding in (*warned.all, *warned.more)
-    ]
+    warnings = reader.warnings(warned, envelope.cases, strict=reading.strict)
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
     return EvalSuite(
@@ -89,7 +81,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         tool_name=_tool_name(envelope, source.file, reading.tool_names),
         tier=tier or Tier.GOLDEN,
         metadata=_metadata(envelope),
-        file_hash=hashlib.sha256(source.data).hexdigest()[:12],
+        file_hash=source.file_hash,
         cases=tuple(
             _case(case, raw, Location(file=source.file, line=reader.line(("cases", index))), warned.of_case(index))
             for index, (case, raw) in enumerate(zip(envelope.cases, raw_cases, strict=True))
@@ -98,65 +90,19 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     )
 
 
-class _Reader:
-    """One document with its places: turns what is wrong into problems."""
-
-    def __init__(self, file: str, positions: Positions, *, bare: bool) -> None:
-        self.problems: list[Problem] = []
-        self._file = file
-        self._positions = positions
-        self._bare = bare
-
-    def path(self, steps: Iterable[str | int]) -> tuple[str | int, ...]:
-        """The path in the file as it is written: a bare list has no `cases`."""
-        steps = tuple(steps)
-        return steps[1:] if self._bare and steps[:1] == ("cases",) else steps
-
-    def line(self, steps: Iterable[str | int]) -> int:
-        return self._positions.line(self.path(steps))
-
-    def problem(self, message: str, steps: Iterable[str | int]) -> Problem:
-        steps = self.path(steps)
-        return Problem(message, file=self._file, line=self._positions.line(steps), field=field_path(steps) or None)
-
-    def sorted(self) -> list[Problem]:
-        return sorted(self.problems, key=lambda problem: problem.line or 0)
-
-    def name_of(self, steps: tuple[str | int, ...], envelope: Envelope) -> str:
-        """What people call the place: the case's id, or the field."""
-        if steps[:1] == ("cases",) and len(steps) > 1 and isinstance(steps[1], int):
-            return envelope.cases[steps[1]].id
-        return field_path(steps)
-
-    def envelope(self, document: JsonValue) -> Envelope:
-        """The validated envelope with unique ids, or every problem of the file."""
-        try:
-            envelope = Envelope.model_validate(document)
-        except ValidationError as error:
-            self.problems += [self.problem(sentence(detail), _readable(detail["loc"])) for detail in mistakes(error)]
-            raise EvalFileError(self._file, self.sorted()) from error
-        first: dict[str, int] = {}
-        for index, case in enumerate(envelope.cases):
-            if case.id in first and len(self.problems) < FINDINGS:
-                line = self.line(("cases", first[case.id]))
-                message = f'the id "{case.id}" is taken by the case in line {line}'
-                self.problems.append(self.problem(message, ("cases", index, "id")))
-            first.setdefault(case.id, index)
-        return envelope
-
-    def tier(self, envelope: Envelope) -> Tier | None:
-        """Metadata, else the file's name, else the ids; None when nothing says it."""
-        named = envelope.metadata.tier if envelope.metadata else None
-        known = {tier.value: tier for tier in Tier}
-        if named is not None:
-            if named not in known:
-                message = f'"{named[:60]}" is not a tier{did_you_mean(named, known)}; known: {", ".join(known)}'
-                self.problems.append(self.problem(message, ("metadata", "tier")))
-            return known.get(named)
-        suffix = PurePosixPath(PurePosixPath(self._file).stem).suffix.removeprefix(".")
-        if suffix in known:
-            return known[suffix]
-        return next((tier for prefix, tier in _PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
+def _tier(envelope: Envelope, reader: Reader, file: str) -> Tier | None:
+    """Metadata, else the file's name, else the ids; None when nothing says it. A tier that is none is a problem."""
+    named = envelope.metadata.tier if envelope.metadata else None
+    known = {tier.value: tier for tier in Tier}
+    if named is not None:
+        if named not in known:
+            message = f'"{named[:60]}" is not a tier{did_you_mean(named, known)}; known: {", ".join(known)}'
+            reader.problems.append(reader.problem(message, ("metadata", "tier")))
+        return known.get(named)
+    suffix = PurePosixPath(PurePosixPath(file).stem).suffix.removeprefix(".")
+    if suffix in known:
+        return known[suffix]
+    return next((tier for prefix, tier in _PREFIXES.items() if envelope.cases[0].id.startswith(prefix)), None)
 
 
 def _readable(loc: tuple[str | int, ...]) -> tuple[str | int, ...]:
@@ -193,9 +139,9 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
         stubs=case.stubs,
         max_turns=case.max_turns or 5,
         location=location,
-        fingerprint=_fingerprint(raw),
-        question=_digest(raw, _QUESTION),
-        expectation=_digest(raw, _EXPECTATION),
+        fingerprint=fingerprint(_part(raw, _ASKED)),
+        question=digest(_part(raw, _QUESTION)),
+        expectation=digest(_part(raw, _EXPECTATION)),
         warnings=warnings,
     )
 
@@ -254,15 +200,13 @@ def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the c
 _QUESTION = ("input", "stubs", "maxTurns")
 _EXPECTATION = ("expect", "rubric", "referenceData")
 _ASKED = (*_QUESTION, *_EXPECTATION)
+"""What the fingerprint of a case is made of: a changed description is the same question."""
 
 
-def _digest(raw: JsonValue, keys: Collection[str]) -> str:
+def _part(raw: JsonValue, keys: Collection[str]) -> JsonValue:
+    """What stands under these keys, as it is written."""
     assert isinstance(raw, dict)
-    return digest({key: raw[key] for key in keys if key in raw})
+    return {key: raw[key] for key in keys if key in raw}
 
 
-def _fingerprint(raw: JsonValue) -> str:
-    """SHA-256 of what is asked and expected, as it is written: a changed description is the same question."""
-    assert isinstance(raw, dict)
-    asked = {key: raw[key] for key in _ASKED if key in raw}
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+DIALECT: Final = Dialect(JSON, recognises, load, json_schema)

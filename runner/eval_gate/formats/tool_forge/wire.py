@@ -8,27 +8,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import Field, JsonValue, model_validator
 
+from eval_gate.formats.wire import CaseId, Text, Wire
 from eval_gate.model.limits import CASES
 
-Text = Annotated[str, Field(min_length=1)]
-CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Positive = Annotated[float, Field(gt=0)]
-
-
-class Wire(BaseModel):
-    """Strict: a text is no list and no number. Unknown keys are kept, to be warned about with the nearest name."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        strict=True,
-        extra="allow",
-        alias_generator=to_camel,
-        validate_by_name=False,
-        validate_by_alias=True,
-    )
 
 
 class ParamAssertion(Wire):

@@ -1,0 +1,56 @@
+"""Whether a document is an AgentV eval file, by its shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from eval_gate.errors import nearest
+from eval_gate.formats.agentv import wire
+from eval_gate.formats.agentv.findings import given
+from eval_gate.model.base import JsonValue
+
+_OWN_NAMES: Final = wire.CASES[:2]
+"""Names of the list of cases that no other format has."""
+_OWN_FIELDS: Final = ("input_messages", "expected_outcome")
+"""Fields of a case that no other format has."""
+_FIELDS: Final = ("input", "outcome", "criteria")
+"""Fields of a case that another format may have too."""
+_OTHERS_FIELDS: Final = ("expect", "rubric", "prompt")
+"""Fields of a case that make it one of another format."""
+_WORDS: Final = re.compile(rb"\b(?:evalcases|eval_cases|input_messages|expected_outcome|expected_messages|criteria)\b")
+
+
+def recognises(document: JsonValue) -> bool:
+    """An object with a list `evalcases` (or by a later name) of cases with `input_messages`, an outcome, or both."""
+    return isinstance(document, dict) and list_name(document) is not None
+
+
+def speaks_of_cases(data: bytes) -> bool:
+    """Whether a file that cannot be read was probably meant to be one of this format."""
+    return _WORDS.search(data) is not None
+
+
+def list_name(document: Mapping[str, JsonValue]) -> str | None:
+    """The name of the list of cases, also where it is misspelt; None where there is none of this format."""
+    own = given(document, _OWN_NAMES)
+    if own is not None:
+        return own
+    if "agent" in document:  # Agent Evals
+        return None
+    for name, value in document.items():
+        if isinstance(value, list) and any(_is_case(one) for one in value) and nearest(name, wire.CASES):
+            return name
+    return None
+
+
+def _is_case(value: JsonValue) -> bool:
+    """Whether this is a case of this format, as far as one can see."""
+    if not isinstance(value, dict):
+        return False
+    if any(name in value for name in _OWN_FIELDS):
+        return True
+    if any(name in value for name in _OTHERS_FIELDS) or isinstance(value.get("input"), dict):
+        return False
+    return "id" in value and any(name in value for name in _FIELDS)
