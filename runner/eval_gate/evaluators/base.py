@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
+from eval_gate.model.evaluator import EvaluatorSpec
 from eval_gate.model.result import Blame, EvaluatorResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.process.captured import Mask
@@ -88,6 +89,14 @@ class Evaluation:
     def passed(self) -> bool:
         """Whether nothing is missing."""
         return self.score >= 1.0 and not self.vetoed
+
+
+Evaluate: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[Evaluation]]
+"""How one evaluator is asked, whatever its class."""
+Grader: TypeAlias = Callable[..., Awaitable[Evaluation]]
+"""Takes its own class of spec and the context; that of a composite also how its members are asked."""
+ByClass: TypeAlias = Mapping[type[EvaluatorSpec], Grader]
+"""Who judges what. The name that people read (`type`) does not tell: two classes are an `llm_judge`."""
 
 
 class EvaluatorError(Exception):

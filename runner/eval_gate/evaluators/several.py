@@ -7,14 +7,11 @@ must not start as many programs at once as it has evaluators.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
-from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.base import Evaluate, Evaluation, EvaluationContext
 from eval_gate.model.evaluator import EvaluatorSpec, LlmJudge, Rubric, RubricJudge
 
-Evaluate: TypeAlias = Callable[[EvaluatorSpec, EvaluationContext], Awaitable[Evaluation]]
-"""How one evaluator is asked; `assertions.evaluate` is the one."""
 _ASKING: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 
 

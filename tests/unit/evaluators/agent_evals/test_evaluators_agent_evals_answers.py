@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, same
-from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
+from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import EvaluatorResult
@@ -42,7 +42,7 @@ def judged(spec: SuiteAssertion, answer: str) -> Evaluation:
         matcher = PatternMatcher()
         try:
             context = EvaluationContext(make_case(expect=(spec,)), Response(text=answer), TokenData(), matcher)
-            return await SUITE_ASSERTIONS[type(spec)](spec, context)
+            return await TABLE[type(spec)](spec, context)
         finally:
             await matcher.aclose()
 

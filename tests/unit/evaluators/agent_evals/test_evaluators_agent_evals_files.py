@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
+from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
@@ -29,7 +29,7 @@ def judged(spec: SuiteAssertion, files=FILES) -> Evaluation:
     context = EvaluationContext(
         make_case(expect=(spec,)), Response(text="done", files=files), TokenData(), PatternMatcher()
     )
-    return asyncio.run(SUITE_ASSERTIONS[type(spec)](spec, context))
+    return asyncio.run(TABLE[type(spec)](spec, context))
 
 
 @pytest.mark.contract("agent_evals.file_exists", "agent_evals.files.relative")

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
-from eval_gate.evaluators.tool_forge.assertions import evaluate
+from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.evaluator import LlmJudge
 from eval_gate.model.trace import OutputMessage

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.errors import GateError
-from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
+from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import EvaluationContext
 from eval_gate.evaluators.results import result_of
 from eval_gate.model.conversation import FileEntry, Response
@@ -36,7 +36,7 @@ FILES = (FileEntry(path="notes/data.json", kind="file", text='{"name": "test"}')
 def judged(case_id: str, name: str, answer: str, *specs: SuiteAssertion, **fields) -> CaseResult:
     """A case as the engine leaves it, with what these assertions really say."""
     context = EvaluationContext(make_case(), Response(text=answer, files=FILES), TokenData(), PatternMatcher())
-    said = [(spec, asyncio.run(SUITE_ASSERTIONS[type(spec)](spec, context))) for spec in specs]
+    said = [(spec, asyncio.run(TABLE[type(spec)](spec, context))) for spec in specs]
     passed = all(evaluation.passed for _, evaluation in said)
     values = {
         "description": name,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.evaluators.agent_evals.table import SUITE_ASSERTIONS
+from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.formats.agent_evals import format as agent_evals
 from eval_gate.formats.base import Reading, Source
@@ -48,7 +48,7 @@ def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outco
         request = Request(case.id, case.messages, max_turns=case.max_turns, eval_file=suite.file, agent=case.agent)
         response = await target.respond(request)
         context = EvaluationContext(case, response, TokenData(), patterns)
-        return response, [await SUITE_ASSERTIONS[type(spec)](spec, context) for spec in case.evaluators]
+        return response, [await TABLE[type(spec)](spec, context) for spec in case.evaluators]
 
     async def main() -> dict[str, Outcome]:
         asker, patterns = make_asker(settings, choice, around), PatternMatcher()

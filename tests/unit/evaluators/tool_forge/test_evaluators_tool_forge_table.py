@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
-from eval_gate.evaluators.tool_forge.assertions import evaluate
+from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.evaluator import (
     MaxLatency,

@@ -1,0 +1,45 @@
+"""Every evaluator that a case can have is found, and what is not needed is not loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from eval_gate.evaluators.table import DIALECTS, _grader
+from eval_gate.model.evaluator import EvaluatorSpec
+
+
+def kinds(base: type[EvaluatorSpec] = EvaluatorSpec) -> Iterator[type[EvaluatorSpec]]:
+    """All classes of evaluators that are no base of others."""
+    below = base.__subclasses__()
+    for kind in below:
+        yield from kinds(kind)
+    if not below:
+        yield base
+
+
+@pytest.mark.parametrize("kind", sorted(kinds(), key=lambda kind: kind.__name__))
+def test_table__every_kind_of_evaluator__has_somebody_who_judges_it(kind) -> None:
+    assert callable(_grader(kind))
+
+
+def test_table__kind_that_nobody_knows__is_a_defect_of_ours() -> None:
+    with pytest.raises(LookupError, match="no dialect has an evaluator EvaluatorSpec"):
+        _grader(EvaluatorSpec)
+
+
+def test_table__assertion_of_tool_forge__loads_no_other_dialect_and_no_judge() -> None:
+    code = (
+        "import sys; from eval_gate.evaluators import aggregate, table; from eval_gate.model import evaluator as specs;"
+        "table._grader(specs.MaxTokens); print(sorted(name for name in sys.modules if name.endswith('.table')),"
+        "[name for name in sys.modules if 'evaluators.judge' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        "['eval_gate.evaluators.table',",
+        f"'eval_gate.evaluators.{DIALECTS[0]}.table']",
+        "[]",
+    ]
