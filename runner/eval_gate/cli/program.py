@@ -61,17 +61,21 @@ def _everywhere(
     context.obj = context.obj or Verbosity.NORMAL
 
 
-run.add_to(app)
-compare.add_to(app)
-accept.add_to(app)
-report.add_to(app)
-merge.add_to(app)
-validate.add_to(app)
-schema.add_to(app)
-init.add_to(app)
-demo.add_to(app)
-agent_evals.add_to(app)
-action.add_to(app)
+for _command in (
+    run.run,
+    compare.compare,
+    accept.accept,
+    report.report,
+    merge.merge,
+    validate.validate,
+    schema.schema,
+    init.init,
+    demo.demo,
+):
+    app.command()(_command)
+app.command(cls=agent_evals.AsWritten)(agent_evals.agent_evals)
+app.command()(action.action)
+app.command()(action.publish)
 
 
 def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None = None) -> int:

@@ -9,11 +9,6 @@ import typer
 from eval_gate.cli import options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("accept")(accept)
-
-
 def accept(
     context: typer.Context,
     cases: Annotated[list[str], typer.Argument(metavar="CASE...", help="Case ids, or globs over whole ids.")],

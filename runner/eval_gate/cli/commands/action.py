@@ -7,12 +7,6 @@ from typing import Annotated
 import typer
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add both commands."""
-    app.command("action")(action)
-    app.command("publish")(publish)
-
-
 def action() -> None:
     """Be the GitHub Action: plan by the event, run, compare with the baseline, publish, exit by the verdict.
 

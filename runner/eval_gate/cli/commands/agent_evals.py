@@ -32,7 +32,7 @@ class ReportKind(StrEnum):
         return ("json", "md") if self is ReportKind.BOTH else (self.value,)
 
 
-class _AsWritten(TyperCommand):
+class AsWritten(TyperCommand):
     """Takes the arguments as people write them for the original: behind a lone `--`, and flags with a value."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -48,11 +48,6 @@ def _plain(given: str, context: Any) -> list[str]:
     if value not in {"true", "false"}:
         context.fail(f"{name} is true or false, not {value[:40]!r}")
     return [name] if value == "true" else []
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("agent-evals", cls=_AsWritten)(agent_evals)
 
 
 def agent_evals(

@@ -12,11 +12,6 @@ USED = frozenset({"history", "outputDir", "reports", "exports"})
 """The configuration keys that judging a stored result has use for, beside the rules."""
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("compare")(compare)
-
-
 def compare(
     context: typer.Context,
     baseline: Annotated[

@@ -9,11 +9,6 @@ import typer
 from eval_gate.cli import options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("demo")(demo)
-
-
 def demo(
     context: typer.Context,
     good: Annotated[bool, typer.Option("--good", help="Run the agent before its change: nothing regresses.")] = False,

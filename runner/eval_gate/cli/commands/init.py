@@ -25,11 +25,6 @@ class Example(StrEnum):
     AGENT_EVALS = "agent-evals"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("init")(init)
-
-
 def init(
     context: typer.Context,
     folder: Annotated[

@@ -9,11 +9,6 @@ import typer
 from eval_gate.cli import options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("merge")(merge)
-
-
 def merge(
     context: typer.Context,
     results: Annotated[list[str], typer.Argument(help="Run ids, results files, run folders or zips: each part once.")],

@@ -21,11 +21,6 @@ class ReportFormat(StrEnum):
     AGENTV = "agentv"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("report")(report)
-
-
 def report(
     result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest: the newest.")],
     report_format: Annotated[ReportFormat, typer.Option("--format", help="What to make of it.")] = ReportFormat.MD,

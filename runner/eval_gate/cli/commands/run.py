@@ -7,11 +7,6 @@ import typer
 from eval_gate.cli import options, options_gate
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("run")(run)
-
-
 def run(
     context: typer.Context,
     paths: options.Paths = None,

@@ -25,11 +25,6 @@ class Kind(StrEnum):
     TARGETS = "targets"
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("schema")(schema)
-
-
 def schema(
     kind: Annotated[Kind, typer.Argument(help="Which file.")],
     verbose: options.Verbose = False,

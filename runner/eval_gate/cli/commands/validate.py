@@ -7,11 +7,6 @@ import typer
 from eval_gate.cli import options
 
 
-def add_to(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("validate")(validate)
-
-
 def validate(
     context: typer.Context,
     paths: options.Paths = None,
