@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Mapping
@@ -30,22 +31,26 @@ from eval_gate.gate.waivers.command import commands_in
 from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.github.comments import _state_in
 from eval_gate.github.event import read_event
+from eval_gate.github.failure import Answer, refusal
 from eval_gate.model.result import GitFacts
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.words.problems import error_lines
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import read_ledger
-from eval_gate.results.read import read_run
+from eval_gate.results.ledger import LEDGER_NAME, read_ledger
+from eval_gate.results.read import entry_of, extract, read_archive, read_history, read_run
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.template import Template
 from eval_gate.targets.envelope import read_answer
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.target import _retry_after as agent_asks
 from eval_gate.targets.listing import read_targets
+from eval_gate.targets.model.providers.errors import _retry_after as model_asks
 from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
+from eval_gate.targets.retry import RetryPolicy
 from eval_gate.targets.wire import PRESETS, Wire
 from eval_gate.text import escape, inert
 from eval_gate.text.dotted_path import PathError, value_at
@@ -141,6 +146,35 @@ def _stored(data: bytes) -> None:
             one.model_dump_json()
             for form in ("md", "html", "junit", "console"):
                 render(form, one, ReportContext()).encode()
+
+
+def _archive(data: bytes) -> None:
+    """As an artifact is read: the run, what lies beside it, and the history by itself."""
+    file = _file("artifact.zip", data)
+    with _sentences():
+        run = read_archive(file, "artifact 1")
+        run.model_dump_json()
+    with _sentences():
+        read_history(str(file))
+    kept = entry_of(file, LEDGER_NAME, 10_000)
+    assert kept is None or len(kept) <= 10_000
+    taken = _PLACES["root"] / "taken"
+    taken.unlink(missing_ok=True)
+    assert extract(file, LEDGER_NAME, taken, 10_000) == (kept is not None) == taken.exists()
+
+
+def _headers(data: bytes) -> None:
+    """The head of an answer: how it is packed, how long to wait, and GitHub's clock. The first line is the status."""
+    first, *lines = data.decode("latin-1").split("\n")
+    headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
+    with contextlib.suppress(PackingError):
+        list(Unpacker([headers.get("content-encoding", "")]).pieces(b"x"))
+    for asked in (agent_asks(headers), model_asks(None, headers)):
+        assert 0 <= RetryPolicy().delay_s(1, asked) <= 60
+    error = refusal(Answer(status, headers, headers.get("message", "")), "reading a run")
+    assert error.wait_s is None or math.isfinite(error.wait_s)
+    assert len(str(error)) <= MOST_CHARACTERS
 
 
 def _ledger(data: bytes) -> None:
@@ -270,6 +304,8 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "registry-json": _registry("tools.json"),
         "registry-typescript": _registry("a.tool.ts"),
         "stored": _stored,
+        "archive": _archive,
+        "headers": _headers,
         "ledger": _ledger,
         "waivers": _waivers,
         "journal": _lines(read_journal, "cases.jsonl"),

@@ -138,7 +138,7 @@ def _now(headers: Mapping[str, str]) -> float:
     """What time it is by GitHub's clock, which its limits go by, else by ours, which may be wrong by hours."""
     try:
         return parsedate_to_datetime(headers["date"]).timestamp()
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):  # a year of twenty digits
         return time.time()
 
 
