@@ -1,6 +1,7 @@
 """Runs tests and writes down which of them execute which line of `runner/eval_gate/`, and how long each takes.
 
-Usage: mutation_seen.py FILE [pytest arguments]. Part of `mutation.py`.
+Usage: mutation_seen.py FILE [pytest arguments]. Part of `mutation.py`. Tests that are red here are named and left out:
+to be watched makes a program slow, and some tests hold how long something takes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class Watch:
     def __init__(self, measuring: coverage.Coverage) -> None:
         self.measuring = measuring
         self.took: dict[str, float] = {}
+        self.red: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -31,8 +33,10 @@ class Watch:
             self.measuring.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """What it took."""
+        """What it took, and whether it is of use."""
         self.took[report.nodeid] = self.took.get(report.nodeid, 0.0) + report.duration
+        if report.failed:
+            self.red.add(report.nodeid)
 
 
 def main() -> int:
@@ -43,10 +47,17 @@ def main() -> int:
     measuring.start()
     code = int(pytest.main(arguments, plugins=[watch]))
     measuring.stop()
-    if code:
+    if code not in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}:
         return code
+    for name in sorted(watch.red):
+        print(f"left out, because it is red while it is watched: {name}")
     data = measuring.get_data()
-    lines = {str(Path(file).relative_to(Path.cwd())): data.contexts_by_lineno(file) for file in data.measured_files()}
+    lines = {
+        str(Path(file).relative_to(Path.cwd())): {
+            line: sorted(set(names) - watch.red) for line, names in data.contexts_by_lineno(file).items()
+        }
+        for file in data.measured_files()
+    }
     Path(target).write_text(json.dumps({"lines": lines, "took": watch.took}))
     return 0
 
