@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import Blame, Trial, Yardstick
+from eval_gate.model.result import Blame, GitFacts, Trial, Yardstick
 from eval_gate.results.beside import ledger_beside, ledger_file
 from eval_gate.results.ledger import (
     EMPTY,
@@ -18,6 +18,7 @@ from eval_gate.results.ledger import (
     Entry,
     Execution,
     alike,
+    executions_of,
     ledger_bytes,
     ledger_of,
     read_ledger,
@@ -215,3 +216,35 @@ def test_ledger_beside__folder_and_archive__is_found(tmp_path) -> None:
 def test_ledger_file__missing__says_so(tmp_path) -> None:
     with pytest.raises(GateError, match="cannot be read"):
         ledger_file(tmp_path / "no.json")
+
+
+def test_ledger__run__is_known_by_its_commit_where_that_is_known() -> None:
+    runs = [run(0, {"a": "passed"}, git=GitFacts(sha="a" * 40)), run(1, {"a": "passed"}, git=None)]
+    assert [EMPTY.with_run(one).runs[0].sha for one in runs] == ["a" * 40, None]
+
+
+@pytest.mark.parametrize("reruns", [2, 5])
+def test_executions_of__as_many_reruns_as_executions_or_more__leaves_no_first_one(reruns) -> None:
+    first, again = executions_of(make_result("a", "failed", trials="FP", reruns=reruns))
+    assert (first, again) == ((), (Execution("F"), Execution("P")))
+
+
+def test_read_ledger__yardsticks_of_one_case__are_at_most_a_thousand() -> None:
+    def with_yardsticks(number: int) -> bytes:
+        return json.dumps({"suites": {FILE: {"a": {"yardsticks": ["y"] * number}}}}).encode()
+
+    assert len(read_ledger(with_yardsticks(1_000), "x").case(A).yardsticks) == 1_000
+    with pytest.raises(GateError, match="ledger"):
+        read_ledger(with_yardsticks(1_001), "x")
+
+
+def test_ledger_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_for_that(tmp_path, monkeypatch) -> None:
+    file = tmp_path / LEDGER_NAME
+    data = ledger_bytes(branch("passed"))
+    for name in ("eval_gate.results.beside", "eval_gate.results.ledger"):
+        monkeypatch.setattr(f"{name}.MAX_LEDGER_BYTES", len(data))
+    file.write_bytes(data)
+    assert letters(ledger_file(file)) == "P"
+    file.write_bytes(data + b" ")
+    with pytest.raises(GateError, match="larger than"):
+        ledger_file(file)

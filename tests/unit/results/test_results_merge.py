@@ -12,12 +12,13 @@ from eval_gate.errors import GateError
 from eval_gate.gate.limits import Policy
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
+from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import GitFacts, Shard, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
 from tests.support.cases import make_case, make_suite
 from tests.support.results import make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against
+from tests.support.verdicts import STEADY, judge_against, make_executed, make_judged
 
 
 def part(index: int, count: int, *cases, **fields):
@@ -119,3 +120,59 @@ def test_merge__parts_that_asked_several_targets__each_case_says_whom() -> None:
     merged = merge([first, second], "merged")
     assert (merged.target, merged.targets) == (a, (a, b))
     assert [case.target for suite in merged.suites for case in suite.cases] == [None, "b"]
+
+
+def test_merge__part_that_claims_to_be_complete_and_is_not__is_not_believed() -> None:
+    run = merge([part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), complete=True)], "x")
+    assert not run.complete
+
+
+def test_merge__case_whose_place_nobody_knows__stands_before_the_others() -> None:
+    first = part(1, 2, make_result("a", location=at(3)))
+    second = part(2, 2, make_result("b", location=None))
+    assert [case.id for case in merge([first, second], "x").suites[0].cases] == ["b", "a"]
+
+
+def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
+    strict, easy = RunPolicy(fail_on=("regressions",)), RunPolicy(fail_on=("never",))
+    a, b = make_result("a"), make_result("b")
+    assert merge([part(1, 2, a, policy=strict), part(2, 2, b, policy=strict)], "x").policy == strict
+    assert merge([part(1, 2, a, policy=strict), part(2, 2, b, policy=easy)], "x").policy is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "whole"),
+    [
+        (Measuring(trials=3), Measuring(trials=3), Measuring(trials=3)),
+        (Measuring(trials=3), Measuring(trials=1), None),
+        (Measuring(trials=3), None, None),
+        (None, None, None),
+        (Measuring(trials=3), Measuring(trials=3, recorded="a.jsonl"), Measuring(trials=3, recorded="a.jsonl")),
+        (Measuring(trials=3), Measuring(trials=1, recorded="a.jsonl"), Measuring(recorded="a.jsonl")),
+        (None, Measuring(recorded="a.jsonl"), Measuring(recorded="a.jsonl")),
+    ],
+    ids=["alike", "unlike", "one-unknown", "none", "recorded", "unlike-and-recorded", "unknown-and-recorded"],
+)
+def test_merge__how_parts_were_measured__is_what_they_agree_on_and_what_was_recorded(one, other, whole) -> None:
+    parts = [part(1, 2, make_result("a"), measuring=one), part(2, 2, make_result("b"), measuring=other)]
+    assert merge(parts, "x").measuring == whole
+
+
+def judged_part(index: int, case_id: str):
+    """A part that was compared with a branch that knows both cases."""
+    run = make_judged([make_executed(case_id, "FFF")], {"a": STEADY, "b": STEADY}, shard=Shard(index=index, count=2))
+    assert run.comparison is not None
+    return run
+
+
+def test_merge__what_was_known_of_the_cases__is_known_of_the_whole() -> None:
+    first, second = judged_part(1, "a"), judged_part(2, "b")
+    whole = merge([first, second], "x").comparison
+    assert whole is not None
+    assert [change.case_id for change in whole.changes] == ["a", "b"]
+    assert whole.evidence == first.comparison.evidence
+    assert (whole.suite_finding, whole.notes) == (None, ())
+
+
+def test_merge__part_that_was_compared_with_nothing__nothing_is_known_of_the_whole() -> None:
+    assert merge([judged_part(1, "a"), part(2, 2, make_result("b"))], "x").comparison is None

@@ -317,3 +317,10 @@ def test_newest_passed__none_of_this_target__says_of_which() -> None:
     found = newest_passed(Path("nowhere"), target="desk")
     assert isinstance(found, NoBaseline)
     assert found.reason == "there is no complete run of desk in nowhere yet that could be judged"
+
+
+def test_read_run__name_that_no_file_can_have__is_a_run_that_is_not_there(tmp_path) -> None:
+    for read in (lambda name: read_run(name, tmp_path), lambda name: find_baseline(name, tmp_path)):
+        with pytest.raises(GateError) as raised:
+            read("x" * 5_000)
+        assert raised.value.code == "baseline-not-found"
