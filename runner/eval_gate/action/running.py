@@ -1,117 +1,85 @@
-"""Runs the evals of this step, or reads the result that an earlier step made."""
+"""What this step judges, and by what: the run it makes, or the result that an earlier step or another run made."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from dataclasses import replace
 
-from pydantic import JsonValue
-
-from eval_gate.action.inputs import INPUTS, PREFIX, Settings
+from eval_gate.action.baseline import Origin
+from eval_gate.action.configuration import selection_of
+from eval_gate.action.inputs import PREFIX
 from eval_gate.action.log import Log
+from eval_gate.action.plan import Mode
+from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
-from eval_gate.config.load import Hand, find_config, flag_of, from_text, load_config
-from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.preparing.prepare import prepare
-from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.evidence.reruns import DEFAULT_CONFIRM
+from eval_gate.action.trust.variables import doorkeeper_for
+from eval_gate.action.trust.waivers import waivers_from_file, with_comments
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.gate.judge import Question
+from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.reports.files import asked_for
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.read import read_run
-from eval_gate.session.interruptible import execute
-from eval_gate.targets.receiving import Doorkeeper
+from eval_gate.session.run import Made, make_run
+from eval_gate.session.session import Around, Session
 
-DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"], "confirm": DEFAULT_CONFIRM}
-"""What the action takes where nobody says otherwise, and the command line does not."""
-_INPUT_NAMES = {one.key: one.name for one in INPUTS if one.key}
 _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
 
-def read_config(settings: Settings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
-    """The configuration: inputs, then variables, then the file. Raises GateError with every problem.
+def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping[str, str], log: Log) -> Session:
+    """The session, with what people have accepted: in the file, and, where it could matter, in comments.
 
-    Whoever wrote them, files go to the workspace and nowhere else: all else would be lost with the container, or be a
-    pull request's hand in ours.
+    Raises GateError, as for variables that would be given to a target that must not have them.
     """
-    return config_of(settings, variables, workspace / settings.config if settings.config else find_config(workspace))
-
-
-def config_of(
-    settings: Settings, variables: Mapping[str, str], file: Path | None, shown_as: str | None = None
-) -> RunConfig:
-    """The same with this file; None is no file."""
-    flags = {key: from_text(key, text) for key, text in settings.flags.items()}
-    return load_config(
-        flags,
-        variables,
-        file,
-        shown_as=shown_as,
-        defaults=DEFAULTS,
-        hand=Hand(lambda key: _INPUT_NAMES.get(key) or flag_of(key), anywhere=False),
+    selection = selection_of(step.settings)
+    question = Question(
+        origin.baseline,
+        Policy.of(config),
+        everything_selected=selection.everything,
+        waivers=waivers_from_file(step, config, log),
+        more_waivers=lambda waivers: with_comments(step, waivers, log),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """What decides about the run from outside of it: which cases are run again, and who is given variables.
-
-    None runs none again, and gives every target what it asks for.
-    """
-
-    reruns: Reruns | None = None
-    doorkeeper: Doorkeeper | None = None
-    recorded_by_baseline: bool = False
-    """The recorded answers at hand, if any, came with the baseline."""
-
-
-def get_result(
-    step: Step, config: RunConfig, variables: Mapping[str, str], asking: Asking, log: Log
-) -> tuple[RunResult, ExitCode | None]:
-    """The run, not judged yet, and the exit code of the signal that ended it early, if one did."""
-    settings = step.settings
-    if settings.results:
-        result = read_run(settings.results, Path(config.output_dir))
-        if not result.suites:
-            raise GateError("no-result", f"results: {settings.results} holds no case", "name a finished run")
-        log.did(f"read the result of run {result.run_id} from {settings.results}")
-        return with_idle_patterns(result, config.must_pass, strict=config.strict), None
-    with log.commands.group("Evals"):
-        return asyncio.run(_run(step, config, variables, asking, log))
-
-
-def selection_of(settings: Settings) -> Selection:
-    """Which cases the inputs choose."""
-    return Selection(settings.cases, settings.tags, settings.tiers, settings.shard)
-
-
-async def _run(
-    step: Step, config: RunConfig, variables: Mapping[str, str], asking: Asking, log: Log
-) -> tuple[RunResult, ExitCode | None]:
     environment = step.environment
-    plan = await prepare(
-        config,
-        selection_of(step.settings),
-        root=environment.workspace,
-        environment={name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
-        git=GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
-        doorkeeper=asking.doorkeeper,
-        recorded_by_baseline=asking.recorded_by_baseline,
+    around = Around(
+        environment.workspace,
+        {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
+        GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
+        secrets=tuple(token for token in (step.settings.token, environment.runtime_token) if token),
+        doorkeeper=doorkeeper_for(step, config, variables, log) if _runs(step) else None,
+        recorded_by_baseline=origin.recorded,
     )
-    plan.redact.learn(token for token in (step.settings.token, environment.runtime_token) if token)
-    if asking.reruns is not None:
-        plan = plan.confirmed_by(asking.reruns, config.confirm)
-    progress = CalmProgress(log.commands.say)
-    try:
-        return await execute(plan, Path(config.output_dir), progress)
-    finally:
-        progress.close()
+    return Session(config, selection, around, question, asked_for(config))
+
+
+def get_result(step: Step, session: Session, log: Log) -> Made:
+    """The run, not judged yet. Raises GateError."""
+    if _runs(step):
+        with log.commands.group("Evals"):
+            made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
+    else:
+        made = Made(_stored(step, session, log))
+    return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
+
+
+def _runs(step: Step) -> bool:
+    return step.plan.mode is not Mode.RELAY and not step.settings.results
+
+
+def _stored(step: Step, session: Session, log: Log) -> RunResult:
+    config, reference = session.config, step.settings.results
+    if reference is None or step.plan.mode is Mode.RELAY:
+        return with_idle_patterns(relayed_result(step, log), config.must_pass)
+    result = read_run(reference, session.folder)
+    if not result.suites:
+        raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
+    log.did(f"read the result of run {result.run_id} from {reference}")
+    return with_idle_patterns(result, config.must_pass, strict=config.strict)
 
 
 def _evaluated(step: Step) -> str | None:

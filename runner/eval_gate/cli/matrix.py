@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,16 +13,10 @@ from typing import Final
 from eval_gate import __version__
 from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
 from eval_gate.cli.output import say_written
-from eval_gate.cli.running import Asked, Judging, ask, configuration
-from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.engine.preparing.assign import assign
-from eval_gate.engine.preparing.prepare import read_inputs, target_choice
+from eval_gate.cli.progress import progress_for
+from eval_gate.cli.running import Asked, around, configuration
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.judge import judge
-from eval_gate.gate.limits import Policy
-from eval_gate.gate.waivers.known import known_waivers
-from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.files import ReportRequest, parse_reports
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
@@ -32,23 +24,13 @@ from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.names import LATEST, RUN_NAME
 from eval_gate.results.read import first_measured, kept_in, newest_passed
-from eval_gate.results.write import write_result
-from eval_gate.targets.book import TargetBook
-from eval_gate.targets.build import Surroundings
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.session.check import check_each
+from eval_gate.session.keep import Kept, after_asking, evaluate
+from eval_gate.session.session import open_session
 from eval_gate.text.escape import console_line
 
 MAX_TARGETS: Final = 10
 """Columns that a table may have."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A run against one target: judged, written, and whether a signal ended it early."""
-
-    run: RunResult
-    record: Path
-    interrupted: ExitCode | None
 
 
 def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
@@ -58,16 +40,15 @@ def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
     config = configs[names[0]]
     folder = Path(config.output_dir)
     requests = _requests(asked, config)
-    judgings = _judgings(asked, config, names)
-    asyncio.run(check_each(configs.values(), asked.selection, asked.root))
+    shared = around(asked.root)
+    sessions = {
+        name: open_session(own, asked.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
+        for name, own in configs.items()
+    }
+    asyncio.run(check_each(sessions.values()))
 
-    def run_one(name: str) -> Finished:
-        judging = judgings[name]
-        result, interrupted = asyncio.run(ask(asked, configs[name], judging.reruns(configs[name], asked)))
-        judged = judge(result, judging.question(asked))
-        with after_asking():
-            record = write_result(folder, judged, ledger_after(judged, judging.baseline))
-            return Finished(judged, record, interrupted)
+    def run_one(name: str) -> Kept:
+        return asyncio.run(evaluate(sessions[name], progress_for(asked.verbosity)))
 
     legs, began, interrupted = run_each(names, run_one, asked.verbosity)
     matrix = matrix_of(legs, began, __version__, score_tolerance=config.score_tolerance)
@@ -95,29 +76,6 @@ def _requests(asked: Asked, config: RunConfig) -> tuple[ReportRequest, ...]:
     requests = parse_reports(config.reports)
     refuse_unknown(requests)
     return requests
-
-
-def _judgings(asked: Asked, config: RunConfig, names: Sequence[str]) -> dict[str, Judging]:
-    """What each target's run is held against: the same but for the baseline."""
-    folder = Path(config.output_dir)
-    common = Judging(
-        policy=Policy.of(config),
-        baseline=NOT_ASKED_FOR,
-        reports=(),
-        output_dir=folder,
-        waivers=known_waivers(config, asked.root, datetime.now(UTC).date()),
-    )
-    return {name: replace(common, baseline=find_baseline_of(name, config.baseline_reference, folder)) for name in names}
-
-
-@contextmanager
-def after_asking() -> Iterator[None]:
-    """Something has been run: what cannot be written now is no mistake of usage any more."""
-    try:
-        yield
-    except GateError as error:
-        error.exit_code = ExitCode.INCOMPLETE
-        raise
 
 
 def refuse_names(names: Sequence[str]) -> None:
@@ -157,17 +115,8 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
     return first_measured(complete, reference, [one.run for one in own]) or absent
 
 
-async def check_each(configs: Iterable[RunConfig], selection: Selection, root: Path) -> None:
-    """Raise GateError for what is wrong with the files or with any of the targets, before the first one is asked."""
-    for config in configs:
-        inputs = await read_inputs(config, selection, root, offline=True)
-        around = Surroundings(os.environ, root, recording=Recording(Mode(config.cache.value)))
-        book = TargetBook(target_choice(config), around)
-        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
-
-
 def run_each(
-    names: Sequence[str], run_one: Callable[[str], Finished], verbosity: Verbosity
+    names: Sequence[str], run_one: Callable[[str], Kept], verbosity: Verbosity
 ) -> tuple[list[Leg], str, ExitCode | None]:
     """One run after the other: the legs, when the first began, and the exit code of a signal that ended all early.
 
@@ -183,14 +132,14 @@ def run_each(
         if verbosity is not Verbosity.QUIET:
             say(f"target {number} of {len(names)}: {console_line(name, 200)}")
         try:
-            finished = run_one(name)
+            kept = run_one(name)
         except GateError as error:
             if number == 1:
                 raise
             legs.append(Leg(name, problem=f"{error.message} ({error.hint})" if error.hint else error.message))
             continue
-        interrupted = finished.interrupted
-        legs.append(Leg(name, finished.run, str(finished.record)))
+        interrupted = kept.interrupted
+        legs.append(Leg(name, kept.run, str(kept.record)))
     return legs, began, interrupted
 
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from eval_gate.cli.console import Verbosity, ascii_only, in_ci, listen_to, say
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.run import Observer
 from eval_gate.engine.trials import DEFECTS
 from eval_gate.model.result import Status
 from eval_gate.reports.words.progress import CalmProgress, Counts, opening_line
+from eval_gate.session.run import Progress
 from eval_gate.text.escape import console_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-
-
-class Progress(Observer, Protocol):
-    """An observer that has to be put away."""
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
 
 
 def progress_for(verbosity: Verbosity) -> Progress:

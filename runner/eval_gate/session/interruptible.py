@@ -6,12 +6,9 @@ import asyncio
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.run import Observer, Run
+from eval_gate.engine.run import Run
 from eval_gate.errors import ExitCode
-from eval_gate.model.result import RunResult
 
 _SIGNALS = {
     signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
@@ -19,20 +16,9 @@ _SIGNALS = {
 }
 
 
-async def execute(plan: RunPlan, output_dir: Path, observer: Observer) -> tuple[RunResult, ExitCode | None]:
-    """The result, and the exit code of the signal that ended the run early, if one did. Closes the target."""
-    run = Run(plan, output_dir, observer)
-    try:
-        with _stopped_by_signals(run) as caught:
-            result = await run.execute()
-    finally:
-        await plan.aclose()
-    return result, caught[0] if caught else None
-
-
 @contextmanager
-def _stopped_by_signals(run: Run) -> Iterator[list[ExitCode]]:
-    """The first SIGINT or SIGTERM ends the run in good order; a second one ends the process.
+def stopped_by_signals(run: Run) -> Iterator[list[ExitCode]]:
+    """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
 
     As the first process of a container Python has no default action for SIGTERM, so both are handled here.
     """

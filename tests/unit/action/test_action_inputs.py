@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from eval_gate.action.configuration import read_config
 from eval_gate.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
 from eval_gate.action.publishing.publish import outputs_of
-from eval_gate.action.running import read_config
 from eval_gate.config.load import keys
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.comparison import Outcome

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from eval_gate.action.configuration import read_config
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.publishing.comment import draft_of
 from eval_gate.action.publishing.publish import outputs_of
-from eval_gate.action.running import read_config
 from eval_gate.errors import ExitCode
 from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.limits import Policy

@@ -13,10 +13,10 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from eval_gate.action.configuration import config_of
 from eval_gate.action.inputs import Side
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
-from eval_gate.action.running import config_of
 from eval_gate.action.step import Step
 from eval_gate.config.load import CONFIG_NAMES, keys
 from eval_gate.config.settings import RULES, RunConfig

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +14,14 @@ from pydantic import JsonValue
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
 from eval_gate.cli.console import Verbosity, ascii_only, colours, out
-from eval_gate.cli.git import git_facts
-from eval_gate.cli.matrix import Finished, after_asking, check_each, print_matrix, refuse_names, run_each
-from eval_gate.cli.progress import Progress, progress_for
+from eval_gate.cli.matrix import print_matrix, refuse_names, run_each
+from eval_gate.cli.progress import progress_for
+from eval_gate.cli.running import around
 from eval_gate.config.load import load_config
-from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.settings import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.prepare import prepare, read_inputs
+from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.limits import Policy
@@ -34,8 +33,10 @@ from eval_gate.reports.matrix.render import render_matrix
 from eval_gate.reports.matrix.view import matrix_of
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR
-from eval_gate.results.write import write_result
-from eval_gate.session.interruptible import execute
+from eval_gate.session.check import check_each
+from eval_gate.session.keep import Kept, after_asking, keep
+from eval_gate.session.run import Progress, carry_out, plan_run
+from eval_gate.session.session import Around, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,27 +51,30 @@ class SuitesAsked:
     """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
     tags: tuple[str, ...]
     verbosity: Verbosity
+    around: Around = field(default_factory=lambda: around(Path.cwd()))
 
     @property
     def folder(self) -> Path:
         """Where reports and results go."""
         return self.tmp.joinpath(*self.out)
 
-    def config(self, answerer: Mapping[str, JsonValue]) -> RunConfig:
+    def session(self, answerer: Mapping[str, JsonValue]) -> Session:
         """The run that is to be made. The project's own configuration is about other evals and is not read."""
         fixed: dict[str, JsonValue] = {
             "evals": [*self.suites],
             "outputDir": str(self.folder),
             "concurrency": 1,  # one case at a time
         }
-        return load_config({**fixed, **answerer}, {}, None)
+        config = load_config({**fixed, **answerer}, {}, None)
+        # compared with nothing, and nobody makes an exception of anything
+        return Session(config, Selection(tags=self.tags), self.around, Question(NOT_ASKED_FOR, Policy()))
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """A finished run with its report as data and as files, and what is worth a warning."""
+    """A run with its report as data and as files, and what is worth a warning."""
 
-    finished: Finished
+    kept: Kept
     made: Mapping[str, object]
     files: tuple[Path, ...]
     warnings: tuple[str, ...]
@@ -89,21 +93,20 @@ def run_suites(asked: SuitesAsked) -> ExitCode:
     out(summary(reported.made, reported.warnings, style), end="")
     for file in reported.files:
         out(f"report: {file}")
-    out(f"result: {reported.finished.record}")
-    return reported.finished.interrupted or _exit_code([reported])
+    out(f"result: {reported.kept.record}")
+    return reported.kept.interrupted or _exit_code([reported])
 
 
 def _run_for_each(asked: SuitesAsked) -> ExitCode:
     """Run the suites once for each of those who answer, with a report of each, and put them side by side."""
     names = [*asked.answerers]
     refuse_names(names)
-    selection, root = Selection(tags=asked.tags), Path.cwd()
-    asyncio.run(check_each(map(asked.config, asked.answerers.values()), selection, root))
+    asyncio.run(check_each(map(asked.session, asked.answerers.values())))
     done: dict[str, Reported] = {}
 
-    def run_one(name: str) -> Finished:
+    def run_one(name: str) -> Kept:
         done[name] = _run(asked, asked.answerers[name])
-        return done[name].finished
+        return done[name].kept
 
     legs, began, interrupted = run_each(names, run_one, asked.verbosity)
     matrix = matrix_of(legs, began, __version__)
@@ -124,49 +127,37 @@ def _run_for_each(asked: SuitesAsked) -> ExitCode:
 
 def _exit_code(reported: Sequence[Reported]) -> ExitCode:
     """0 when every case passed; 1 when one failed or could not be judged, and when there was nothing to pass."""
-    runs = [one.finished.run.summary for one in reported]
+    runs = [one.kept.run.summary for one in reported]
     good = runs and all(run.passed and run.passed + run.skipped == run.total_cases for run in runs)
     return ExitCode.PASSED if good else ExitCode.FAILED
 
 
 def _run(asked: SuitesAsked, answerer: Mapping[str, JsonValue]) -> Reported:
     """One run with its record and its reports."""
-    config = asked.config(answerer)
-    return asyncio.run(_run_and_report(asked, config))
+    return asyncio.run(_run_and_report(asked, asked.session(answerer)))
 
 
-async def _run_and_report(asked: SuitesAsked, config: RunConfig) -> Reported:
-    root = Path.cwd()
-    plan = await prepare(
-        config,
-        Selection(tags=asked.tags),
-        root=root,
-        environment=os.environ,
-        git=git_facts(os.environ, root),
-    )
+async def _run_and_report(asked: SuitesAsked, session: Session) -> Reported:
+    plan = await plan_run(session)
     try:
         folder = output_folder(asked.tmp, asked.out)
     except GateError:
         await plan.aclose()
         raise
     clock = Clock(progress_for(asked.verbosity))
-    try:
-        result, interrupted = await execute(plan, folder, clock)
-    finally:
-        clock.close()
+    made = await carry_out(session, plan, clock)
     with after_asking():
-        judged = judge(result, Question(NOT_ASKED_FOR, Policy()))
-        record = write_result(folder, judged)
-        made = report(judged, plan.suites, Moments(datetime.now(UTC), clock.suites))
-        texts = {kind: as_json(made) if kind == "json" else as_markdown(made) for kind in asked.kinds}
+        kept = keep(session, judge(made.result, session.question), made)
+        data = report(kept.run, plan.suites, Moments(datetime.now(UTC), clock.suites))
+        texts = {kind: as_json(data) if kind == "json" else as_markdown(data) for kind in asked.kinds}
         files = write(folder / REPORTS, texts, datetime.now(UTC))
-    return Reported(Finished(judged, record, interrupted), made, files, view_of(judged, ReportContext()).warnings)
+    return Reported(kept, data, files, view_of(kept.run, ReportContext()).warnings)
 
 
 async def _refuse_others(asked: SuitesAsked) -> None:
     """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
-    config = asked.config(next(iter(asked.answerers.values())))
-    inputs = await read_inputs(config, Selection(), Path.cwd())
+    session = asked.session(next(iter(asked.answerers.values())))
+    inputs = await read_inputs(session.config, Selection(), session.around.root)
     others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
     if others:
         raise GateError(

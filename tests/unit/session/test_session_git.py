@@ -2,8 +2,8 @@
 
 import subprocess
 
-from eval_gate.cli.git import git_facts
 from eval_gate.model.result import GitFacts
+from eval_gate.session.git import git_facts
 
 
 def test_git_facts__in_a_workflow__are_the_workflows(tmp_path) -> None:

@@ -1,0 +1,22 @@
+"""Looks at runs that are to be made one after the other, so that the last one's mistakes are said before the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eval_gate.engine.preparing.assign import assign
+from eval_gate.engine.preparing.prepare import read_inputs, target_choice
+from eval_gate.session.session import Session
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings
+from eval_gate.targets.model.recording import Mode, Recording
+
+
+async def check_each(sessions: Iterable[Session]) -> None:
+    """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
+    for session in sessions:
+        config, root = session.config, session.around.root
+        inputs = await read_inputs(config, session.selection, root, offline=True)
+        around = Surroundings(session.around.environment, root, recording=Recording(Mode(config.cache.value)))
+        book = TargetBook(target_choice(config), around)
+        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)

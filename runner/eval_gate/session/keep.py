@@ -1,0 +1,71 @@
+"""Judges a run that was made, and keeps it: the record first, so that nothing that fails later takes it away.
+
+Something has been run by then. Whatever cannot be written is no mistake of usage any more, and the exit code says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.evidence.past import ledger_after
+from eval_gate.gate.judge import judge
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.files import write_reports
+from eval_gate.results.write import write_result
+from eval_gate.session.run import Made, Progress, make_run
+from eval_gate.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run that was judged and is on disk."""
+
+    run: RunResult
+    record: Path
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended it early, if one did."""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """How the process ends."""
+        return exit_code_of(self.run, self.interrupted)
+
+
+def exit_code_of(judged: RunResult, interrupted: ExitCode | None) -> ExitCode:
+    """What the verdict says, unless a signal ended the run before it could be about everything."""
+    return interrupted or (judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
+
+
+@contextmanager
+def after_asking() -> Iterator[None]:
+    """From here on every GateError means that the run could not be completed."""
+    try:
+        yield
+    except GateError as error:
+        error.exit_code = ExitCode.INCOMPLETE
+        raise
+
+
+async def evaluate(session: Session, progress: Progress) -> Kept:
+    """The whole use case: prepare, run, judge, keep. Raises GateError."""
+    made = await make_run(session, progress)
+    with after_asking():
+        return keep(session, judge(made.result, session.question), made)
+
+
+def keep(session: Session, judged: RunResult, made: Made) -> Kept:
+    """Write the record, and the ledger of earlier runs that ends with this one."""
+    with after_asking():
+        record = write_result(session.folder, judged, ledger_after(judged, session.question.baseline))
+    return Kept(judged, record, made.interrupted)
+
+
+def report(session: Session, kept: Kept, context: ReportContext) -> tuple[Path, ...]:
+    """Write every report that was asked for; where they are, in that order."""
+    with after_asking():
+        return write_reports(session.reports, kept.run, context, kept.record.parent)

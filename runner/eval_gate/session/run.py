@@ -1,0 +1,66 @@
+"""Makes the run of a session: prepared as a whole, then carried out, and ended in good order whatever happens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.prepare import prepare
+from eval_gate.engine.run import Observer, Run
+from eval_gate.errors import ExitCode
+from eval_gate.gate.confirming import Reruns
+from eval_gate.model.result import RunResult
+from eval_gate.session.interruptible import stopped_by_signals
+from eval_gate.session.session import Session
+
+
+class Progress(Observer, Protocol):
+    """An observer that has to be put away."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A run as it was made: not judged yet."""
+
+    result: RunResult
+    interrupted: ExitCode | None = None
+    """The exit code of the signal that ended it early, if one did."""
+
+
+async def make_run(session: Session, progress: Progress) -> Made:
+    """Prepare and carry out. Raises GateError for what is wrong before anybody was asked anything."""
+    return await carry_out(session, await plan_run(session), progress)
+
+
+async def plan_run(session: Session) -> RunPlan:
+    """Everything that the run needs, read and checked. It holds a target: carry it out, or close it."""
+    config, around = session.config, session.around
+    plan = await prepare(
+        config,
+        session.selection,
+        root=around.root,
+        environment=around.environment,
+        resume=around.resume,
+        git=around.git,
+        doorkeeper=around.doorkeeper,
+        recorded_by_baseline=around.recorded_by_baseline,
+    )
+    plan.redact.learn(around.secrets)
+    return plan.confirmed_by(Reruns(session.question, config.confirm), config.confirm) if config.confirm else plan
+
+
+async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:
+    """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display."""
+    run = Run(plan, session.folder, progress)
+    try:
+        with stopped_by_signals(run) as caught:
+            result = await run.execute()
+    finally:
+        progress.close()
+        await plan.aclose()
+    return Made(result, caught[0] if caught else None)

@@ -1,0 +1,70 @@
+"""One use of the gate as data: what is run, with what, what the result is judged by, and what is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.gate.judge import Question
+from eval_gate.gate.limits import Policy
+from eval_gate.gate.waivers.known import known_waivers
+from eval_gate.model.result import GitFacts
+from eval_gate.reports.files import ReportRequest, asked_for
+from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.read import find_baseline
+from eval_gate.targets.receiving import Doorkeeper
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What whoever starts a run brings along beside its configuration. Nothing of it is looked up from here on."""
+
+    root: Path
+    """What the paths of eval files, seeds, snapshots and registries are relative to."""
+    environment: Mapping[str, str]
+    """The variables that the run may see."""
+    git: GitFacts | None = None
+    resume: str | None = None
+    """Id of the run that is gone on with."""
+    secrets: tuple[str, ...] = ()
+    """Texts that nobody may see, beside those that the run finds by itself."""
+    doorkeeper: Doorkeeper | None = None
+    """Decides which targets are given variables; None where all are."""
+    recorded_by_baseline: bool = False
+    """The recorded answers at hand, if any, came with the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A run that is about to be made. Whoever has one has read and checked everything but eval files and targets."""
+
+    config: RunConfig
+    selection: Selection
+    around: Around
+    question: Question
+    reports: tuple[ReportRequest, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where results go."""
+        return Path(self.config.output_dir)
+
+
+def open_session(
+    config: RunConfig, selection: Selection, around: Around, baseline: Baseline | NoBaseline | None = None
+) -> Session:
+    """What the configuration says: its rules, baseline, accepted failures and reports.
+
+    `baseline` is what the run is compared with where that is not simply what the configuration names.
+    Raises GateError for whatever is wrong with them, before anybody is asked anything.
+    """
+    policy = Policy.of(config)
+    if baseline is None:
+        folder = Path(config.output_dir)
+        baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
+    reports = asked_for(config)
+    waivers = known_waivers(config, around.root, datetime.now(UTC).date())
+    return Session(config, selection, around, Question(baseline, policy, selection.everything, waivers), reports)
