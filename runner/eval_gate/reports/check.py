@@ -42,13 +42,13 @@ def check_title(view: View) -> str:
     verdict = view.verdict
     if verdict.outcome is Outcome.ERROR:
         why = view.reasons[0] if view.reasons else "the run was not finished"
-        return cut(one_line(f"Could not decide: {why}"), MAX_TITLE)
+        return _title(f"Could not decide: {why}")
     first = verdict.reasons[0].code if verdict.outcome is Outcome.FAIL and verdict.reasons else ""
     if first == RuleCode.PASS_RATE:
         rates, rule = view.rates, verdict.rule(RuleCode.PASS_RATE)
         limit = rule.limit if rule else "the limit"
-        return cut(f"Pass rate {percent(rates.now)} ({rates.passed} of {rates.judged}) below {limit}", MAX_TITLE)
-    return cut(f"{_what(view)} — {_passes(view)}", MAX_TITLE)
+        return _title(f"Pass rate {percent(rates.now)} ({rates.passed} of {rates.judged}) below {limit}")
+    return _title(f"{_what(view)} — {_passes(view)}")
 
 
 def cancelled_title(view: View) -> str:
@@ -59,7 +59,15 @@ def cancelled_title(view: View) -> str:
 
 def problem_title(message: str, *, usage: bool) -> str:
     """The title for a step that ended before there was a run."""
-    return cut(one_line(f"{'Configuration error' if usage else 'Could not decide'}: {message}"), MAX_TITLE)
+    return _title(f"{'Configuration error' if usage else 'Could not decide'}: {message}")
+
+
+def _title(words: str) -> str:
+    """At most eighty characters, cut between two words; within one only where it takes half of the title."""
+    words = one_line(words, 10 * MAX_TITLE)
+    before = words[:MAX_TITLE].rpartition(" ")[0]
+    whole = len(words) <= MAX_TITLE or len(before) <= MAX_TITLE // 2
+    return cut(words, MAX_TITLE) if whole else before.rstrip(" ,—(") + "…"
 
 
 def _what(view: View) -> str:

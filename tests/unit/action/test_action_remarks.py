@@ -176,6 +176,14 @@ def test_check__why_nothing_could_be_decided__is_one_line_without_signs_that_ste
     assert not CONTROLS.search(title)
 
 
+def test_check__long_reason__the_title_is_cut_between_words() -> None:
+    run = make_run(
+        {"a": "error"}, stopped="the agent refused every connection to http://host.docker.internal:8080/chat"
+    )
+    title = check_title(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext()))
+    assert title == "Could not decide: the agent refused every connection to…"
+
+
 def test_check__hostile_reason__is_no_markdown_in_the_summary() -> None:
     run = make_run({"a": "error"}, stopped="<script> @team [x](http://evil.test) `a`")
     summary = render_check(view_of(judge_against(run, NOT_ASKED_FOR, Policy()), ReportContext())).summary

@@ -181,7 +181,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 )
 def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
     assert evidence(one, MAIN) == seen
-    assert odds(one) == (by_chance and f"by chance 1 in {by_chance}")
+    assert odds(one) == (by_chance and f"by chance 1 in {by_chance} if nothing changed")
     assert remarks(one, MAIN) == more
 
 
@@ -225,8 +225,8 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
 def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
-        suite_words(found) == "6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 1,000,000; "
-        "from 1 in 100 on it is a drop"
+        suite_words(found) == "6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 1,000,000 "
+        "if nothing changed; from 1 in 100 on it is a drop"
     )
     assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
 

@@ -181,7 +181,7 @@ OURS = {
     *("cause.count", "first.count", "row.then", "row.here", "row.scores", "row.outcome", "row.change_words"),
     *("suite.passed", "suite.failed", "suite.other", "suite.baseline_passed", "suite.score"),
     *("view.failed_counts", "view.errored_counts", "view.remedy", "group.did", "group.means", "group.title"),
-    *("group.tiers", "view.score_tolerance", "view.reruns", "words"),
+    *("group.tiers", "view.score_tolerance", "view.reruns", "view.to_do", "words"),
     *(f"summary.{name}" for name in ("total_cases", "passed", "failed", "errored", "skipped", "not_run")),
 }
 MACROS = {

@@ -219,7 +219,7 @@ class CaseRow:
 
     @property
     def _odds(self) -> str | None:
-        """`by chance 1 in 50,000`."""
+        """`by chance 1 in 50,000 if nothing changed`."""
         return grounds_words.odds(self.compared) if self.compared else None
 
     @cached_property

@@ -115,6 +115,12 @@ class View(CaseLists):
         """Where to look if a run without a verdict ends the same way again."""
         return words.remedy(self.run, self.verdict)
 
+    @property
+    def to_do(self) -> str | None:
+        """What to do about a failed gate; None where it did not fail, or nobody knows."""
+        failed = self.verdict.outcome is Outcome.FAIL
+        return words.to_do(self.verdict, acceptable=self.accept_command is not None) if failed else None
+
     @cached_property
     def accept_command(self) -> str | None:
         """What somebody with write access may comment to accept the regressions."""

@@ -39,10 +39,14 @@ def evidence(change: CaseChange, place: str) -> str | None:
 
 
 def odds(change: CaseChange) -> str | None:
-    """`by chance 1 in 50,000`: when nothing has changed. None where no chance was looked at, or nothing rests on it."""
+    """`by chance 1 in 50,000 if nothing changed`; None where no chance was looked at, or nothing rests on it."""
     grounds = change.grounds
     one_in = grounds.one_in if grounds is not None and grounds.why not in _UNDECIDED else None
-    return f"by chance 1 in {one_in:,}" if one_in is not None and one_in >= LEAST_ODDS else None
+    return _by_chance(one_in)
+
+
+def _by_chance(one_in: int | None) -> str | None:
+    return f"by chance 1 in {one_in:,} if nothing changed" if one_in is not None and one_in >= LEAST_ODDS else None
 
 
 def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
@@ -170,16 +174,17 @@ def record_words(record: CaseRecord, place: str) -> str:
 
 
 def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
-    """`12 of 60 cases failed at first, where about 0.4 usually do, by chance 1 in 1,000,000; 1 in 100 is a drop`.
+    """`6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 700 if nothing changed; …`.
 
-    `others`: there are cases that are regressions by themselves, which are not among these.
+    Then from which chance on it is called a drop. `others`: there are cases that are regressions by themselves, which
+    are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
     expected = f"where about {finding.expected:.1f} usually do"
     one_in = Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=finding.chance).one_in  # rounded as a case's
-    by_chance = f", by chance 1 in {one_in:,}" if one_in is not None and one_in >= LEAST_ODDS else ""
     limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
-    return f"{finding.failures} of {which} failed at first, {expected}{by_chance}{limit}"
+    said = [f"{finding.failures} of {which} failed at first", expected, _by_chance(one_in)]
+    return f"{', '.join(filter(None, said))}{limit}"
 
 
 def _flaky(record: CaseRecord) -> str | None:

@@ -188,6 +188,35 @@ def remedy(run: RunResult, verdict: Verdict) -> str:
     return "see what the target does with this change, and without it"
 
 
+_TO_DO: Final = {
+    RuleCode.REGRESSIONS: "see below what changed; where that is meant, bring the evals up to date",
+    RuleCode.SUITE_DROP: "see below what the failing cases have in common: no single one of them decides",
+    RuleCode.MUST_PASS: "mend the cases below that must pass, whatever they did before",
+    RuleCode.FAILURES: "mend the cases below, or their evals: every case has to pass here",
+    RuleCode.SCORE_DROP: "see below what the scores lost",
+    RuleCode.PASS_RATE: "see below which cases fail: more of them have to pass",
+    RuleCode.LATENCY: "see what makes the answers slower, or allow more with `max-latency-increase`",
+    RuleCode.COST: "see what makes the answers dearer, or allow more with `max-cost-increase`",
+    RuleCode.TOKENS: "see what makes the answers longer, or allow more with `max-token-increase`",
+    RuleCode.UNMEASURED: "see below what kept cases from being judged, mend it, and run the job again",
+    RuleCode.COVERAGE: "see below what kept cases from being judged, mend it, and run the job again",
+    RuleCode.FLAKY: "mend the cases below that fail now and then, or quarantine them",
+    RuleCode.REMOVED: "have it reviewed that these cases go",
+    RuleCode.CHANGED: "have it reviewed that these cases are measured otherwise",
+    RuleCode.LOOSENED: "have the rules reviewed that ask for less",
+    RuleCode.NEW_FAILURES: "make the new cases pass before they come in",
+    RuleCode.STALE: "make the stale evals anew from the tools as they are now",
+}
+"""What to do first where a rule does not hold. The words are ours: nothing foreign is in them."""
+
+
+def to_do(verdict: Verdict, *, acceptable: bool) -> str | None:
+    """What to do about a failed gate; None where an older version named no reason that is known here."""
+    code = verdict.reasons[0].code if verdict.reasons else ""
+    words = next((words for known, words in _TO_DO.items() if known == code), None)
+    return f"{words}, or accept it for now" if words and acceptable else words
+
+
 def errors_words(run: RunResult) -> tuple[str, ...]:
     """The same in few words, where there are any: `4 cases could not be judged`."""
     return (_errors_words(run).partition(":")[0],) if any(new_errors(run, run.comparison)) else ()
