@@ -217,6 +217,11 @@ class Rule(Record):
     limit: str
     ok: bool
 
+    @property
+    def code(self) -> RuleCode | None:
+        """Which rule it is; None where a newer version named one that is not known here."""
+        return next((code for code in RuleCode if code.shown == self.name), None)
+
 
 class Verdict(Record):
     """The policy's answer. `reasons` are all there are, the decisive one first; `rules` are those that applied.
@@ -232,4 +237,4 @@ class Verdict(Record):
 
     def rule(self, code: RuleCode) -> Rule | None:
         """The rule of this code; None where it did not apply."""
-        return next((rule for rule in self.rules if rule.name == code.shown), None)
+        return next((rule for rule in self.rules if rule.code is code), None)

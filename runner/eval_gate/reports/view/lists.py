@@ -25,6 +25,21 @@ _APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN})
 """Grounds that have a list of their own, whatever the class."""
 
 
+def _listed(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cached_property[tuple[CaseRow, ...]]:
+    """The cases of the run for which it holds, waived ones apart; `by_drop`: the largest drop first."""
+
+    def made(lists: CaseLists) -> tuple[CaseRow, ...]:
+        found = (row for row in lists.cases if not row.waived and holds(row))
+        return tuple(sorted(found, key=lambda row: -row.drop) if by_drop else found)
+
+    return cached_property(made)
+
+
+def _of(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
+    """The rows of one class, waived ones too: for classes that are no failures."""
+    return cached_property(lambda lists: tuple(row for row in lists.rows if row.change is wanted))
+
+
 @dataclass(frozen=True, eq=False)
 class CaseLists:
     """The lists of a judged run's cases, each made when it is first asked for. `run` is as its verdict counts it.
@@ -47,37 +62,52 @@ class CaseLists:
         return self.comparison is not None and self.comparison.error_rate is not None
 
     @cached_property
-    def _rows(self) -> tuple[CaseRow, ...]:
+    def waivers(self) -> Waivers:
+        """What there is to say about waivers beside their cases."""
+        return waivers_of(self.run, self.context)
+
+    @cached_property
+    def rows(self) -> tuple[CaseRow, ...]:
         """All cases of the run in its order, then those that are only in the baseline."""
         return tuple(rows_of(self.run, self.context, self.waivers))
 
     @cached_property
     def cases(self) -> tuple[CaseRow, ...]:
         """All cases of the run, in its order."""
-        return tuple(row for row in self._rows if row.case is not None)
+        return tuple(row for row in self.rows if row.case is not None)
 
-    def _where(self, holds: Callable[[CaseRow], bool]) -> tuple[CaseRow, ...]:
-        """Cases of the run for which it holds, waived ones apart."""
-        return tuple(row for row in self.cases if not row.waived and holds(row))
-
-    def _of(self, wanted: CaseClass) -> tuple[CaseRow, ...]:
-        """Rows of one class, waived ones too: for classes that are no failures."""
-        return tuple(row for row in self._rows if row.change is wanted)
-
-    @cached_property
-    def regressions(self) -> tuple[CaseRow, ...]:
-        """The largest drop first."""
-        return _largest_drop_first(self._where(lambda row: row.change is CaseClass.REGRESSION))
-
-    @cached_property
-    def must_pass(self) -> tuple[CaseRow, ...]:
-        """Cases that must pass and do not, regressions apart."""
-        return self._where(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
-
-    @cached_property
-    def not_decided(self) -> tuple[CaseRow, ...]:
-        """Cases that may be regressions, and whose re-runs are missing."""
-        return self._where(lambda row: row.why is Why.NOT_RERUN)
+    regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
+    must_pass = _listed(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
+    """Cases that must pass and do not, regressions apart."""
+    not_decided = _listed(lambda row: row.why is Why.NOT_RERUN)
+    """Cases that may be regressions, and whose re-runs are missing."""
+    new_passes = _of(CaseClass.NEW_PASS)
+    still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
+    """Failures that are not of this change; those that must pass are a matter of their own."""
+    main_broke = _listed(lambda row: row.main_broke)
+    """Those of the still failing ones that the default branch broke itself."""
+    score_drops = _listed(lambda row: row.score_drop, by_drop=True)
+    """Scores that fell by more than the tolerance, regressions apart."""
+    failing = _listed(lambda row: row.status is Status.FAILED and row.change not in _FAILURES and row.why not in _APART)
+    """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
+    errors = _listed(
+        lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
+    )
+    """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
+    still_errored = _of(CaseClass.STILL_ERRORED)
+    """Cases that could not be judged here, nor in the baseline."""
+    unsettled = _listed(lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR)
+    """Failures that may be chance; what crashed and was never judged is among the errors."""
+    flaky_on_record = _listed(
+        lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky
+    )
+    """Cases that pass here, and that fail now and then on the default branch."""
+    skipped = _listed(lambda row: row.status is Status.SKIPPED)
+    incomparable = _of(CaseClass.INCOMPARABLE)
+    """Cases with another question or expectation than before."""
+    added = _of(CaseClass.ADDED)
+    removed = _of(CaseClass.REMOVED)
+    """Cases that only the baseline has."""
 
     @cached_property
     def waived(self) -> tuple[CaseRow, ...]:
@@ -85,78 +115,19 @@ class CaseLists:
         return tuple(row for row in self.cases if row.waived)
 
     @cached_property
-    def waivers(self) -> Waivers:
-        """What there is to say about waivers beside these cases."""
-        return waivers_of(self.run, self.context)
-
-    @cached_property
-    def new_passes(self) -> tuple[CaseRow, ...]:
-        """Cases that pass here, and failed before."""
-        return self._of(CaseClass.NEW_PASS)
-
-    @cached_property
-    def still_failing(self) -> tuple[CaseRow, ...]:
-        """Failures that are not of this change; those that must pass are a matter of their own."""
-        return self._where(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
-
-    @cached_property
-    def main_broke(self) -> tuple[CaseRow, ...]:
-        """Those of the still failing ones that the default branch broke itself."""
-        return self._where(lambda row: row.main_broke)
-
-    @cached_property
     def known_failing(self) -> tuple[CaseRow, ...]:
         """Those of the still failing ones that are neither worse than before nor broken there just now."""
         return tuple(row for row in self.still_failing if not row.score_drop and not row.main_broke)
 
     @cached_property
-    def score_drops(self) -> tuple[CaseRow, ...]:
-        """Scores that fell by more than the tolerance, regressions apart, the largest drop first."""
-        return _largest_drop_first(self._where(lambda row: row.score_drop))
-
-    @cached_property
-    def failing(self) -> tuple[CaseRow, ...]:
-        """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
-        return self._where(
-            lambda row: row.status is Status.FAILED and row.change not in _FAILURES and row.why not in _APART
-        )
-
-    @cached_property
-    def errors(self) -> tuple[CaseRow, ...]:
-        """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
-        return self._where(
-            lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
-        )
-
-    @cached_property
-    def errors_by_blame(self) -> tuple[Errors, ...]:
-        """The same, by whose fault it is."""
-        return errors_by_blame(self.errors)
-
-    @cached_property
-    def still_errored(self) -> tuple[CaseRow, ...]:
-        """Cases that could not be judged here, nor in the baseline."""
-        return self._of(CaseClass.STILL_ERRORED)
-
-    @cached_property
-    def unsettled(self) -> tuple[CaseRow, ...]:
-        """Failures that may be chance; what crashed and was never judged is among the errors."""
-        return self._where(lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR)
-
-    @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:
-        """Rows with both results among their trials, or by their record, where that is the most to say about them.
+        """Cases with both results among their trials, or by their record, where that is the most to say about them.
 
         Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
         """
-        failing = {row.key for row in self.failing} if self.refined else set()
-        seen = self._where(lambda row: row.flaky or row.change is CaseClass.FLAKY)
-        return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in failing)
-
-    @cached_property
-    def flaky_on_record(self) -> tuple[CaseRow, ...]:
-        """Cases that pass here, and that fail now and then on the default branch."""
-        return self._where(lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky)
+        apart = {row.key for row in self.failing} if self.refined else set()
+        seen = (row for row in self.cases if not row.waived and (row.flaky or row.change is CaseClass.FLAKY))
+        return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in apart)
 
     @property
     def doubtful(self) -> tuple[CaseRow, ...]:
@@ -164,25 +135,6 @@ class CaseLists:
         return (*self.unsettled, *self.flaky)
 
     @cached_property
-    def skipped(self) -> tuple[CaseRow, ...]:
-        """Cases that were not to be run."""
-        return tuple(row for row in self.cases if row.status is Status.SKIPPED)
-
-    @cached_property
-    def incomparable(self) -> tuple[CaseRow, ...]:
-        """Cases with another question or expectation than before."""
-        return self._of(CaseClass.INCOMPARABLE)
-
-    @cached_property
-    def added(self) -> tuple[CaseRow, ...]:
-        """Cases that the baseline does not have."""
-        return self._of(CaseClass.ADDED)
-
-    @cached_property
-    def removed(self) -> tuple[CaseRow, ...]:
-        """Cases that only the baseline has."""
-        return self._of(CaseClass.REMOVED)
-
-
-def _largest_drop_first(rows: tuple[CaseRow, ...]) -> tuple[CaseRow, ...]:
-    return tuple(sorted(rows, key=lambda row: -row.drop))
+    def errors_by_blame(self) -> tuple[Errors, ...]:
+        """The errors by whose fault they are."""
+        return errors_by_blame(self.errors)

@@ -7,7 +7,7 @@ from typing import Final
 from eval_gate.gate.compare import nobody_answered
 from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
-from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, Rule, RuleCode, Verdict
+from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import Blame, RunResult, Status, Summary
 from eval_gate.reports.facts import all_crash, blame_of, blames, not_waived, nothing_comparable, rates_of, standing
@@ -60,31 +60,40 @@ def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChang
 
 
 def _failed_words(run: RunResult, verdict: Verdict) -> str:
-    summary, rates, rule = run.summary, rates_of(run), verdict.rule
-    code = verdict.reasons[0].code if verdict.reasons else ""
-    said: dict[str, str | None] = {
-        RuleCode.REGRESSIONS: regression_words(run),
-        RuleCode.SUITE_DROP: _DROPPED,
-        RuleCode.MUST_PASS: _counted(rule(RuleCode.MUST_PASS), "must-pass case fails", "must-pass cases fail"),
-        RuleCode.UNMEASURED: next(iter(errors_words(run)), None),
-        RuleCode.PASS_RATE: f"pass rate {percent(rates.now)} of {count(rates.judged, 'case')} is too low",
-        RuleCode.STALE: count(sum(suite.stale for suite in run.suites), "stale suite"),
-        RuleCode.FLAKY: _counted(rule(RuleCode.FLAKY), "flaky case") or count(summary.flaky, "flaky case"),
-        RuleCode.FAILURES: _counted(rule(RuleCode.FAILURES), "failing case"),
-        RuleCode.REMOVED: _counted(rule(RuleCode.REMOVED), "removed case"),
-        RuleCode.CHANGED: _counted(rule(RuleCode.CHANGED), "case measured otherwise", "cases measured otherwise"),
-        RuleCode.LOOSENED: _counted(rule(RuleCode.LOOSENED), "loosened rule"),
-        RuleCode.NEW_FAILURES: _counted(rule(RuleCode.NEW_FAILURES), "new failing case"),
-    }
-    return said.get(code) or _limit_words(code, verdict) or count(summary.failed, "failing case")
+    code, rates = verdict.reasons[0].code if verdict.reasons else "", rates_of(run)
+    rule = next((rule for rule in verdict.rules if rule.code == code), None)
+    match code:
+        case RuleCode.REGRESSIONS:
+            return regression_words(run)
+        case RuleCode.SUITE_DROP:
+            return _DROPPED
+        case RuleCode.UNMEASURED if words := errors_words(run):
+            return words[0]
+        case RuleCode.PASS_RATE:
+            return f"pass rate {percent(rates.now)} of {count(rates.judged, 'case')} is too low"
+        case RuleCode.STALE:
+            return count(sum(suite.stale for suite in run.suites), "stale suite")
+    if rule is not None and rule.code in _LIMITS:
+        return _LIMITS[rule.code].format(value=rule.value, limit=rule.limit)
+    # what waived cases are not in; the record may be anybody's
+    if rule is not None and rule.code in _COUNTED and rule.value.isdecimal() and len(rule.value) < 10:
+        return count(int(rule.value), *_COUNTED[rule.code])
+    return (
+        count(run.summary.flaky, "flaky case") if code == RuleCode.FLAKY else count(run.summary.failed, "failing case")
+    )
 
 
-def _counted(rule: Rule | None, one: str, many: str | None = None) -> str | None:
-    """What a rule counted, which waived cases are not in."""
-    return count(int(rule.value), one, many) if rule and rule.value.isdecimal() and len(rule.value) < 10 else None
-
-
-_LIMITS: Final = {
+_COUNTED: Final[dict[RuleCode | None, tuple[str, ...]]] = {
+    RuleCode.MUST_PASS: ("must-pass case fails", "must-pass cases fail"),
+    RuleCode.FLAKY: ("flaky case",),
+    RuleCode.FAILURES: ("failing case",),
+    RuleCode.REMOVED: ("removed case",),
+    RuleCode.CHANGED: ("case measured otherwise", "cases measured otherwise"),
+    RuleCode.LOOSENED: ("loosened rule",),
+    RuleCode.NEW_FAILURES: ("new failing case",),
+}
+"""Headlines of rules that allow none."""
+_LIMITS: Final[dict[RuleCode | None, str]] = {
     RuleCode.SCORE_DROP: "score drop of {value} (allowed: {limit})",
     RuleCode.LATENCY: "latency {value} (allowed: {limit})",
     RuleCode.COST: "cost {value} (allowed: {limit})",
@@ -92,12 +101,6 @@ _LIMITS: Final = {
     RuleCode.COVERAGE: "only {value} of the cases were judged",
 }
 """Headlines of rules with a limit."""
-
-
-def _limit_words(code: str, verdict: Verdict) -> str | None:
-    known = next((one for one in _LIMITS if one == code), None)
-    rule = verdict.rule(known) if known else None
-    return _LIMITS[known].format(value=rule.value, limit=rule.limit) if known and rule else None
 
 
 def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> str:
@@ -213,7 +216,7 @@ _TO_DO: Final = {
 def to_do(verdict: Verdict, *, acceptable: bool) -> str | None:
     """What to do about a failed gate; None where an older version named no reason that is known here."""
     code = verdict.reasons[0].code if verdict.reasons else ""
-    words = next((words for known, words in _TO_DO.items() if known == code), None)
+    words = next((words for rule, words in _TO_DO.items() if rule == code), None)
     return f"{words}, or accept it for now" if words and acceptable else words
 
 
