@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.result import (
     Blame,

@@ -13,8 +13,8 @@ from random import Random
 from branch import Again, Asking, Branch, policy, pull_request
 from worlds import Drawn
 
+from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import CaseClass
 
 RETRIES = 2

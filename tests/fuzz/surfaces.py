@@ -20,13 +20,13 @@ from types import MappingProxyType
 from eval_gate.action.relay import unjudged
 from eval_gate.cli.console import Form
 from eval_gate.config.load import load_config
+from eval_gate.config.policy import Policy
 from eval_gate.engine.journal import read_journal
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.waivers.command import commands_in
 from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.github.comments import _state_in
@@ -102,7 +102,7 @@ def _sentences():
 def _config(name: str) -> Callable[[bytes], None]:
     def surface(data: bytes) -> None:
         with _sentences():
-            load_config({}, {}, _file(name, data)).model_dump_json()
+            repr(load_config({}, {}, _file(name, data))).encode()
 
     return surface
 

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
+from eval_gate.config.settings import Limits
 from eval_gate.engine import trials
-from eval_gate.engine.plan import Limits
 from eval_gate.errors import GateError
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData

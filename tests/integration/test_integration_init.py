@@ -18,8 +18,9 @@ from eval_gate.action.inputs import INPUTS
 from eval_gate.cli.starter import found, texts
 from eval_gate.cli.starter.asked import Asked, Kind
 from eval_gate.cli.starter.writing import write_new
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.build import TargetChoice, described_by_flags
+from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.model.providers.credentials import credentials
 from eval_gate.targets.model.settings import ModelSettings
 from tests.integration.test_integration_run import ROOT, gate, write_suite

@@ -186,7 +186,7 @@ def test_run__bad_eval_file__exits_2_asks_nothing_and_writes_nothing(tmp_path, t
         (["--fail-on", "regresion"], 'did you mean "regressions"?'),
         (["--case", "zzz*"], "error[nothing-selected]"),
         (["--tier", "goldn"], 'did you mean "golden"?'),
-        (["--report", "pdf"], "error[unknown-value]"),
+        (["--report", "pdf"], '--report[0]: "pdf" is not known'),
         (["--resume", "nope"], "error[no-such-run]"),
         (["nowhere.json"], 'there is no "nowhere.json"'),
         (["--concurrency", "0"], "--concurrency: must be >= 1"),

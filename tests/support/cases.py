@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from eval_gate.engine.plan import Limits, RunPlan
+from eval_gate.config.settings import Limits
+from eval_gate.engine.plan import RunPlan
 from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.evaluator import EvaluatorSpec, ResponseContains

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from eval_gate.config.policy import Policy
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.trials import settle, trial_of
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
 from eval_gate.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
 from eval_gate.results.baseline import Baseline, NoBaseline, measured

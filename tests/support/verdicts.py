@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
+from eval_gate.config.load import load_config
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.compare import compare
 from eval_gate.gate.evidence.past import Past
-from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
@@ -106,6 +106,11 @@ def make_judged(
     runs = make_history(records)
     baseline = Baseline(runs[0], "main", age_days=2, commits_behind=4, ledger=ledger_of(runs))
     return judge(run, Question(baseline, policy, waivers=waivers))
+
+
+def rules_of(*words: str) -> frozenset[FailOn]:
+    """What fails the gate by these words, as a command line would be told them; without any, what is usual."""
+    return load_config({"failOn": list(words)}, {}, None).policy.fail_on
 
 
 def judge_against(

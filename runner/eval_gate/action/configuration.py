@@ -6,16 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pydantic import JsonValue
+from eval_gate.action.inputs import Settings
+from eval_gate.config.load import Hand, find_config, from_text, load_config
+from eval_gate.config.settings import SETTINGS, RunConfig, Selection
 
-from eval_gate.action.inputs import INPUTS, Settings
-from eval_gate.config.load import Hand, find_config, flag_of, from_text, load_config
-from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.gate.evidence.reruns import DEFAULT_CONFIRM
-
-DEFAULTS: Final[Mapping[str, JsonValue]] = {"failOn": ["regressions"], "confirm": DEFAULT_CONFIRM}
+DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
 """What the action takes where nobody says otherwise, and the command line does not."""
-_INPUT_NAMES = {one.key: one.name for one in INPUTS if one.key}
 
 
 def read_config(settings: Settings, variables: Mapping[str, str], workspace: Path) -> RunConfig:
@@ -31,14 +27,14 @@ def config_of(
     settings: Settings, variables: Mapping[str, str], file: Path | None, shown_as: str | None = None
 ) -> RunConfig:
     """The same with this file; None is no file."""
-    flags = {key: from_text(key, text) for key, text in settings.flags.items()}
+    flags = {key: from_text(SETTINGS[key], text) for key, text in settings.flags.items()}
     return load_config(
         flags,
         variables,
         file,
         shown_as=shown_as,
         defaults=DEFAULTS,
-        hand=Hand(lambda key: _INPUT_NAMES.get(key) or flag_of(key), anywhere=False),
+        hand=Hand(lambda row: row.input_name, anywhere=False),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from eval_gate.action.baseline import Origin
 from eval_gate.action.inputs import Settings
 from eval_gate.action.step import Step
-from eval_gate.config.load import flag_of
+from eval_gate.config.settings import SETTINGS
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
@@ -80,7 +80,7 @@ def _arguments(settings: Settings) -> list[str]:
     arguments += settings.flags["evals"].replace(",", " ").split() if "evals" in settings.flags else []
     arguments += ["--config", settings.config] if settings.config else []
     for key in REPRODUCED:
-        arguments += [flag_of(key), settings.flags[key]] if key in settings.flags else []
+        arguments += [SETTINGS[key].flag, settings.flags[key]] if key in settings.flags else []
     arguments += ["--agent-endpoint", "URL"] if "agentEndpoint" in settings.flags else []
     return arguments
 

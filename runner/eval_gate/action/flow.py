@@ -27,15 +27,14 @@ from eval_gate.action.step import Step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.action.trust.policy import ruled_by
 from eval_gate.config.settings import RunConfig
+from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.judge import judge
-from eval_gate.gate.limits import Policy
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
 from eval_gate.github.files import hand_back
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.files import ReportRequest, asked_for
 from eval_gate.reports.render import render
 from eval_gate.session.keep import Kept, exit_code_of, keep, report
 from eval_gate.session.session import Session
@@ -60,7 +59,6 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
         for secret in (settings.token, environment.runtime_token):
             commands.mask(secret or "")
         config = read_config(settings, variables, environment.workspace)
-        _, reports = Policy.of(config), asked_for(config)  # a word that is not known: nobody is asked anything then
         step = open_step(environment, settings)
     except GateError as error:
         publish_refusal(environment, error, commands)
@@ -69,7 +67,7 @@ def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], command
         return _act(step, config, variables, Log(commands, step.plan.read_only))
     finally:
         step.client.close()
-        made = [Path(config.output_dir), *(one.file for one in reports if one.file)]
+        made = [Path(config.output_dir), *(one.file for one in config.files if one.file)]
         hand_back([environment.workspace / path for path in made], environment.workspace)
 
 
@@ -129,7 +127,7 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     session = session_of(step, ruled.config, origin, variables, log)
     made = get_result(step, session, log)
     judged = judge(made.result, session.question)
-    context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=config.evals)
+    context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)
     # a relay keeps nothing of what it was given
     files = None if step.plan.mode is Mode.RELAY else _kept(session, keep(session, judged, made), context)
     shown = replace(context, result_path=str(files.record)) if files else context

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from eval_gate.config.load import keys
-from eval_gate.config.settings import RunConfig, parse_shard
+from eval_gate.config.settings import SETTINGS, parse_shard
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.gate.evidence.reruns import DEFAULT_CONFIRM
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.hearing import LABEL
 from eval_gate.model.result import Shard
@@ -45,59 +43,18 @@ class Output:
     description: str
 
 
-def _setting(name: str, key: str, *, default: str = "") -> Input:
-    """An input that is a key of the configuration, with the words of the key."""
-    description = RunConfig.model_fields[keys()[key]].description or ""
-    return Input(name, description, default, key)
+def _of_settings() -> Iterator[Input]:
+    """An input for each setting that has one, with the words of its row."""
+    for row in SETTINGS.values():
+        if row.input:
+            default = row.default_in_action
+            otherwise = f" Empty: what the configuration file says, else {default}." if default else ""
+            yield Input(row.input_name, row.description + otherwise, key=row.key)
 
 
 INPUTS: Final = (
-    _setting("evals", "evals"),
     Input("config", "Configuration file; the first eval-gate.yaml, .yml or .json from the workspace upward."),
-    _setting("agent-endpoint", "agentEndpoint"),
-    _setting("target", "target"),
-    _setting("targets", "targets"),
-    _setting("provider", "provider"),
-    _setting("model", "model"),
-    _setting("base-url", "baseUrl"),
-    _setting("system-prompt", "systemPromptPath"),
-    _setting("judge", "judge"),
-    _setting("seed-manifest", "seedManifestPath"),
-    _setting("snapshot", "snapshotPath"),
-    _setting("pass-env", "passEnv"),
-    _setting("tool-registry", "toolRegistryPath"),
-    _setting("concurrency", "concurrency"),
-    _setting("timeout-ms", "timeoutMs"),
-    _setting("max-retries", "maxRetries"),
-    _setting("trials", "trials"),
-    Input(
-        "confirm",
-        "How often a case that looks regressed is run again at most, until the evidence decides; 0 never does, and"
-        f" takes every new failure for a regression. Empty: what the configuration file says, else {DEFAULT_CONFIRM}.",
-        key="confirm",
-    ),
-    _setting("rubric", "rubric"),
-    _setting("cache", "cache"),
-    _setting("max-cost-usd", "maxCostUsd"),
-    Input(
-        "fail-on",
-        "What fails the gate: failures, regressions or never; also stale, flaky, removed, changed, new-failures. Empty:"
-        " what the configuration file says, else regressions.",
-        key="failOn",
-    ),
-    _setting("min-pass-rate", "minPassRate"),
-    _setting("max-errors", "maxErrors"),
-    _setting("pass-score", "passScore"),
-    _setting("score-tolerance", "scoreTolerance"),
-    _setting("max-score-drop", "maxScoreDrop"),
-    _setting("error-rate", "errorRate"),
-    _setting("must-pass", "mustPass"),
-    _setting("allowed-regressions", "allowedRegressions"),
-    _setting("min-coverage", "minCoverage"),
-    _setting("max-latency-increase", "maxLatencyIncrease"),
-    _setting("max-cost-increase", "maxCostIncrease"),
-    _setting("max-token-increase", "maxTokenIncrease"),
-    _setting("accepted", "acceptedPath"),
+    *_of_settings(),
     Input(
         "policy-from",
         "Whose configuration file says what fails a pull request: head, its own; or base, that of the branch it is"
@@ -111,10 +68,6 @@ INPUTS: Final = (
         "base",
     ),
     Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
-    _setting("strict", "strict"),
-    _setting("store-responses", "storeResponses"),
-    _setting("output-dir", "outputDir"),
-    _setting("export", "exports"),
     Input("case", "Only cases whose ids match these globs, separated by commas."),
     Input("tag", "Only cases with one of these tags, separated by commas."),
     Input("tier", "Only suites of these tiers, separated by commas."),

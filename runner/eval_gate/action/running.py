@@ -18,11 +18,9 @@ from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.gate.judge import Question
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
-from eval_gate.reports.files import asked_for
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.read import read_run
 from eval_gate.session.run import Made, make_run
@@ -40,7 +38,7 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
     selection = selection_of(step.settings)
     question = Question(
         origin.baseline,
-        Policy.of(config),
+        config.policy,
         everything_selected=selection.everything,
         waivers=waivers_from_file(step, config, log),
         more_waivers=lambda waivers: with_comments(step, waivers, log),
@@ -54,7 +52,7 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
         doorkeeper=doorkeeper_for(step, config, variables, log) if _runs(step) else None,
         recorded_by_baseline=origin.recorded,
     )
-    return Session(config, selection, around, question, asked_for(config))
+    return Session(config, selection, around, question, config.files)
 
 
 def get_result(step: Step, session: Session, log: Log) -> Made:
@@ -74,12 +72,12 @@ def _runs(step: Step) -> bool:
 def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
-        return with_idle_patterns(relayed_result(step, log), config.must_pass)
+        return with_idle_patterns(relayed_result(step, log), config.policy.must_pass)
     result = read_run(reference, session.folder)
     if not result.suites:
         raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
     log.did(f"read the result of run {result.run_id} from {reference}")
-    return with_idle_patterns(result, config.must_pass, strict=config.strict)
+    return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
 
 
 def _evaluated(step: Step) -> str | None:

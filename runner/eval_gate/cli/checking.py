@@ -9,7 +9,7 @@ from pathlib import Path
 from eval_gate.cli.console import Verbosity, out, print_problems, say
 from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.engine.preparing.assign import assign
-from eval_gate.engine.preparing.prepare import Inputs, read_inputs, target_choice
+from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
@@ -70,17 +70,13 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
 
 def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
     """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
-    if not _is_chosen(config):
+    if not config.target.said:
         return []
     try:
-        TargetBook(target_choice(config), Surroundings(environment, root)).target()
+        TargetBook(config.target, Surroundings(environment, root)).target()
     except GateError as error:
         return list(error.problems) or [Problem(error.message)]
     return []
-
-
-def _is_chosen(config: RunConfig) -> bool:
-    return any((config.agent_endpoint, config.target, config.targets, config.provider, config.model))
 
 
 def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> list[Problem]:
@@ -88,11 +84,11 @@ def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment:
 
     That none is chosen yet is no mistake here, nor that the key of a model that only the evals name is elsewhere.
     """
-    book = TargetBook(target_choice(config), Surroundings(environment, root))
+    book = TargetBook(config.target, Surroundings(environment, root))
     try:
-        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)
     except GateError as error:
-        later = {"no-target"} if _is_chosen(config) else {"no-target", "no-api-key"}
+        later = {"no-target"} if config.target.said else {"no-target", "no-api-key"}
         return [] if error.code in later else list(error.problems) or [Problem(error.message)]
     return []
 

@@ -16,9 +16,9 @@ from eval_gate.cli.output import say_written
 from eval_gate.cli.progress import progress_for
 from eval_gate.cli.running import Asked, around, configuration
 from eval_gate.config.settings import RunConfig
+from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.console.style import ConsoleStyle
-from eval_gate.reports.files import ReportRequest, parse_reports
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -51,7 +51,7 @@ def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
         return asyncio.run(evaluate(sessions[name], progress_for(asked.verbosity)))
 
     legs, began, interrupted = run_each(names, run_one, asked.verbosity)
-    matrix = matrix_of(legs, began, __version__, score_tolerance=config.score_tolerance)
+    matrix = matrix_of(legs, began, __version__, score_tolerance=config.policy.score_tolerance)
     code = interrupted or matrix.exit_code
     print_matrix(matrix, code, asked.verbosity, as_json=asked.as_json)
     with after_asking():
@@ -73,9 +73,8 @@ def _requests(asked: Asked, config: RunConfig) -> tuple[ReportRequest, ...]:
             "--export writes the results of one run, and several targets are several runs",
             "`eval-gate report RUN --format agentv` exports each of them afterwards",
         )
-    requests = parse_reports(config.reports)
-    refuse_unknown(requests)
-    return requests
+    refuse_unknown(config.reports)
+    return config.reports
 
 
 def refuse_names(names: Sequence[str]) -> None:

@@ -62,14 +62,14 @@ def _everywhere(
 
 
 for _command in (
-    run.run,
-    compare.compare,
+    options.with_settings(run.run),
+    options.with_settings(compare.compare, compare.USED),
     accept.accept,
-    report.report,
+    options.with_settings(report.report, report.USED),
     merge.merge,
-    validate.validate,
+    options.with_settings(validate.validate, validate.USED),
     schema.schema,
-    init.init,
+    options.with_settings(init.init, init.USED),
     demo.demo,
 ):
     app.command()(_command)

@@ -76,6 +76,6 @@ def _context(session: Session, kept: Kept, asked: Asked) -> ReportContext:
     return ReportContext(
         result_path=str(kept.record),
         rerun_command=rerun_command(sys.argv[1:], kept.run, baseline) if own else None,
-        accept_line=accept_line(kept.run, session.config.accepted_path) if own else None,
+        accept_line=accept_line(kept.run, session.config.policy.accepted) if own else None,
         no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
     )

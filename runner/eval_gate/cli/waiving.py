@@ -50,7 +50,7 @@ class Places:
         given = Path(config_file) if config_file else find_config(Path.cwd())
         flags = {"outputDir": output_dir} if output_dir else {}
         config = load_config(flags, os.environ, given)
-        read_by_run = config.accepted_path or DEFAULT_PATH
+        read_by_run = config.policy.accepted or DEFAULT_PATH
         wrong = wrong_file(file or read_by_run, anywhere=file is not None)
         if wrong is not None:
             setting = "--file" if file is not None else "acceptedPath"

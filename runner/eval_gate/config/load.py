@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from pydantic import JsonValue, ValidationError
-from pydantic.alias_generators import to_snake
 
 from eval_gate.config.places import SENT, WRITTEN, wrong_places
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
+from eval_gate.config.settings import SETTINGS, RunConfig
+from eval_gate.config.wire import read_config
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
@@ -25,19 +26,6 @@ from eval_gate.text.foreign.well_formed import holds_halves
 from eval_gate.text.sources.shape import mistakes, sentence
 
 CONFIG_NAMES = ("eval-gate.yaml", "eval-gate.yml", "eval-gate.json")
-FLAGS = {
-    "evals": "PATHS",
-    "seedManifestPath": "--seed-manifest",
-    "snapshotPath": "--snapshot",
-    "toolRegistryPath": "--tool-registry",
-    "systemPromptPath": "--system-prompt",
-    "baselineRunId": "--baseline",
-    "reports": "--report",
-    "exports": "--export",
-    "acceptedPath": "--accepted",
-}
-"""Keys whose flag is not simply the same name in kebab-case."""
-ENVIRONMENT_PREFIX = "EVAL_GATE_"
 MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
 _NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
 
@@ -49,28 +37,15 @@ class _Given:
     value: JsonValue
     name: str
     file: str | None = None
-    line: int | None = None
+    line_of: Callable[[Sequence[str | int]], int] | None = None
+    """The line of a path in `file`."""
     by_hand: bool = False
     """Given by the person who starts us, as a flag or a variable."""
 
-    def problem(self, message: str, below: str = "") -> Problem:
-        """A problem with this value, or with the part of it at `below`."""
-        return Problem(message, file=self.file, line=self.line, field=self.name + below)
-
-
-def keys() -> dict[str, str]:
-    """Every configuration key with its Python name."""
-    return {field.alias or name: name for name, field in RunConfig.model_fields.items()}
-
-
-def flag_of(key: str) -> str:
-    """`timeoutMs` is `--timeout-ms` on the command line."""
-    return FLAGS.get(key) or "--" + to_snake(key).replace("_", "-")
-
-
-def variable_of(key: str) -> str:
-    """`timeoutMs` is `EVAL_GATE_TIMEOUT_MS` in the environment."""
-    return ENVIRONMENT_PREFIX + to_snake(key).upper()
+    def problem(self, message: str, below: Sequence[int] = ()) -> Problem:
+        """A problem with this value, or with the part of it at `below`: the numbers of members of lists."""
+        line = self.line_of([self.name, *below]) if self.line_of else None
+        return Problem(message, file=self.file, line=line, field=self.name + "".join(f"[{step}]" for step in below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +55,7 @@ class Hand:
     That is: name places outside of the working directory for writing. A configuration file never may.
     """
 
-    name_of: Callable[[str], str] = flag_of
+    name_of: Callable[[Setting], str] = lambda row: row.flag
     anywhere: bool = True
 
 
@@ -112,7 +87,7 @@ def load_config(
     if file is not None:
         given.update(_from_file(file, shown_as or str(file), problems))
     given.update(_from_environment(environment, problems))
-    given.update({key: _Given(value, hand.name_of(key), by_hand=True) for key, value in flags.items()})
+    given.update({key: _Given(value, hand.name_of(SETTINGS[key]), by_hand=True) for key, value in flags.items()})
     config = _validated(given, problems)
     if config is not None:
         for key in sorted(WRITTEN | SENT):
@@ -137,15 +112,14 @@ def _from_file(file: Path, shown_as: str, problems: list[Problem]) -> dict[str, 
     if not isinstance(document, dict):
         problems.append(Problem("a configuration is a mapping of keys to values", file=shown_as, line=1))
         return {}
-    known = keys()
-    strangers = [key for key in document if key not in known]
+    strangers = [key for key in document if key not in SETTINGS]
     problems += [
-        Problem(f"unknown key{did_you_mean(key, known)}", file=shown_as, line=line([key]), field=key)
+        Problem(f"unknown key{did_you_mean(key, SETTINGS)}", file=shown_as, line=line([key]), field=key)
         for key in strangers[:FINDINGS]
     ]
     if len(strangers) > FINDINGS:
         problems.append(Problem(f"and {len(strangers) - FINDINGS:,} more unknown keys", file=shown_as))
-    return {key: _Given(value, key, shown_as, line([key])) for key, value in document.items() if key in known}
+    return {key: _Given(value, key, shown_as, line) for key, value in document.items() if key in SETTINGS}
 
 
 def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Callable[[Sequence[str | int]], int]]:
@@ -175,7 +149,7 @@ def _read(file: Path, shown_as: str) -> bytes:
 
 
 def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -> dict[str, _Given]:
-    known = {variable_of(key): key for key in keys()}
+    known = {row.variable: row for row in SETTINGS.values()}
     found = {}
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
@@ -183,17 +157,17 @@ def _from_environment(environment: Mapping[str, str], problems: list[Problem]) -
         if variable not in known:
             problems.append(Problem(f"unknown variable{did_you_mean(variable, known)}", field=variable))
         elif text != "":  # an empty variable is how workflows say "not set"
-            found[known[variable]] = _Given(from_text(known[variable], text), variable, by_hand=True)
+            found[known[variable].key] = _Given(from_text(known[variable], text), variable, by_hand=True)
     return found
 
 
-def from_text(key: str, text: str) -> JsonValue:
-    """A text as the key's kind of value: JSON for numbers and flags, lists by comma or line."""
-    kind = str(RunConfig.model_fields[keys()[key]].annotation)
-    if "tuple" in kind and not text.lstrip().startswith("["):
-        return text if key == "targets" else [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
-    if "str" in kind and "tuple" not in kind:
-        return text
+def from_text(row: Setting, text: str) -> JsonValue:
+    """A text as this setting's kind of value: JSON for numbers and flags, lists by comma or line."""
+    if not (row.takes_list and text.lstrip().startswith("[")):
+        if row.type == list[str]:
+            return [part.strip() for part in re.split(r"[,\n]", text) if part.strip()]
+        if row.type is str:
+            return text
     try:
         value: JsonValue = json.loads(text)
     except ValueError:
@@ -210,17 +184,21 @@ def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfi
     if "baseline" in given and "baselineRunId" in given:
         problems.append(given["baselineRunId"].problem("`baseline` is given too: name the baseline once"))
     try:
-        return RunConfig.model_validate_json(json.dumps(values))
+        return read_config(json.dumps(values))
     except ValidationError as error:
-        seen = set()
-        for detail in mistakes(error):
-            if not detail["loc"]:  # there are too many to name each
-                problems.append(Problem(sentence(detail)))
-                continue
-            key, *below = detail["loc"]
-            # a union reports each of its members: the first one is enough for a person
-            if key not in seen:
-                seen.add(key)
-                path = "".join(f"[{step}]" for step in below if isinstance(step, int))
-                problems.append(given[str(key)].problem(sentence(detail), path))
+        problems.extend(_mistakes(error, given))
         return None
+
+
+def _mistakes(error: ValidationError, given: Mapping[str, _Given]) -> Iterator[Problem]:
+    """What is wrong with the values, one by one, each where it was given."""
+    seen = set()
+    for detail in mistakes(error):
+        if not detail["loc"]:  # there are too many to name each
+            yield Problem(sentence(detail))
+            continue
+        key, *below = detail["loc"]
+        # a union reports each of its members: the first one is enough for a person
+        if key not in seen or SETTINGS[str(key)].type == list[str]:
+            seen.add(key)
+            yield given[str(key)].problem(sentence(detail), [step for step in below if isinstance(step, int)])

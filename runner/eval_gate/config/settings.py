@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
-
+from eval_gate.config.policy import Policy
+from eval_gate.config.setting import Setting, Text, setting, settings_of
+from eval_gate.config.written import REPORTS, ReportRequest, parse_export, parse_report
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE
-from eval_gate.model.result import Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pydantic import JsonValue
+
+    from eval_gate.model.result import Shard
 
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
-
-Text = Annotated[str, Field(min_length=1)]
 
 
 class RubricMode(StrEnum):
@@ -36,156 +39,184 @@ class CacheMode(StrEnum):
     AUTO = "auto"
 
 
-RULES: Final = frozenset(
-    {
-        *("failOn", "minPassRate", "maxErrors", "passScore", "scoreTolerance", "maxScoreDrop"),
-        *("mustPass", "allowedRegressions", "minCoverage", "acceptedPath"),
-        *("maxLatencyIncrease", "maxCostIncrease", "maxTokenIncrease"),
-    }
-)
-"""The keys of the rules that a finished run is held against."""
+@dataclass(frozen=True, slots=True)
+class TargetChoice:
+    """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
+
+    endpoint: Text | None = setting(
+        None, "URL of the agent: POST {message} answers {response, toolCalls}.", key="agentEndpoint", metavar="URL"
+    )
+    name: Text | None = setting(
+        None, "Name of the target to evaluate, of those in `targets`.", key="target", metavar="NAME"
+    )
+    targets: Text | tuple[dict[str, JsonValue], ...] | None = setting(
+        None,
+        "Targets, inline or as the path of a YAML file.",
+        metavar="FILE",
+        help="YAML file that describes targets.",
+    )
+    provider: Text | None = setting(
+        None,
+        "Evaluate a model of this provider, without an agent.",
+        metavar="NAME",
+        help="Evaluate a model: azure, openai, anthropic, gemini.",
+    )
+    model: Text | None = setting(None, "The model or deployment; or provider:model in one.", metavar="NAME")
+    base_url: Text | None = setting(
+        None, "Address of the provider's API, where it is not the vendor's own.", metavar="URL"
+    )
+    system_prompt: Text | None = setting(
+        None,
+        "File with the model's system prompt.",
+        key="systemPromptPath",
+        flag="--system-prompt",
+        metavar="FILE",
+    )
+    """It wins over the target's own."""
+    concurrency: int | None = setting(
+        None,
+        "Cases in flight at once; the target's `workers`, else 1.",
+        other_flags=("--workers",),
+        limits={"ge": 1, "le": 1000},
+    )
+    max_retries: int | None = setting(
+        None, "Tries after the first one that broke; the target's own, else 2.", limits={"ge": 0, "le": 20}
+    )
+
+    @property
+    def said(self) -> bool:
+        """Whether anybody said whom to ask."""
+        return any((self.endpoint, self.name, self.targets, self.provider, self.model))
 
 
-class RunConfig(BaseModel):
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How often, how long, and at what cost. A case or its target may set its own `timeout_ms`."""
+
+    timeout_ms: int = setting(60_000, "Time limit of one case, retries included, in milliseconds.", limits={"gt": 0})
+    trials: int = setting(1, "How often every case is run.", limits={"ge": 1, "le": 100})
+    max_cost_usd: float | None = setting(
+        None, "What a run may cost before no further case is begun, in US dollars.", limits={"gt": 0}
+    )
+    """Target and judges together."""
+    store_responses: bool = setting(
+        True,
+        "Keep responses in the results, each cut at 20,000.",
+        help="Keep responses in the results, each cut at 20,000 characters.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
     """Everything a run can be told in its file, with defaults (CONTRACTS, section 1).
 
     Paths are relative to the working directory, not to the configuration file.
     """
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=to_camel,
-        validate_by_name=False,
-        validate_by_alias=True,
-        title="Eval Gate configuration",
-    )
-
-    evals: tuple[Text, ...] = Field(
+    evals: tuple[Text, ...] = setting(
         ("evals",),
-        min_length=1,
-        max_length=1_000,
-        description="Eval files, folders and globs, relative to the working directory.",
+        "Eval files, folders and globs, relative to the working directory.",
+        flag="PATHS",
+        limits={"min_length": 1, "max_length": 1_000},
     )
-    agent_endpoint: Text | None = Field(
-        None, description="URL of the agent: POST {message} answers {response, toolCalls}."
+    target: TargetChoice = field(default_factory=TargetChoice)
+    judge: Text | None = setting(
+        None, "Who grades where a case asks for a judge: a target by name, or provider:model.", metavar="NAME"
     )
-    target: Text | None = Field(None, description="Name of the target to evaluate, of those in `targets`.")
-    targets: Text | tuple[dict[str, JsonValue], ...] | None = Field(
-        None, description="Targets, inline or as the path of a YAML file."
+    rubric: RubricMode = setting(
+        RubricMode.AFTER_PASS,
+        "When rubric cases are run: always, after-pass (all others pass) or never.",
+        metavar="WHEN",
     )
-    provider: Text | None = Field(None, description="Evaluate a model of this provider, without an agent.")
-    model: Text | None = Field(None, description="The model or deployment; or provider:model in one.")
-    base_url: Text | None = Field(None, description="Address of the provider's API, where it is not the vendor's own.")
-    system_prompt_path: Text | None = Field(None, description="File with the model's system prompt.")
-    judge: Text | None = Field(
-        None, description="Who grades where a case asks for a judge: a target by name, or provider:model."
+    cache: CacheMode = setting(
+        CacheMode.OFF, "Recorded answers of models: off, record, replay (never ask) or auto.", metavar="MODE"
     )
-    rubric: RubricMode = Field(
-        RubricMode.AFTER_PASS, description="When rubric cases are run: always, after-pass (all others pass) or never."
-    )
-    cache: CacheMode = Field(
-        CacheMode.OFF, description="Recorded answers of models: off, record, replay (never ask) or auto."
-    )
-    seed_manifest_path: Text | None = Field(
-        None, description=f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists."
-    )
-    snapshot_enabled: bool | None = Field(
-        None, description="Whether to capture the snapshot; on when a path or command is given."
-    )
-    snapshot_path: Text | None = Field(
-        None, description="JSON file or URL with current values for {{snapshot:…}} tokens."
-    )
-    snapshot_command: Text | None = Field(
-        None, description="Command that prints the snapshot as JSON, run immediately before the evals."
-    )
-    pass_env: tuple[Text, ...] = Field(
-        (), description="Variables that commands get beside what every program needs: of targets, judges, snapshot."
-    )
-    tool_registry_path: Text | None = Field(
-        None, description="Tool definitions: a JSON file, a folder or barrel of tool files, or an MCP server's URL."
-    )
-    output_dir: Text = Field("evals/results", description="Where results are written.")
-    baseline: Text | None = Field(
+    seed_manifest_path: Text | None = setting(
         None,
-        description="Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
+        f"Stable values for {{{{seed:…}}}} tokens; {DEFAULT_SEED_MANIFEST} if it exists.",
+        flag="--seed-manifest",
+        metavar="FILE",
     )
-    baseline_run_id: Text | None = Field(None, description="Run id of the baseline; the same as `baseline`.")
-    history: Text | None = Field(
-        None, description="Ledger of earlier runs, or a folder of runs; else what lies beside the baseline."
+    snapshot_enabled: bool | None = setting(
+        None, "Whether to capture the snapshot; on when a path or command is given.", input=False
     )
-    concurrency: int | None = Field(
-        None, ge=1, le=1000, description="Cases in flight at once; the target's `workers`, else 1."
+    snapshot_path: Text | None = setting(
+        None,
+        "JSON file or URL with current values for {{snapshot:…}} tokens.",
+        flag="--snapshot",
+        metavar="FILE-OR-URL",
     )
-    timeout_ms: int = Field(60_000, gt=0, description="Time limit of one case, retries included, in milliseconds.")
-    max_retries: int | None = Field(
-        None, ge=0, le=20, description="Tries after the first one that broke; the target's own, else 2."
+    snapshot_command: Text | None = setting(
+        None, "Command that prints the snapshot as JSON, run immediately before the evals.", metavar="CMD", input=False
     )
-    trials: int = Field(1, ge=1, le=100, description="How often every case is run.")
-    confirm: int = Field(
-        0, ge=0, le=100, description="How often a case that looks regressed is run again at most; 0 never does."
+    pass_env: tuple[Text, ...] = setting(
+        (),
+        "Variables that commands get beside what every program needs: of targets, judges, snapshot.",
+        metavar="NAME",
     )
-    error_rate: float = Field(
-        0.05,
-        gt=0,
-        lt=1,
-        description="Accepted chance that a run in which nothing changed shows a regression; with confirm.",
+    tool_registry_path: Text | None = setting(
+        None,
+        "Tool definitions: a JSON file, a folder or barrel of tool files, or an MCP server's URL.",
+        flag="--tool-registry",
+        metavar="FILE-DIR-OR-URL",
     )
-    must_pass: tuple[Text, ...] = Field(
-        (), description="Cases that must pass whatever their record: globs over ids, or tag:NAME."
+    strict: bool = setting(
+        False,
+        "Unknown keys, empty `expect` and cases that check nothing are errors.",
     )
-    allowed_regressions: int = Field(0, ge=0, description="Regressions that do not fail the gate.")
-    min_coverage: float | None = Field(
-        None, ge=0, le=1, description="Least share of all cases that are judged, 0 to 1."
+    limits: Limits = field(default_factory=Limits)
+    baseline: Text | None = setting(
+        None,
+        "Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
+        metavar="REF",
+        help="Earlier run to compare with: run id, results file, run folder, folder of runs, zip, or latest, which is"
+        " the newest that passed its gate.",
+        input=False,
     )
-    max_latency_increase: float | None = Field(
-        None, ge=0, description="Percent that the typical case may take longer than in the baseline."
+    baseline_run_id: Text | None = setting(
+        None, "Run id of the baseline; the same as `baseline`.", flag="--baseline", option=False, input=False
     )
-    max_cost_increase: float | None = Field(
-        None, ge=0, description="Percent that the typical case may cost more than in the baseline."
+    history: Text | None = setting(
+        None,
+        "Ledger of earlier runs, or a folder of runs; else what lies beside the baseline.",
+        metavar="REF",
+        input=False,
     )
-    max_token_increase: float | None = Field(
-        None, ge=0, description="Percent that the typical case may use more tokens than in the baseline."
+    policy: Policy = field(default_factory=Policy)
+    output_dir: Text = setting("evals/results", "Where results are written.", metavar="DIR")
+    reports: tuple[ReportRequest, ...] = setting(
+        (),
+        "Reports to write: FORMAT or FORMAT=FILE.",
+        flag="--report",
+        metavar="FORMAT[=FILE]",
+        help=f"Also write a report: {', '.join(REPORTS)}.",
+        each=parse_report,
+        limits={"max_length": 100},
+        input=False,
     )
-    accepted_path: Text | None = Field(
-        None, description="File with accepted failures and quarantine; .eval-gate/accepted.yaml if it exists."
-    )
-    fail_on: tuple[Text, ...] = Field(
-        ("failures",),
-        description="What fails the gate: failures, regressions or never; also stale, flaky, removed, changed,"
-        " new-failures.",
-    )
-    min_pass_rate: float | None = Field(None, ge=0, le=1, description="Least share of judged cases that pass, 0 to 1.")
-    pass_score: float = Field(
-        1.0, gt=0, le=1, description="Score from which the gate takes a graded case for passing, above 0 to 1; else 1."
-    )
-    score_tolerance: float = Field(
-        DEFAULT_SCORE_TOLERANCE,
-        ge=0,
-        le=1,
-        description="Drop of a graded case's score that is not pointed out; else 0.1.",
-    )
-    max_score_drop: float | None = Field(
-        None, ge=0, le=1, description="Most that a graded case's score may drop against the baseline, 0 to 1."
-    )
-    max_cost_usd: float | None = Field(
-        None, gt=0, description="What a run may cost before no further case is begun, in US dollars."
-    )
-    max_errors: int = Field(0, ge=0, description="Cases that may end in an execution error.")
-    strict: bool = Field(
-        default=False, description="Unknown keys, empty `expect` and cases that check nothing are errors."
-    )
-    store_responses: bool = Field(default=True, description="Keep responses in the results, each cut at 20,000.")
-    reports: tuple[Text, ...] = Field((), max_length=100, description="Reports to write: FORMAT or FORMAT=FILE.")
-    exports: tuple[Text, ...] = Field(
-        (), description="Results for other programs: FORMAT=FILE, where agentv is one JSON record a line."
+    exports: tuple[ReportRequest, ...] = setting(
+        (),
+        "Results for other programs: FORMAT=FILE, where agentv is one JSON record a line.",
+        flag="--export",
+        metavar="FORMAT=FILE",
+        each=parse_export,
     )
 
     @property
     def baseline_reference(self) -> str | None:
         """The baseline under whichever of its two names it was given."""
         return self.baseline or self.baseline_run_id
+
+    @property
+    def files(self) -> tuple[ReportRequest, ...]:
+        """All that is to be written beside the record."""
+        return (*self.reports, *self.exports)
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in settings_of(RunConfig)}
+"""Every row by its key."""
+RULES: Final = frozenset(row.key for row in settings_of(Policy))
+"""The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +242,8 @@ class Selection:
 
 def parse_shard(text: str | None) -> Shard | None:
     """`2/4` is the second of four parts. Raises GateError `unknown-value`."""
+    from eval_gate.model.result import Shard
+
     if text is None:
         return None
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip())

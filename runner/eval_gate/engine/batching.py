@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from eval_gate.engine.plan import Limits
+from eval_gate.config.settings import Limits
 from eval_gate.engine.trials import request_of
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response

@@ -57,7 +57,7 @@ def begun(plan: RunPlan) -> RunResult:
         shard=plan.shard,
         partial=plan.partial,
         planned=plan.planned,
-        confirm=plan.limits.confirm,
+        confirm=plan.confirm,
         measuring=plan.measuring,
         summary=Summary(total_cases=total, not_run=total),
         warnings=plan.warnings,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from eval_gate.config.settings import Limits
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.rubrics import is_rubric
@@ -23,23 +24,6 @@ MAX_STORED_RESPONSE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How hard and how long. `timeout_ms` holds for one case, retries included; a case or its target may set its own.
-
-    `concurrency` None leaves it to each target.
-    """
-
-    concurrency: int | None = None
-    timeout_ms: int = 60_000
-    trials: int = 1
-    store_responses: bool = True
-    confirm: int = 0
-    """How often `RunPlan.confirming` may have one case run again."""
-    max_cost_usd: float | None = None
-    """What may be spent before no further case is begun; target and judges together."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunPlan:
     """One run, decided. `suites` hold only the selected cases; `staleness` is keyed by eval file."""
 
@@ -49,6 +33,8 @@ class RunPlan:
     target: Target
     limits: Limits
     tokens: TokenData
+    concurrency: int | None = None
+    """Cases in flight at once; None leaves it to each target."""
     staleness: Mapping[str, Staleness] = field(default_factory=dict)
     git: GitFacts | None = None
     shard: Shard | None = None
@@ -68,6 +54,8 @@ class RunPlan:
     recording: Recording | None = None
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""
+    confirm: int = 0
+    """How often `confirming` may have one case run again."""
     yardsticks: Mapping[CaseKey, Yardstick] = field(default_factory=dict)
     """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
     measuring: Measuring | None = None
@@ -93,11 +81,11 @@ class RunPlan:
 
     def concurrency_of(self, target: Target) -> int:
         """How many cases at once: as many as were asked for, else as the target says, else one."""
-        return self.limits.concurrency or target.workers or 1
+        return self.concurrency or target.workers or 1
 
     def confirmed_by(self, confirming: Confirming, confirm: int) -> RunPlan:
         """The same run, with up to `confirm` re-runs of each case that `confirming` finds doubtful."""
-        return replace(self, confirming=confirming, limits=replace(self.limits, confirm=confirm))
+        return replace(self, confirming=confirming, confirm=confirm)
 
     async def aclose(self) -> None:
         """Give back what targets and judges hold."""

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.plan import MAX_STORED_RESPONSE, Limits
+from eval_gate.engine.plan import MAX_STORED_RESPONSE
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement

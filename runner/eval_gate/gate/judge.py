@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from eval_gate.config.policy import Policy
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
 from eval_gate.gate.evidence.past import Past
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.measuring import measured
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import Judged

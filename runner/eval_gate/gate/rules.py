@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import budgets
 from eval_gate.gate.evidence.noise import chance_of_drop
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey

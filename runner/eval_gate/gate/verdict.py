@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import Judged, findings
 from eval_gate.gate.scores import exceeds

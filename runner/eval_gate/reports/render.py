@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
+from eval_gate.config.written import ReportFormat
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.console.summary import render_console
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.view import view_of
-
-REPORTS: Final = ("md", "html", "junit", "console", "json")
-"""For people and for CI systems."""
-EXPORTS: Final = ("agentv",)
-"""For other tools that know evals."""
-FORMATS: Final = (*REPORTS, *EXPORTS)
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
@@ -43,6 +36,6 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
             return render_agentv(run)
     raise GateError(
         "unknown-value",
-        f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',
-        f"allowed: {', '.join(FORMATS)}",
+        f'there is no report "{report_format}"{did_you_mean(report_format, ReportFormat)}',
+        f"allowed: {', '.join(ReportFormat)}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from eval_gate.engine.preparing.assign import assign
-from eval_gate.engine.preparing.prepare import read_inputs, target_choice
+from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.session.session import Session
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
@@ -18,5 +18,5 @@ async def check_each(sessions: Iterable[Session]) -> None:
         config, root = session.config, session.around.root
         inputs = await read_inputs(config, session.selection, root, offline=True)
         around = Surroundings(session.around.environment, root, recording=Recording(Mode(config.cache.value)))
-        book = TargetBook(target_choice(config), around)
-        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+        book = TargetBook(config.target, around)
+        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)

@@ -51,7 +51,8 @@ async def plan_run(session: Session) -> RunPlan:
         recorded_by_baseline=around.recorded_by_baseline,
     )
     plan.redact.learn(around.secrets)
-    return plan.confirmed_by(Reruns(session.question, config.confirm), config.confirm) if config.confirm else plan
+    again = config.policy.confirm
+    return plan.confirmed_by(Reruns(session.question, again), again) if again else plan
 
 
 async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.written import ReportRequest
 from eval_gate.gate.judge import Question
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import GitFacts
-from eval_gate.reports.files import ReportRequest, asked_for
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.read import find_baseline
 from eval_gate.targets.receiving import Doorkeeper
@@ -61,10 +60,10 @@ def open_session(
     `baseline` is what the run is compared with where that is not simply what the configuration names.
     Raises GateError for whatever is wrong with them, before anybody is asked anything.
     """
-    policy = Policy.of(config)
     if baseline is None:
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
-    reports = asked_for(config)
     waivers = known_waivers(config, around.root, datetime.now(UTC).date())
-    return Session(config, selection, around, Question(baseline, policy, selection.everything, waivers), reports)
+    return Session(
+        config, selection, around, Question(baseline, config.policy, selection.everything, waivers), config.files
+    )

@@ -10,11 +10,11 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import (
     Surroundings,
-    TargetChoice,
     described_by_flags,
     make_asker,
     make_target,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue, SecretStr, ValidationError
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import why_no_folder, why_not_read
 from eval_gate.model import limits
@@ -33,22 +34,6 @@ if TYPE_CHECKING:
     from eval_gate.targets.kinds import Description
 
 MAX_PROMPT_BYTES: Final = limits.PROMPT_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class TargetChoice:
-    """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
-
-    endpoint: str | None = None
-    name: str | None = None
-    targets: str | Sequence[dict[str, JsonValue]] | None = None
-    concurrency: int | None = None
-    max_retries: int | None = None
-    provider: str | None = None
-    model: str | None = None
-    base_url: str | None = None
-    system_prompt: str | None = None
-    """File with the system prompt; wins over the target's own."""
 
 
 @dataclass(frozen=True, slots=True)

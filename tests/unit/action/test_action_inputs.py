@@ -8,7 +8,8 @@ import yaml
 from eval_gate.action.configuration import read_config
 from eval_gate.action.inputs import INPUTS, OUTPUTS, CommentMode, read_inputs
 from eval_gate.action.publishing.publish import outputs_of
-from eval_gate.config.load import keys
+from eval_gate.config.policy import FailOn
+from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.comparison import Outcome
 from tests.support.write_action import ACTION, PAGE, action_yml, page
@@ -50,7 +51,7 @@ def test_outputs__every_declared_one_is_written_and_no_other() -> None:
 
 
 def test_inputs__that_are_settings__are_keys_of_the_configuration() -> None:
-    assert {one.key for one in INPUTS if one.key} <= keys().keys()
+    assert {one.key for one in INPUTS if one.key} <= SETTINGS.keys()
 
 
 def test_inputs__none_given__defaults() -> None:
@@ -90,11 +91,12 @@ def test_inputs__of_the_runner_itself__are_left_alone(name) -> None:
 
 
 def test_config__nothing_said__fails_on_regressions_and_the_file_wins_over_that(tmp_path) -> None:
-    assert read_config(read_inputs(TOKEN), {}, tmp_path).fail_on == ("regressions",)
+    assert read_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.REGRESSIONS}
     (tmp_path / "eval-gate.yaml").write_text("failOn: [failures, stale]\ntimeoutMs: 5\n")
-    assert read_config(read_inputs(TOKEN), {}, tmp_path).fail_on == ("failures", "stale")
+    assert read_config(read_inputs(TOKEN), {}, tmp_path).policy.fail_on == {FailOn.FAILURES, FailOn.STALE}
     config = read_config(read_inputs(given(fail_on="never", evals="a\nb")), {}, tmp_path)
-    assert (config.fail_on, config.timeout_ms, config.evals) == (("never",), 5, ("a", "b"))
+    assert (config.policy.fail_on, config.limits.timeout_ms) == ({FailOn.NEVER}, 5)
+    assert config.evals == ("a", "b")
 
 
 def test_config__wrong_value__is_named_as_the_input_is(tmp_path) -> None:

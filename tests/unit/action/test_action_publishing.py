@@ -18,10 +18,9 @@ from eval_gate.action.publishing.comment import MAX_RETREATS, Draft, comment, dr
 from eval_gate.action.publishing.publish import outputs_of
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.github.artifacts.baseline import ArtifactStore
 from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.checks import Conclusion
@@ -324,7 +323,7 @@ def keep(github, run_id: str = "kept"):
 
 def test_baseline__found__is_said_with_its_run_and_the_address_of_it(github, desk, step) -> None:
     artifact = keep(github)
-    origin = get_baseline(step, RunConfig(outputDir="results"), desk.log)
+    origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert isinstance(origin.baseline, Baseline)
     assert origin.run_url == f"https://github.com/acme/bot/actions/runs/{artifact.run_id}"
     assert f"baseline: artifact {artifact.id} of run {artifact.run_id}, commit {origin.sha[:7]} on main" in desk.said
@@ -333,7 +332,7 @@ def test_baseline__found__is_said_with_its_run_and_the_address_of_it(github, des
 @pytest.mark.parametrize("fault", [Fault.permission(), Fault.status(401), Fault.primary_limit(3600)])
 def test_baseline__github_refuses__is_no_absence_and_is_a_warning(github, desk, step, fault) -> None:
     github.faults.add("GET", "/actions/artifacts", fault)
-    origin = get_baseline(step, RunConfig(outputDir="results"), desk.log)
+    origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert isinstance(origin.baseline, NoBaseline)
     assert origin.baseline.unavailable
     assert "::warning title=Eval Gate::The baseline could not be had: " in desk.said
@@ -353,7 +352,7 @@ def test_baseline__the_nearest_cannot_be_told__a_regression_is_not_let_through(g
     policy = Policy(frozenset({FailOn.REGRESSIONS}))
 
     def outcome() -> Outcome:
-        found = get_baseline(step, RunConfig(outputDir="results"), desk.log).baseline
+        found = get_baseline(step, RunConfig(output_dir="results"), desk.log).baseline
         return judge_against(make_run({"a": "failed"}), found, policy).verdict.outcome
 
     assert outcome() is Outcome.FAIL
@@ -365,7 +364,7 @@ def test_baseline__no_room_for_the_download__is_no_crash(github, desk, pull) -> 
     keep(github)
     step = desk.step("pull_request", pull_request_event(github, pull), RUNNER_TEMP="/nowhere/at/all")
     try:
-        origin = get_baseline(step, RunConfig(outputDir="results"), desk.log)
+        origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     except GateError:
         return
     assert isinstance(origin.baseline, Baseline) or origin.baseline.unavailable
@@ -375,7 +374,7 @@ def test_baseline__no_room_for_the_download__is_no_crash(github, desk, pull) -> 
 def test_baseline__run_that_was_named_and_is_not_there__is_an_error_for_a_person(github, desk, pull, number) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), {"baseline": number})
     with pytest.raises(GateError) as caught:
-        get_baseline(step, RunConfig(outputDir="results"), desk.log)
+        get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert caught.value.exit_code is ExitCode.USAGE
     assert len(caught.value.message) < 500
 
@@ -384,7 +383,7 @@ def test_baseline__run_that_was_named__is_held_against_the_branch(github, desk, 
     artifact = keep(github)
     github.state.add_commit("later", branch="main")
     step = desk.step("pull_request", pull_request_event(github, pull), {"baseline": str(artifact.run_id)})
-    origin = get_baseline(step, RunConfig(outputDir="results"), desk.log)
+    origin = get_baseline(step, RunConfig(output_dir="results"), desk.log)
     assert isinstance(origin.baseline, Baseline)
     assert origin.baseline.commits_behind == 1
 

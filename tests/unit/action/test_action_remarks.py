@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.github.checks import MAX_ANNOTATION_TITLE, MAX_MESSAGE, MAX_TEXT
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import CaseClass, Outcome

@@ -6,9 +6,8 @@ from eval_gate.action.configuration import read_config
 from eval_gate.action.inputs import read_inputs
 from eval_gate.action.publishing.comment import draft_of
 from eval_gate.action.publishing.publish import outputs_of
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
@@ -47,6 +46,6 @@ def test_inputs__of_scores__are_the_policy(tmp_path) -> None:
     }
     variables = {"INPUT_GITHUB-TOKEN": "ghs_x"} | {f"INPUT_{name}": value for name, value in given.items()}
     config = read_config(read_inputs(variables), {}, tmp_path)
-    policy = Policy.of(config)
+    policy = config.policy
     assert (policy.pass_score, policy.score_tolerance, policy.max_score_drop) == (0.8, 0.05, 0.2)
-    assert config.exports == ("agentv=a.jsonl", "agentv=b")
+    assert [(one.format, str(one.file)) for one in config.exports] == [("agentv", "a.jsonl"), ("agentv", "b")]

@@ -1,33 +1,40 @@
 """The options of `run` and the configuration are one table, held together here."""
 
-import inspect
-
 import pytest
 import typer
-from pydantic.alias_generators import to_camel
 from typer.main import get_command
 
 from eval_gate.cli import options
 from eval_gate.cli.commands.run import run
-from eval_gate.config.load import flag_of, keys
+from eval_gate.config.settings import SETTINGS
 
 
 def option_names() -> dict[str, set[str]]:
     """Flags by parameter of `run`."""
     app = typer.Typer()
-    app.command()(run)
+    app.command()(options.with_settings(run))
     return {parameter.name: {*parameter.opts} for parameter in get_command(app).params}
 
 
 def test_run__every_configuration_key__is_also_a_flag() -> None:
     flags = {flag for names in option_names().values() for flag in names} | {"PATHS"}
-    missing = {key for key in keys() if flag_of(key) not in flags}
+    missing = {row.key for row in SETTINGS.values() if row.flag not in flags}
     assert missing == set()
 
 
-def test_run__every_parameter__is_a_key_or_belongs_to_one_call() -> None:
-    parameters = set(inspect.signature(run).parameters) - {"context"} - options.NOT_CONFIGURABLE
-    assert {options.KEYS.get(name, to_camel(name)) for name in parameters} == set(keys()) - {"baselineRunId"}
+def test_run__own_option_of_a_setting__is_left_as_it_is() -> None:
+    assert option_names()["target"] == {"--target"}
+    app = typer.Typer()
+    app.command()(options.with_settings(run))
+    (target,) = (parameter for parameter in get_command(app).params if parameter.name == "target")
+    assert target.multiple, "several targets are compared side by side"
+
+
+def test_given__settings__are_those_with_a_value() -> None:
+    assert options.given({"evals": [], "trials": None, "strict": False, "maxErrors": 0}) == {
+        "strict": False,
+        "maxErrors": 0,
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,16 @@
 """Flags, environment and file become one configuration, or one list of problems."""
 
 import json
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from eval_gate.config.load import find_config, flag_of, keys, load_config, variable_of
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.load import find_config, load_config
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.errors import GateError
+from eval_gate.model.comparison import DEFAULT_SCORE_TOLERANCE
 
 CONTRACT_EXAMPLE = {
     "agentEndpoint": "http://localhost:3000/chat",
@@ -37,16 +40,17 @@ def problems_of(flags=None, environment=None, file=None) -> list[str]:
 @pytest.mark.contract("config.file")
 def test_config__the_contracts_example__is_read_as_it_stands(tmp_path) -> None:
     config = load_config({}, {}, write(tmp_path, "eval-gate.json", json.dumps(CONTRACT_EXAMPLE)))
-    assert config.agent_endpoint == "http://localhost:3000/chat"
-    assert (config.concurrency, config.timeout_ms, config.snapshot_enabled) == (1, 60000, False)
+    assert config.target.endpoint == "http://localhost:3000/chat"
+    assert (config.target.concurrency, config.limits.timeout_ms, config.snapshot_enabled) == (1, 60000, False)
     assert config.tool_registry_path == "tools/tools.exports.ts"
 
 
 @pytest.mark.contract("config.defaults")
 def test_config__nothing_given__has_the_contracts_defaults() -> None:
     config = load_config({}, {}, None)
-    assert (config.timeout_ms, config.output_dir, config.baseline_reference) == (60_000, "evals/results", None)
-    assert (config.concurrency, config.trials, config.fail_on, config.max_errors) == (None, 1, ("failures",), 0)
+    assert (config.limits.timeout_ms, config.output_dir, config.baseline_reference) == (60_000, "evals/results", None)
+    assert (config.target.concurrency, config.limits.trials, config.policy.max_errors) == (None, 1, 0)
+    assert config.policy == Policy(frozenset({FailOn.FAILURES}), score_tolerance=DEFAULT_SCORE_TOLERANCE)
 
 
 @pytest.mark.contract("config.precedence")
@@ -54,7 +58,8 @@ def test_config__all_layers__flag_beats_variable_beats_file_beats_default(tmp_pa
     file = write(tmp_path, "eval-gate.yaml", "concurrency: 2\ntrials: 2\ntimeoutMs: 2\n")
     environment = {"EVAL_GATE_CONCURRENCY": "3", "EVAL_GATE_TRIALS": "3", "PATH": "/bin", "EVAL_GATE_STRICT": ""}
     config = load_config({"concurrency": 4}, environment, file)
-    assert (config.concurrency, config.trials, config.timeout_ms, config.max_errors) == (4, 3, 2, 0)
+    assert (config.target.concurrency, config.limits.trials, config.limits.timeout_ms) == (4, 3, 2)
+    assert config.policy.max_errors == 0
 
 
 @pytest.mark.parametrize(
@@ -63,14 +68,14 @@ def test_config__all_layers__flag_beats_variable_beats_file_beats_default(tmp_pa
         ("EVAL_GATE_EVALS", "a, b\nc", "evals", ("a", "b", "c")),
         ("EVAL_GATE_EVALS", '["a,b"]', "evals", ("a,b",)),
         ("EVAL_GATE_STRICT", "true", "strict", True),
-        ("EVAL_GATE_MIN_PASS_RATE", "0.5", "min_pass_rate", 0.5),
+        ("EVAL_GATE_MIN_PASS_RATE", "0.5", "policy.min_pass_rate", 0.5),
         ("EVAL_GATE_BASELINE", "123", "baseline", "123"),
-        ("EVAL_GATE_TARGETS", "targets.yaml", "targets", "targets.yaml"),
-        ("EVAL_GATE_TARGETS", '[{"name": "a"}]', "targets", ({"name": "a"},)),
+        ("EVAL_GATE_TARGETS", "targets.yaml", "target.targets", "targets.yaml"),
+        ("EVAL_GATE_TARGETS", '[{"name": "a"}]', "target.targets", ({"name": "a"},)),
     ],
 )
 def test_config__variable__is_read_as_its_kind(variable, text, name, value) -> None:
-    assert getattr(load_config({}, {variable: text}, None), name) == value
+    assert attrgetter(name)(load_config({}, {variable: text}, None)) == value
 
 
 def test_config__many_mistakes__are_all_named_with_their_places(tmp_path) -> None:
@@ -125,7 +130,15 @@ def test_find_config__several__nearest_folder_then_first_name(tmp_path) -> None:
     assert find_config(below) == tmp_path / "a" / "eval-gate.yml"
 
 
-def test_keys__each__has_its_own_variable() -> None:
-    assert variable_of("timeoutMs") == "EVAL_GATE_TIMEOUT_MS"
-    assert flag_of("timeoutMs") == "--timeout-ms"
-    assert len({variable_of(key) for key in keys()}) == len(keys())
+def test_settings__each__has_its_own_variable() -> None:
+    row = SETTINGS["timeoutMs"]
+    assert (row.variable, row.flag, row.input_name) == ("EVAL_GATE_TIMEOUT_MS", "--timeout-ms", "timeout-ms")
+    assert len({row.variable for row in SETTINGS.values()}) == len(SETTINGS)
+
+
+def test_settings__two_members_of_a_list_are_wrong__both_are_named_in_their_lines(tmp_path) -> None:
+    file = write(tmp_path, "eval-gate.yaml", "evals:\n  - a\n  - 1\n  - b\n  - ''\n")
+    assert problems_of(file=file) == [
+        "eval-gate.yaml:3: evals[1]: expected text, got the number 1",
+        "eval-gate.yaml:5: evals[3]: must not be empty",
+    ]

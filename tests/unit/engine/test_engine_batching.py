@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.engine.plan import Limits
+from eval_gate.config.settings import Limits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import TargetError, TargetFault

@@ -3,8 +3,8 @@
 import asyncio
 import json
 
+from eval_gate.config.settings import Limits
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.plan import Limits
 from eval_gate.engine.run import Run
 from eval_gate.evaluators.base import JudgeReply
 from eval_gate.model.case import Aggregation, CaseKey

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from eval_gate.engine.plan import Limits
+from eval_gate.config.settings import Limits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import Blame, RerunEnd, RunResult, Status
@@ -37,9 +37,7 @@ def test_run__all_answers__are_judged_in_file_order_whatever_finishes_first(tmp_
 
     target = ScriptedTarget(slow_first)
     watching = Watching()
-    result = execute(
-        make_plan(make_suite(*ten_cases()), target=target, limits=Limits(concurrency=4)), tmp_path, watching
-    )
+    result = execute(make_plan(make_suite(*ten_cases()), target=target, concurrency=4), tmp_path, watching)
     assert list(statuses(result)) == [f"c{number}" for number in range(10)]
     assert statuses(result)["c3"] == "failed"
     assert result.complete
@@ -137,9 +135,12 @@ def hanging(*numbers: int) -> ScriptedTarget:
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(tmp_path, concurrency) -> None:
     target, doubts, limit = hanging(), Doubts(6), max(5, concurrency)
-    limits = Limits(timeout_ms=50, concurrency=concurrency, trials=2)
+    limits = Limits(timeout_ms=50, trials=2)
     cases = [make_case(f"c{number}") for number in range(100)]
-    result = execute(make_plan(make_suite(*cases), target=target, limits=limits, confirming=doubts), tmp_path)
+    result = execute(
+        make_plan(make_suite(*cases), target=target, limits=limits, concurrency=concurrency, confirming=doubts),
+        tmp_path,
+    )
     assert limit <= len(target.asked) <= 2 * limit
     assert (result.summary.errored, result.summary.not_run, result.complete) == (limit, 100 - limit, False)
     said = f"no answer from the target in time, {limit} cases in a row: timeout: no response within 50 ms"
@@ -160,9 +161,9 @@ def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_the
 def test_run__cases_that_hang_side_by_side__are_not_the_whole_target_before_there_are_many(
     tmp_path, slow, given_up
 ) -> None:
-    target, limits = hanging(*range(1, slow + 1)), Limits(timeout_ms=20, concurrency=4)
+    target, limits = hanging(*range(1, slow + 1)), Limits(timeout_ms=20)
     cases = [make_case(f"c{number}") for number in range(20)]
-    result = execute(make_plan(make_suite(*cases), target=target, limits=limits), tmp_path)
+    result = execute(make_plan(make_suite(*cases), target=target, limits=limits, concurrency=4), tmp_path)
     assert (result.stopped is not None) == given_up
     assert (result.summary.errored == slow) != given_up
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.engine.plan import Limits
+from eval_gate.config.settings import Limits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import Status
@@ -67,7 +67,7 @@ def test_concurrency__configurable_concurrency__asked_for_else_workers_else_one(
         workers = own
 
     target = Workers(slowly)
-    run(tmp_path, make_suite(*[make_case(f"c{n}") for n in range(8)]), target=target, limits=Limits(concurrency=asked))
+    run(tmp_path, make_suite(*[make_case(f"c{n}") for n in range(8)]), target=target, concurrency=asked)
     assert target.most_in_flight == most
 
 
@@ -80,7 +80,7 @@ def test_run__error_isolation_in_parallel_mode__others_settle(tmp_path) -> None:
         return Response(text="ok")
 
     cases = [make_case(f"c{number}") for number in range(6)]
-    result = run(tmp_path, make_suite(*cases), target=ScriptedTarget(one_breaks), limits=Limits(concurrency=3))
+    result = run(tmp_path, make_suite(*cases), target=ScriptedTarget(one_breaks), concurrency=3)
     assert (result.summary.passed, result.summary.errored) == (5, 1)
     assert result.complete
 

@@ -18,10 +18,9 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.action.relay import unjudged
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.past import ledger_after
-from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.comparison import CaseClass, Outcome

@@ -6,10 +6,9 @@ from datetime import date
 
 import pytest
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.confirming import Reruns
-from eval_gate.gate.fail_on import FailOn
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import Policy
 from eval_gate.gate.pass_score import good_enough, held_to, judged_as
 from eval_gate.model.result import Status, Trial
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline

@@ -4,15 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.fail_on import FailOn, parse_fail_on
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.comparison import CaseChange, Comparison, Outcome, Verdict
 from eval_gate.model.result import RunResult, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run
 from tests.support.results import make_baseline_run, make_run
-from tests.support.verdicts import compare_with, judge_against
+from tests.support.verdicts import compare_with, judge_against, rules_of
 
 ONLY_REGRESSIONS = frozenset({FailOn.REGRESSIONS})
 
@@ -230,7 +229,7 @@ def sides(then: dict, now: dict) -> tuple[RunResult, RunResult]:
 def test_decide__higher_pass_score__is_never_milder_where_failures_count(then, now, rules, one, other, most) -> None:
     """Where only regressions count it may be: the test above shows how, and what then stands against it."""
     earlier, run = sides(then, now)
-    policies = [Policy(parse_fail_on(rules), 0.5, 1, pass_score=score, max_score_drop=most) for score in (one, other)]
+    policies = [Policy(rules_of(*rules), 0.5, 1, pass_score=score, max_score_drop=most) for score in (one, other)]
     for baseline in (earlier, None):
         found = [SEVERITY[verdict(run, baseline, policy).outcome] for policy in policies]
         assert (found[0] <= found[1]) if one <= other else (found[1] <= found[0])
@@ -243,7 +242,7 @@ def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
     earlier, run = sides(then, now)
     found = []
     for tolerance in (one, other):
-        policy = Policy(parse_fail_on(rules), pass_score=score, score_tolerance=tolerance, max_score_drop=most)
+        policy = Policy(rules_of(*rules), pass_score=score, score_tolerance=tolerance, max_score_drop=most)
         judged = judge_against(run, Baseline(earlier, "b"), policy)
         assert judged.comparison is not None
         found.append((judged.verdict, [change.change for change in judged.comparison.changes]))
@@ -253,7 +252,7 @@ def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
 
 @given(SIDES, SIDES, RULES, st.sampled_from([0.5, 0.8, 1.0]), LIMITS, st.randoms())
 def test_decide__order_of_graded_cases__does_not_matter(then, now, rules, score, most, random) -> None:
-    policy = Policy(parse_fail_on(rules), 0.5, pass_score=score, max_score_drop=most)
+    policy = Policy(rules_of(*rules), 0.5, pass_score=score, max_score_drop=most)
     mixed = [dict(random.sample(list(side.items()), len(side))) for side in (then, now)]
     found = [verdict(run, earlier, policy) for earlier, run in (sides(then, now), sides(*mixed))]
     codes = [[reason.code for reason in one.reasons] for one in found]
@@ -277,5 +276,5 @@ def test_decide__pass_score_of_one__is_what_the_record_says(then, now, rules, mo
         )
         for one in (earlier, run)
     ]
-    policy = Policy(parse_fail_on(rules))
+    policy = Policy(rules_of(*rules))
     assert verdict(run, earlier, policy) == verdict(plain[1], plain[0], policy)

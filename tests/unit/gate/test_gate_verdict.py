@@ -5,16 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic.alias_generators import to_camel
 
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.load import load_config
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
-from eval_gate.gate.fail_on import FailOn, parse_fail_on
-from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against, make_waiver, make_waivers
+from tests.support.verdicts import judge_against, make_waiver, make_waivers, rules_of
 
 SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 
@@ -22,7 +21,7 @@ SEVERITY = {Outcome.PASS: 0, Outcome.FAIL: 1, Outcome.ERROR: 1}
 def verdict(now, then=None, *fail_on: str, **policy) -> Verdict:
     run = now if not isinstance(now, dict) else make_run(now)
     baseline = Baseline(make_baseline_run(then), "b") if then is not None else NOT_ASKED_FOR
-    judged = judge_against(run, baseline, Policy(parse_fail_on(fail_on or ("failures",)), **policy)).verdict
+    judged = judge_against(run, baseline, Policy(rules_of(*fail_on), **policy)).verdict
     assert judged is not None
     return judged
 
@@ -121,15 +120,20 @@ def test_decide__one_and_many__are_worded_apart() -> None:
     ],
     ids=str,
 )
-def test_parse_fail_on__words__are_these_rules(words, chosen) -> None:
-    assert parse_fail_on(words) == {FailOn(word) for word in chosen}
+def test_fail_on__words__are_these_rules(words, chosen) -> None:
+    assert rules_of(*words) == {FailOn(word) for word in chosen}
 
 
-def test_parse_fail_on__unknown_or_contradictory__is_a_usage_error() -> None:
-    with pytest.raises(GateError, match=r'"regresions" is not known \(did you mean "regressions"\?\)'):
-        parse_fail_on(["regresions"])
-    with pytest.raises(GateError, match="never stands alone"):
-        parse_fail_on(["never", "stale"])
+def test_fail_on__unknown_or_contradictory__is_a_usage_error() -> None:
+    with pytest.raises(GateError) as unknown:
+        rules_of("regresions", "stale", "flacky")
+    assert [str(one).partition(";")[0] for one in unknown.value.problems] == [
+        '--fail-on[0]: "regresions" is not known (did you mean "regressions"?)',
+        '--fail-on[2]: "flacky" is not known (did you mean "flaky"?)',
+    ]
+    with pytest.raises(GateError) as contradictory:
+        rules_of("never", "stale")
+    assert "--fail-on: never stands alone" in str(contradictory.value.problems[0])
 
 
 STATUSES = st.sampled_from(["passed", "failed", "error", "skipped", "not_run"])
@@ -162,7 +166,7 @@ def test_decide__passes__only_when_something_was_judged_and_nothing_left_out(now
 def test_fail_on__words__are_those_of_the_documentation() -> None:
     words = ["failures", "regressions", "never", "stale", "flaky", "removed", "changed", "new-failures"]
     assert sorted(one.value for one in FailOn) == sorted(words)
-    assert {word: parse_fail_on([word]) >= {FailOn(word)} for word in words} == dict.fromkeys(words, True)
+    assert {word: rules_of(word) >= {FailOn(word)} for word in words} == dict.fromkeys(words, True)
 
 
 def test_judge__any_run__keeps_the_policy_it_was_judged_by() -> None:
@@ -199,8 +203,8 @@ def test_policy__configuration_with_every_rule__has_each_as_it_was_set() -> None
         "max_cost_increase": 52.0,
         "max_token_increase": 53.0,
     }
-    written = {to_camel(name): value for name, value in rules.items()}
-    policy = Policy.of(RunConfig.model_validate(written))
+    written = {to_camel(name): [*value] if isinstance(value, tuple) else value for name, value in rules.items()}
+    policy = load_config(written, {}, None).policy
     assert {name: getattr(policy, name) for name in rules} == rules | {"fail_on": frozenset({FailOn.NEVER})}
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.load import load_config
+from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.gate.limits import Policy
 from eval_gate.model.result import CaseDetails, RunResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.files import asked_for, parse_exports, parse_reports, write_reports
+from eval_gate.reports.files import write_reports
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from tests.support.graded import make_evaluator, make_graded, make_graded_run
@@ -167,7 +167,7 @@ def test_agentv__any_text__is_one_line_and_comes_back(ids, text) -> None:
 def test_export__asked_for__is_written_whole_where_it_says(tmp_path: Path) -> None:
     file = tmp_path / "out" / "cases.jsonl"
     config = load_config({"exports": [f"agentv={file}"], "reports": ["junit"]}, {}, None)
-    written = write_reports(asked_for(config), whole(), ReportContext(), tmp_path)
+    written = write_reports(config.files, whole(), ReportContext(), tmp_path)
     assert written == (tmp_path / "junit.xml", file)
     assert [json.loads(line)["eval_id"] for line in file.read_text().splitlines()][:2] == ["refund", "full"]
     assert sorted(path.name for path in file.parent.iterdir()) == ["cases.jsonl"]
@@ -176,17 +176,19 @@ def test_export__asked_for__is_written_whole_where_it_says(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agentv", '--export: "agentv" is not known'),
-        ("agentv=", '--export: "agentv=" is not known'),
-        ("agent=x", r'--export: "agent=x" is not known \(did you mean "agentv"\?\)'),
-        ("junit=x.xml", '--export: "junit=x.xml" is not known'),
+        ("agentv", '--export[0]: "agentv" is not known'),
+        ("agentv=", '--export[0]: "agentv=" is not known'),
+        ("agent=x", '--export[0]: "agent=x" is not known (did you mean "agentv"?)'),
+        ("junit=x.xml", '--export[0]: "junit=x.xml" is not known'),
     ],
 )
 def test_export__without_a_file_or_unknown__is_a_usage_error(text, message) -> None:
-    with pytest.raises(GateError, match=message):
-        parse_exports([text])
+    with pytest.raises(GateError) as refused:
+        load_config({"exports": [text]}, {}, None)
+    assert str(refused.value.problems[0]).startswith(message)
 
 
 def test_report__agentv__is_not_a_report_for_people() -> None:
-    with pytest.raises(GateError, match='--report: "agentv" is not known'):
-        parse_reports(["agentv"])
+    with pytest.raises(GateError) as refused:
+        load_config({"reports": ["agentv"]}, {}, None)
+    assert str(refused.value.problems[0]).startswith('--report[0]: "agentv" is not known')

@@ -7,8 +7,7 @@ import shlex
 
 import pytest
 
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.result import RunResult
 from eval_gate.reports.rerun import MAX_NAMES, rerun_command
 from eval_gate.reports.words.accepting import accept_line

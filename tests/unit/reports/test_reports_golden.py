@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.model.case import Tier
 from eval_gate.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check

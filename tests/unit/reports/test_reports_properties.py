@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader, nodes
 
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import Policy
+from eval_gate.config.written import ReportFormat
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.reports.console.style import ConsoleStyle, width
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER, fit
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.render import FORMATS, render
+from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
@@ -42,7 +43,7 @@ def runs(draw):
 @given(runs())
 def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
     context = ReportContext()
-    for report_format in FORMATS:
+    for report_format in ReportFormat:
         assert render(report_format, run, context).endswith("\n") or report_format == "html"
     ET.fromstring(render("junit", run, context))
     for line in render("console", run, context, style=ConsoleStyle(verbose=True)).splitlines():

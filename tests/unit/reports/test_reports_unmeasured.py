@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import Policy
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import Baseline, unmeasured

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Refusal

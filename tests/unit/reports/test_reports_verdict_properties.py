@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.fail_on import FailOn
+from eval_gate.config.policy import FailOn
+from eval_gate.config.written import ReportFormat
 from eval_gate.gate.waivers.command import Command, commands_in
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult, Status
@@ -21,7 +22,7 @@ from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.render import FORMATS, render
+from eval_gate.reports.render import render
 from eval_gate.reports.view.view import View, view_of
 from tests.support.verdicts import (
     REGRESSIONS,
@@ -132,7 +133,7 @@ CONTEXTS = st.builds(
 @settings(max_examples=120, deadline=None)
 @given(runs(), CONTEXTS)
 def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> None:
-    for report_format in FORMATS:
+    for report_format in ReportFormat:
         assert render(report_format, run, context).endswith("\n") or report_format == "html"
     root = ET.fromstring(render("junit", run, context))
     for name, tag in (("failures", "failure"), ("skipped", "skipped")):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
+from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.gate.limits import Policy
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.names import is_run_id
 from eval_gate.results.read import newest_passed, read_record, read_run
@@ -16,7 +14,7 @@ from tests.support.results import make_run
 from tests.support.verdicts import judge_against
 
 
-@pytest.mark.parametrize("run_id", [str(uuid.uuid4()), "a", "7", "v1.2", "run_1-b", "x" * 100])
+@pytest.mark.parametrize("run_id", ["0f8fad5b-d9cb-469f-a165-70867728950e", "a", "7", "v1.2", "run_1-b", "x" * 100])
 def test_run_id__good__is_the_name_of_a_folder_and_leads_to_the_run(tmp_path, run_id) -> None:
     run = judge_against(make_run({"a": "passed"}, run_id=run_id), NOT_ASKED_FOR, Policy())
     write_result(tmp_path, run)

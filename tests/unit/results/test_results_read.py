@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline

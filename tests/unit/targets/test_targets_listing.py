@@ -2,9 +2,10 @@
 
 import pytest
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.book import TargetBook
-from eval_gate.targets.build import Surroundings, TargetChoice
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.listing import read_targets
 
 MOCK = "targets:\n- {{name: {0}, provider: mock}}\n"

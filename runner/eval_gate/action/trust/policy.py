@@ -8,28 +8,23 @@ what the pull request says. Inputs and variables stand in the workflow, which a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final
 
 from eval_gate.action.configuration import config_of
 from eval_gate.action.inputs import Side
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
-from eval_gate.config.load import CONFIG_NAMES, keys
-from eval_gate.config.settings import RULES, RunConfig
+from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.limits import Policy
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
-
-_KEYS: Final = RULES | {"errorRate", "confirm"}
-"""The rules, and how sure a regression has to be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +53,7 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
             exit_code=ExitCode.INCOMPLETE,
         ) from error
     log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
-    names = keys()
-    ruled = config.model_copy(update={names[key]: getattr(base, names[key]) for key in _KEYS})
+    ruled = replace(config, policy=base.policy)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is Mode.RELAY else _differences(ruled, config)
     return Ruled(ruled, unused)
@@ -79,6 +73,7 @@ def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[
 
 def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
     then, now = (
-        Policy.of(config).recorded(Measuring(confirm=config.confirm, trials=own.trials)) for config in (base, own)
+        config.policy.recorded(Measuring(confirm=config.policy.confirm, trials=own.limits.trials))
+        for config in (base, own)
     )
     return changed_rules(then, now)

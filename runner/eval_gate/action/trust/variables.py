@@ -16,7 +16,6 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import base_config
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.prepare import target_choice
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
@@ -84,7 +83,7 @@ class _Base:
         if file is not None:
             found = self._list(file)
             return found.entries if found else ()
-        choice = target_choice(self.config)
+        choice = self.config.target
         try:
             fixed = described_by_flags(choice)
             listed = () if choice.targets is None or isinstance(choice.targets, str) else choice.targets

@@ -23,7 +23,7 @@ from eval_gate.reports.words.numbers import count
 
 def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:
     """What the file says that counts for this step. Raises GateError for one of ours that is wrong."""
-    plan, path, today = step.plan, config.accepted_path or DEFAULT_PATH, datetime.now(UTC).date()
+    plan, path, today = step.plan, config.policy.accepted or DEFAULT_PATH, datetime.now(UTC).date()
     if plan.mode is Mode.RELAY:
         known = KnownWaivers(today, trusted=False)
         if plan.base_branch is not None:

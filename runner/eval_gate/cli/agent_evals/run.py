@@ -18,13 +18,13 @@ from eval_gate.cli.matrix import print_matrix, refuse_names, run_each
 from eval_gate.cli.progress import progress_for
 from eval_gate.cli.running import around
 from eval_gate.config.load import load_config
+from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import Question, judge
-from eval_gate.gate.limits import Policy
 from eval_gate.reports.agent_evals.console import summary
 from eval_gate.reports.agent_evals.report import FORMAT, Moments, as_json, as_markdown, report, write
 from eval_gate.reports.console.style import ConsoleStyle

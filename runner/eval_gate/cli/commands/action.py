@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from eval_gate.config.settings import SETTINGS
+
 
 def action() -> None:
     """Be the GitHub Action: plan by the event, run, compare with the baseline, publish, exit by the verdict.
@@ -25,7 +27,8 @@ def publish(
         str | None, typer.Option(metavar="NAME", help="The artifact with the result.  [default: eval-gate-results]")
     ] = None,
     fail_on: Annotated[
-        str | None, typer.Option(metavar="WHAT", help="What fails the gate.  [default: regressions]")
+        str | None,
+        typer.Option(metavar="WHAT", help=f"What fails the gate.  [default: {SETTINGS['failOn'].default_in_action}]"),
     ] = None,
     comment: Annotated[
         str | None, typer.Option(metavar="MODE", help="always, changes, failures or never.  [default: always]")

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.cli import options, options_gate
+from eval_gate.cli import options
+from eval_gate.config.settings import RULES, SETTINGS
 
-USED = frozenset({"history", "outputDir", "reports", "exports"})
-"""The configuration keys that judging a stored result has use for, beside the rules."""
+_USED = RULES - {"errorRate", "confirm"} | {"history", "outputDir", "reports", "exports"}
+USED = tuple(key for key in SETTINGS if key in _USED)
+"""The configuration keys that judging a stored result has use for: whatever is about running is done."""
 
 
 def compare(
@@ -21,26 +23,11 @@ def compare(
         ),
     ],
     current: Annotated[str, typer.Argument(help="The same, for the run that is judged; latest: the newest.")],
-    history: options.History = None,
-    fail_on: options.FailOn = None,
-    min_pass_rate: options.MinPassRate = None,
-    max_errors: options.MaxErrors = None,
-    pass_score: options.PassScore = None,
-    score_tolerance: options.ScoreTolerance = None,
-    max_score_drop: options.MaxScoreDrop = None,
-    must_pass: options_gate.MustPass = None,
-    allowed_regressions: options_gate.AllowedRegressions = None,
-    min_coverage: options_gate.MinCoverage = None,
-    max_latency_increase: options_gate.MaxLatencyIncrease = None,
-    max_cost_increase: options_gate.MaxCostIncrease = None,
-    max_token_increase: options_gate.MaxTokenIncrease = None,
-    accepted: options_gate.Accepted = None,
-    output_dir: options.OutputDir = None,
-    report: options.Report = None,
-    export: options.Export = None,
+    *,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    **settings: object,
 ) -> None:
     """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither.
 
@@ -52,31 +39,27 @@ def compare(
 
     from eval_gate.cli.output import print_result, say_written
     from eval_gate.config.load import load_config
-    from eval_gate.config.settings import RULES
     from eval_gate.gate.judge import Question, judge
-    from eval_gate.gate.limits import Policy
     from eval_gate.gate.must_pass import with_idle_patterns
     from eval_gate.gate.waivers.known import known_waivers
     from eval_gate.reports.context import ReportContext
-    from eval_gate.reports.files import asked_for, write_reports
+    from eval_gate.reports.files import write_reports
     from eval_gate.results.read import baseline_of, read_run
 
-    given = options.given_flags(context)
-    flags = {key: given[key] for key in given.keys() & (RULES | USED)}
+    flags = options.given(settings)
     config = load_config(flags, {}, None)
     folder = Path(config.output_dir)
     run = read_run(current, folder)
     if run.policy is not None:
         config = load_config(flags, {}, None, defaults=run.policy.as_settings())
-    requests, policy = asked_for(config), Policy.of(config)
-    run = with_idle_patterns(run, policy.must_pass)
+    run = with_idle_patterns(run, config.policy.must_pass)
     earlier = baseline_of(run, baseline, folder, config.history)
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})
     waivers = known_waivers(config, Path.cwd(), datetime.now(UTC).date())
-    judged = judge(run, Question(earlier, policy, waivers=waivers))
+    judged = judge(run, Question(earlier, config.policy, waivers=waivers))
     report_context = ReportContext()
-    files = write_reports(requests, judged, report_context, Path())
+    files = write_reports(config.files, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
     say_written(files, context.obj)
     raise typer.Exit(judged.verdict.exit_code if judged.verdict else 3)

@@ -25,20 +25,23 @@ class Example(StrEnum):
     AGENT_EVALS = "agent-evals"
 
 
+USED = ("agentEndpoint", "provider", "model")
+"""The configuration keys that this command asks for: who is to be evaluated."""
+
+
 def init(
     context: typer.Context,
     folder: Annotated[
         str,
         typer.Argument(metavar="FOLDER", help="The repository.  [default: the working directory]", show_default=False),
     ] = ".",
-    agent_endpoint: options.AgentEndpoint = None,
-    provider: options.Provider = None,
-    model: options.Model = None,
+    *,
     example: Annotated[Example, typer.Option("--format", help="The format of the example eval.")] = Example.TOOL_FORGE,
     no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    **settings: object,
 ) -> None:
     """Write a starter workflow, configuration and example eval into a repository. Never overwrites anything.
 
@@ -51,8 +54,7 @@ def init(
     from eval_gate.cli.starter.writing import check_places, write_new
 
     given = Path(folder)
-    said = {"agentEndpoint": agent_endpoint, "provider": provider, "model": model}
-    wishes = Wishes({key: value for key, value in said.items() if value}, example.value, not no_workflow)
+    wishes = Wishes(options.given(settings), example.value, not no_workflow)
     plan = make_plan(_real(given), wishes)
     check_places(plan.folder, plan.write)
     if not dry_run:

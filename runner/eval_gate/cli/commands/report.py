@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from eval_gate.cli import options
+from eval_gate.config.settings import SETTINGS
+from eval_gate.config.written import ReportFormat
 
-
-class ReportFormat(StrEnum):
-    """What a report can be."""
-
-    MD = "md"
-    HTML = "html"
-    JUNIT = "junit"
-    CONSOLE = "console"
-    JSON = "json"
-    AGENTV = "agentv"
+USED = ("outputDir",)
+"""The configuration keys that this command has use for."""
 
 
 def report(
@@ -27,9 +20,10 @@ def report(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
     ] = None,
-    output_dir: options.OutputDir = None,
+    *,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    **settings: object,
 ) -> None:
     """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.
 
@@ -47,7 +41,7 @@ def report(
 
     if output is not None and (why := why_no_file(output, anywhere=True)):
         raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
-    stored = read_run(result, Path(output_dir or "evals/results"))
+    stored = read_run(result, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
     text = render(report_format.value, stored, ReportContext())
     if output is None:
         out(text, FORMS.get(report_format.value, Form.TEXT), end="")

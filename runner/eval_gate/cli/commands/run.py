@@ -2,59 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from eval_gate.cli import options, options_gate
+from eval_gate.cli import options
 
 
 def run(
     context: typer.Context,
-    paths: options.Paths = None,
     config: options.Config = None,
-    agent_endpoint: options.AgentEndpoint = None,
-    target: options.TargetNames = None,
-    targets: options.Targets = None,
-    provider: options.Provider = None,
-    model: options.Model = None,
-    base_url: options.BaseUrl = None,
-    system_prompt: options.SystemPrompt = None,
-    judge: options.Judge = None,
-    seed_manifest: options.SeedManifest = None,
-    snapshot: options.Snapshot = None,
-    snapshot_command: options.SnapshotCommand = None,
-    pass_env: options.PassEnv = None,
-    snapshot_enabled: options.SnapshotEnabled = None,
-    tool_registry: options.ToolRegistry = None,
-    concurrency: options.Concurrency = None,
-    timeout_ms: options.TimeoutMs = None,
-    max_retries: options.MaxRetries = None,
-    trials: options.Trials = None,
-    rubric: options.Rubric = None,
-    cache: options.Cache = None,
-    max_cost_usd: options.MaxCost = None,
-    strict: options.Strict = None,
-    resume: options.Resume = None,
-    baseline: options.Baseline = None,
-    history: options.History = None,
-    fail_on: options.FailOn = None,
-    min_pass_rate: options.MinPassRate = None,
-    max_errors: options.MaxErrors = None,
-    pass_score: options.PassScore = None,
-    score_tolerance: options.ScoreTolerance = None,
-    max_score_drop: options.MaxScoreDrop = None,
-    confirm: options_gate.Confirm = None,
-    error_rate: options_gate.ErrorRate = None,
-    must_pass: options_gate.MustPass = None,
-    allowed_regressions: options_gate.AllowedRegressions = None,
-    min_coverage: options_gate.MinCoverage = None,
-    max_latency_increase: options_gate.MaxLatencyIncrease = None,
-    max_cost_increase: options_gate.MaxCostIncrease = None,
-    max_token_increase: options_gate.MaxTokenIncrease = None,
-    accepted: options_gate.Accepted = None,
-    output_dir: options.OutputDir = None,
-    report: options.Report = None,
-    export: options.Export = None,
-    store_responses: options.StoreResponses = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            metavar="NAME",
+            help="The target of this name, of --targets. Repeated: each of them, side by side.",
+        ),
+    ] = None,
+    *,
+    resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was interrupted.")] = None,
     json: options.Json = False,
     cases: options.Cases = None,
     tags: options.Tags = None,
@@ -62,6 +29,7 @@ def run(
     shard: options.Shard = None,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    **settings: object,
 ) -> None:
     """Run the evals, write the results, compare with a baseline if one is given, and exit by the gate.
 
@@ -80,7 +48,7 @@ def run(
     from eval_gate.config.settings import Selection, parse_shard
 
     asked = Asked(
-        flags=options.given_flags(context) | ({"target": target[0]} if target else {}),
+        flags=options.given(settings) | ({"target": target[0]} if target else {}),
         config_file=Path(config) if config else None,
         selection=Selection(options.split_commas(cases), tuple(tags or ()), tuple(tiers or ()), parse_shard(shard)),
         resume=resume,

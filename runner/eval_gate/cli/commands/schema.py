@@ -38,14 +38,14 @@ def schema(
 
 def schema_of(kind: Kind) -> dict[str, object]:
     """The schema of one kind of file, as a document of its own."""
-    from eval_gate.config.settings import RunConfig
+    from eval_gate.config.wire import json_schema as config_schema
     from eval_gate.formats.discovery import DIALECTS
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.targets.kinds import json_schema as targets_schema
 
     match kind:
         case Kind.CONFIG:
-            body = RunConfig.model_json_schema()
+            body = config_schema()
         case Kind.RUN:
             body = RunResult.model_json_schema(mode="serialization")
         case Kind.SUITE_RESULT:

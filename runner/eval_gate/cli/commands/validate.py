@@ -6,18 +6,17 @@ import typer
 
 from eval_gate.cli import options
 
+USED = ("evals", "target", "targets", "seedManifestPath", "toolRegistryPath", "strict")
+"""The keys that change what is checked."""
+
 
 def validate(
     context: typer.Context,
-    paths: options.Paths = None,
     config: options.Config = None,
-    target: options.TargetName = None,
-    targets: options.Targets = None,
-    seed_manifest: options.SeedManifest = None,
-    tool_registry: options.ToolRegistry = None,
-    strict: options.Strict = None,
+    *,
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
+    **settings: object,
 ) -> None:
     """Check eval files, targets, tokens, patterns and registry. Calls nothing, lists every problem.
 
@@ -31,7 +30,7 @@ def validate(
     from eval_gate.config.load import find_config, load_config
 
     file = Path(config) if config else find_config(Path.cwd())
-    settings = load_config(options.given_flags(context), os.environ, file)
-    findings = asyncio.run(check_everything(settings, Path.cwd(), os.environ))
+    loaded = load_config(options.given(settings), os.environ, file)
+    findings = asyncio.run(check_everything(loaded, Path.cwd(), os.environ))
     print_findings(findings, context.obj)
     raise typer.Exit(2 if findings.problems else 0)

@@ -12,7 +12,6 @@ from urllib.parse import SplitResult, urlsplit
 
 from eval_gate.cli.starter.found import Evals
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.preparing.prepare import target_choice
 from eval_gate.errors import GateError
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
@@ -76,14 +75,15 @@ def who_is_asked(config: RunConfig, evals: Evals, example: str, folder: Path, re
 
     Raises GateError for what contradicts itself, for an address that is none, and for what describes no model.
     """
-    chosen = described_by_flags(target_choice(config))
+    said = config.target
+    chosen = described_by_flags(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         secrets, variables = _environment(chosen.settings.route[0])
-        return Asked(Kind.MODEL, None, config.provider, config.model, secrets, variables)
-    if config.agent_endpoint is not None:
-        return _agent(config.agent_endpoint)
-    if config.target is not None or config.targets is not None:
-        return Asked(Kind.DESCRIBED, targets=config.targets if isinstance(config.targets, str) else None)
+        return Asked(Kind.MODEL, None, said.provider, said.model, secrets, variables)
+    if said.endpoint is not None:
+        return _agent(said.endpoint)
+    if said.name is not None or said.targets is not None:
+        return Asked(Kind.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
         return Asked(Kind.SUITES, secrets=_environment("openai")[0])
     listed = _list_beside(evals.files, folder, repository or folder)

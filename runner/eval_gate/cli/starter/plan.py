@@ -97,7 +97,8 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
 
 def _says(config: RunConfig, asked: Asked) -> bool:
     """Whether this configuration alone leads to the same target."""
-    return (config.agent_endpoint, config.provider, config.model) == (asked.endpoint, asked.provider, asked.model)
+    said = config.target
+    return (said.endpoint, said.provider, said.model) == (asked.endpoint, asked.provider, asked.model)
 
 
 def _add_workflow(plan: Plan, config_name: str, *, config_says: bool) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
-from eval_gate.engine.plan import Limits, RunPlan
+from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.programs import who_runs
 from eval_gate.engine.preparing.select import missed_files, select
@@ -31,7 +31,7 @@ from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
-from eval_gate.targets.build import Surroundings, TargetChoice
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.model.recording import RECORDING_NAME, Mode, Recording, read_recording
 from eval_gate.targets.receiving import Doorkeeper
 from eval_gate.text.case_pattern import idle_patterns
@@ -76,15 +76,15 @@ async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, of
     warnings = tuple(registry.notices) if registry else not_asked
     chosen = select(suites, selection)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
-    idle = idle_patterns(config.must_pass, every_case, strict=config.strict)
+    idle = idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
     return Inputs(chosen, registry, seed, warnings + idle + missed_files(suites, chosen), planned)
 
 
 def _answers_instead(config: RunConfig) -> str | None:
     """Who was chosen for the run, whatever eval files ask for; None when nobody was."""
-    endpoint = "the agent's endpoint" if config.agent_endpoint else None
-    return endpoint or config.target or config.model or config.provider
+    chosen = config.target
+    return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
 
 
 async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
@@ -107,8 +107,10 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     """
     inputs = await read_inputs(config, selection, root)
     around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper)
-    book = TargetBook(target_choice(config), around)
-    assigned = assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.timeout_ms / 1000)
+    book = TargetBook(config.target, around)
+    assigned = assign(
+        inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000
+    )
     _refuse_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
@@ -129,13 +131,8 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         redact=around.redact,
         recording=around.recording,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
-        limits=Limits(
-            concurrency=config.concurrency,
-            timeout_ms=config.timeout_ms,
-            trials=config.trials,
-            store_responses=config.store_responses,
-            max_cost_usd=config.max_cost_usd,
-        ),
+        limits=config.limits,
+        concurrency=config.target.concurrency,
         tokens=tokens,
         yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
         measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
@@ -145,21 +142,6 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         partial=selection.chosen,
         planned=inputs.planned,
         warnings=inputs.warnings + book.notices + who + snapshot_warnings + _without_tools(assigned, inputs),
-    )
-
-
-def target_choice(config: RunConfig) -> TargetChoice:
-    """What the configuration says is to be evaluated."""
-    return TargetChoice(
-        endpoint=config.agent_endpoint,
-        name=config.target,
-        targets=config.targets,
-        concurrency=config.concurrency,
-        max_retries=config.max_retries,
-        provider=config.provider,
-        model=config.model,
-        base_url=config.base_url,
-        system_prompt=config.system_prompt_path,
     )
 
 
@@ -173,7 +155,7 @@ def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Ma
         root=root,
         tools=_tools(inputs.registry),
         recording=Recording(mode, shared, known),
-        timeout_s=config.timeout_ms / 1000,
+        timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
         redact=Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment),
     )

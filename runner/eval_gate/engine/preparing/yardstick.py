@@ -125,8 +125,8 @@ def measuring(config: RunConfig, scripts: Scripts, recorded: str | None = None) 
     is_url = path is not None and path.lower().startswith(("http://", "https://"))
     named = scripts.of(command, scripts.root) if command else []
     return Measuring(
-        trials=config.trials,
-        confirm=config.confirm,
+        trials=config.limits.trials,
+        confirm=config.policy.confirm,
         snapshot=public_url(path) if path and is_url else path or (_shown(command) if command else None),
         snapshot_fixed=path is not None and not is_url,
         snapshot_scripts=digest(named) if command else None,

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
 from eval_gate.gate.evidence.prior import UNKNOWN, Prior
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 DEAD_PASS_RATE: Final = 0.05
-DEFAULT_CONFIRM: Final = 6
-DEFAULT_ERROR_RATE: Final = 0.05
 
 
 class Doubt(StrEnum):

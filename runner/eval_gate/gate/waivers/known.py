@@ -46,7 +46,7 @@ class KnownWaivers:
 
 def known_waivers(config: RunConfig, root: Path, today: date) -> KnownWaivers:
     """What the file that the configuration names says, or the usual one where it exists. Raises GateError."""
-    named = config.accepted_path
+    named = config.policy.accepted
     file = root / (named or DEFAULT_PATH)
     if named is None and not file.exists():
         return KnownWaivers(today)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.load import load_config
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.preparing.yardstick import MAX_SCRIPT_BYTES, Scripts, measuring, yardsticks
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
@@ -123,7 +123,7 @@ def test_values__tokens_of_a_case__count_by_what_they_stand_for() -> None:
 
 
 def measured(root: Path, **settings: object) -> Measuring:
-    return measuring(RunConfig.model_validate({"evals": ("evals",)} | settings), Scripts(root))
+    return measuring(load_config(settings, {}, None), Scripts(root))
 
 
 def test_measuring__snapshot__is_named_without_what_is_secret(tmp_path) -> None:

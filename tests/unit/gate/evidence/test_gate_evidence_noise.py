@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.evidence.noise import chance_of_drop, student_tail
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
 from eval_gate.model.comparison import Outcome, ScoreRecord
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of

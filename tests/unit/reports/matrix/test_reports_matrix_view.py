@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, PackageLoader
 
+from eval_gate.config.policy import Policy
+from eval_gate.config.written import ReportRequest
 from eval_gate.errors import GateError
-from eval_gate.gate.limits import Policy
 from eval_gate.model.result import RunResult, TargetIdentity
 from eval_gate.reports.console.style import ConsoleStyle
-from eval_gate.reports.files import ReportRequest
 from eval_gate.reports.matrix.render import FORMATS, refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR

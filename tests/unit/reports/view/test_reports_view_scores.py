@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.result import RunResult, TargetIdentity
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext

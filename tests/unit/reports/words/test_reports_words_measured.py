@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from eval_gate.gate.fail_on import FailOn
-from eval_gate.gate.limits import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.result import RunResult, TargetIdentity, Yardstick
 from eval_gate.reports.check import render_check

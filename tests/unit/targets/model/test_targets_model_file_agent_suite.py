@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.formats.agent_evals import format as agent_evals
@@ -16,7 +17,7 @@ from eval_gate.formats.base import Reading, Source
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import Request
-from eval_gate.targets.build import Surroundings, TargetChoice, make_asker, model_settings
+from eval_gate.targets.build import Surroundings, make_asker, model_settings
 from eval_gate.targets.model.file_agent import FileAgentTarget
 from eval_gate.targets.model.target import ModelTarget
 from eval_gate.text.javascript.regex import PatternMatcher

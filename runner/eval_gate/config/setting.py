@@ -1,0 +1,151 @@
+"""One setting as everybody knows it who declares, reads, shows or writes it: key, flag, variable, words.
+
+A setting is declared as a field of a frozen dataclass, with `setting(…)` in place of its default. All else is made of
+that row: the configuration file's key and its JSON Schema, the variable, the option of the command line, the action's
+input. Nothing here loads pydantic, so that `--help` does not either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+
+if TYPE_CHECKING:
+    from dataclasses import Field
+
+    from pydantic import JsonValue
+
+T = TypeVar("T")
+Text: TypeAlias = str
+"""A text that is not empty: the check of values takes it for that."""
+ENVIRONMENT_PREFIX: Final = "EVAL_GATE_"
+_NO_MORE: Final[Mapping[str, Any]] = {}
+_TYPES: Final[Mapping[str, type]] = {
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "tuple": list[str],
+    "frozenset": list[str],
+}
+"""What a command line takes, by the first word of a field's type; text for all others."""
+_METAVARS: Final[Mapping[type, str]] = {int: "N", float: "X"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A row. Left empty, `key` and `flag` follow from the name of the field: `timeout_ms`, timeoutMs, --timeout-ms."""
+
+    description: str
+    key: str = ""
+    flag: str = ""
+    """An argument where it has no hyphens."""
+    other_flags: tuple[str, ...] = ()
+    metavar: str | None = None
+    help: str = ""
+    """What `--help` says, where that is something else than the description."""
+    option: bool = True
+    """Whether the command line has an option for it."""
+    input: bool = True
+    """Whether the action has an input for it."""
+    in_action: JsonValue = None
+    """The default in the action, where that is another one."""
+    limits: Mapping[str, Any] = field(default_factory=lambda: _NO_MORE)
+    """Constraints as pydantic's `Field` takes them."""
+    each: Callable[[str], object] | None = None
+    """Reads one text of a list. Raises ValueError with what is wrong, for a person."""
+    whole: Callable[[tuple[Any, ...]], object] = tuple
+    """Makes the value out of what `each` returned. Raises ValueError as well."""
+    name: str = ""
+    kind: str = ""
+    """The type of the field, as it is written."""
+    default: object = None
+
+    @property
+    def variable(self) -> str:
+        """`EVAL_GATE_TIMEOUT_MS`."""
+        return ENVIRONMENT_PREFIX + _snake(self.key).upper()
+
+    @property
+    def input_name(self) -> str:
+        """`timeout-ms`."""
+        return self.flag.removeprefix("--") if self.flag.startswith("--") else self.key
+
+    @property
+    def type(self) -> type:
+        """What the command line takes: a number, a flag, a text, or texts."""
+        return _TYPES.get(re.split(r"\W", self.kind, maxsplit=1)[0], str)
+
+    @property
+    def takes_list(self) -> bool:
+        """Whether the file may hold a list."""
+        return "tuple[" in self.kind or "frozenset[" in self.kind
+
+    @property
+    def shown_metavar(self) -> str | None:
+        """What stands for the value in `--help`."""
+        return self.metavar or _METAVARS.get(self.type)
+
+    @property
+    def default_in_action(self) -> str:
+        """The default in the action, for people; empty where it is the same."""
+        return _shown(self.in_action)
+
+    @property
+    def words(self) -> str:
+        """What `--help` says."""
+        said = self.help or self.description
+        if self.type == list[str] and self.flag.startswith("--"):
+            said += " Repeatable."
+        default = _shown(self.default)
+        return f"{said}  [default: {default}]" if default else said
+
+
+def setting(default: T, description: str, **row: Any) -> T:
+    """The default of a field of settings, with what is to be known of it."""
+    return field(default=default, metadata={"row": Setting(description, **row)})
+
+
+def settings_of(part: type) -> Iterator[Setting]:
+    """The rows of a dataclass of settings and of the parts it is made of, in the order of their declaration."""
+    for one in fields(part):
+        yield from settings_of(inner) if (inner := part_of(one)) else (row_of(one),)
+
+
+def made_of(part: type[T], values: Mapping[str, object]) -> T:
+    """The settings with these values by key."""
+    made = {
+        one.name: made_of(inner, values) if (inner := part_of(one)) else values[row_of(one).key]
+        for one in fields(part)  # type: ignore[arg-type]  # a dataclass, which no type can say
+    }
+    return part(**made)
+
+
+def part_of(one: Field[Any]) -> type | None:
+    """The dataclass of settings that the field holds; None where it is a setting itself."""
+    return None if one.default_factory is MISSING else cast("type", one.default_factory)
+
+
+def row_of(one: Field[Any]) -> Setting:
+    """The row of one field, complete."""
+    row: Setting = one.metadata["row"]
+    key = row.key or re.sub(r"_(\w)", lambda found: found[1].upper(), one.name)
+    flag = row.flag or "--" + _snake(key).replace("_", "-")
+    return replace(row, key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
+
+
+def _snake(key: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", key)
+
+
+def _shown(default: object) -> str:
+    """A default for people; empty where there is none, or where the option's two names say it."""
+    if isinstance(default, tuple | frozenset | list):
+        return ", ".join(map(_shown, sorted(default)))
+    if isinstance(default, Enum):
+        return str(default.value)
+    if default is None or isinstance(default, bool):
+        return ""
+    return f"{default:g}" if isinstance(default, int | float) else str(default)

@@ -1,0 +1,52 @@
+"""The shape of a configuration as it is written: one flat mapping, made of the rows, and checked by pydantic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
+
+from eval_gate.config.setting import Setting, made_of, part_of, row_of
+from eval_gate.config.settings import RunConfig
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+def read_config(text: str) -> RunConfig:
+    """The configuration that this JSON holds. Raises pydantic's ValidationError with every mistake."""
+    return made_of(RunConfig, dict(_wire().model_validate_json(text)))
+
+
+def json_schema() -> dict[str, Any]:
+    """What editors check a configuration file by."""
+    return _wire().model_json_schema()
+
+
+@cache
+def _wire() -> type[BaseModel]:
+    config = ConfigDict(extra="forbid", strict=True, title="Eval Gate configuration")
+    return create_model("RunConfig", __config__=config, __doc__=RunConfig.__doc__, **_fields(RunConfig))
+
+
+def _fields(part: type) -> Mapping[str, Any]:
+    """Type and description of every key, parts within each other as one."""
+    types = get_type_hints(part, localns={"Text": Text, "JsonValue": JsonValue}, include_extras=True)
+    found: dict[str, Any] = {}
+    for one in fields(part):
+        if inner := part_of(one):
+            found |= _fields(inner)
+        else:
+            row = row_of(one)
+            found[row.key] = (_written(row, types[one.name]), Field(row.default, description=row.description))
+    return found
+
+
+def _written(row: Setting, kind: Any) -> Any:
+    """How the value is written: what is read from texts is a list of them."""
+    if row.each is None:
+        return Annotated[kind, Field(**row.limits)]
+    texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
+    return Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]
