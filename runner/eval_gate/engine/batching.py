@@ -6,24 +6,34 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eval_gate.config.settings import Limits
+from eval_gate.engine.journal import TrialKey
 from eval_gate.engine.trials import request_of
-from eval_gate.model.case import EvalCase
+from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import BatchTarget, TargetError, TargetFault
 
-Job = tuple[str, EvalCase, int]
-"""One trial to be made: eval file, case, number of the trial."""
-Key = tuple[str, str, int]
-"""Eval file, case id, number of the trial."""
+
+class Job(NamedTuple):
+    """One trial to be made. Trials of a case are counted from 0."""
+
+    eval_file: str
+    case: EvalCase
+    trial: int
+
+    @property
+    def key(self) -> TrialKey:
+        """What makes it the only one of its kind in a run, as its record will have it."""
+        return CaseKey(self.eval_file, self.case.id), self.trial
 
 
 @dataclass(slots=True)
 class Batched:
     """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
 
-    answers: dict[Key, Response] = field(default_factory=dict)
+    answers: dict[TrialKey, Response] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
 
 
@@ -31,7 +41,7 @@ async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: Limits, 
     """One call for each eval file and trial. A call that breaks is a notice, since asking again costs as much again."""
     groups: dict[tuple[str, int], list[Job]] = defaultdict(list)
     for job in jobs:
-        groups[job[0], job[2]].append(job)
+        groups[job.eval_file, job.trial].append(job)
     found = Batched()
     for (eval_file, trial), group in groups.items():
         if stop.is_set():
@@ -43,7 +53,7 @@ async def ask_batches(target: BatchTarget, jobs: Sequence[Job], limits: Limits, 
                 f"the batch of {len(group)} cases of {eval_file} broke, and each was asked by itself: {error.message}"
             )
             continue
-        found.answers |= {(eval_file, case_id, trial): answer for case_id, answer in answers.items()}
+        found.answers |= {(CaseKey(eval_file, case_id), trial): answer for case_id, answer in answers.items()}
     return found
 
 
@@ -64,7 +74,7 @@ async def _until_stopped(
 
 async def _ask(target: BatchTarget, group: Sequence[Job], limits: Limits) -> Mapping[str, Response]:
     limit_s = None if target.timeout_ms is not None else limits.timeout_ms * len(group) / 1000
-    requests = [request_of(eval_file, case, trial) for eval_file, case, trial in group]
+    requests = [request_of(*job) for job in group]
     try:
         async with asyncio.timeout(limit_s):
             return await target.respond_batch(requests)

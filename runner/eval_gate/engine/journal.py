@@ -22,6 +22,8 @@ from eval_gate.model.result import Blame, CaseDetails, EvaluatorResult, Status, 
 from eval_gate.model.usage import Usage
 
 JOURNAL_NAME = "cases.jsonl"
+TrialKey = tuple[CaseKey, int]
+"""Which case, and the number of the trial."""
 
 
 class TrialRecord(Record):
@@ -61,7 +63,7 @@ class TrialRecord(Record):
         return CaseKey(self.eval_file, self.case_id)
 
     @property
-    def key(self) -> tuple[CaseKey, int]:
+    def key(self) -> TrialKey:
         """What makes this trial the only one of its kind in a run."""
         return self.case, self.trial
 

@@ -90,8 +90,8 @@ class Run:
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))
             if jobs:
-                await self._work([job for job in jobs if not plan.waits(job[1])], journal)
-                waiting = [job for job in jobs if plan.waits(job[1])]
+                await self._work([job for job in jobs if not plan.waits(job.case)], journal)
+                waiting = [job for job in jobs if plan.waits(job.case)]
                 self._held_back = bool(waiting) and not self._others_passed()
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
@@ -103,7 +103,7 @@ class Run:
         """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
         by_target: dict[int, tuple[Target, list[Job]]] = {}
         for job in jobs:
-            target = self._plan.target_of(job[0], job[1])
+            target = self._plan.target_of(job.eval_file, job.case)
             by_target.setdefault(id(target), (target, []))[1].append(job)
         for target, mine in by_target.values():
             if not self._stop.is_set() and await self._is_healthy(target):
@@ -144,9 +144,8 @@ class Run:
 
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set():
-                eval_file, case, trial = job
                 try:
-                    record = await trials.run(*job, given=batched.answers.get((eval_file, case.id, trial)))
+                    record = await trials.run(*job, given=batched.answers.get(job.key))
                     self._unanswered = []
                     self._answered.add(id(target))
                 except NoAnswerError as failure:
@@ -156,7 +155,7 @@ class Run:
                 self._keep(record, target)
                 self._observer.finished(record)
                 self._spend(record)
-                job = self._next(eval_file, case) if trial >= plan.limits.trials else None
+                job = self._next(job.eval_file, job.case) if job.trial >= plan.limits.trials else None
 
         try:
             await work_through(self._affordable(jobs), concurrency, work, self._lane)
@@ -178,7 +177,7 @@ class Run:
             return None
         if not self._plan.confirming.again(key, [trial_of(record) for record in records]):
             return None
-        return eval_file, case, max((record.trial for record in records), default=first - 1) + 1
+        return Job(eval_file, case, max((record.trial for record in records), default=first - 1) + 1)
 
     def _reruns(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         first = self._plan.limits.trials
@@ -262,12 +261,12 @@ class Run:
 
     def _open_jobs(self) -> list[Job]:
         finished = {record.key for records in self._trials.values() for record in records}
-        return [
-            (key.suite, case, trial)
+        jobs = (
+            Job(key.suite, case, trial)
             for trial in range(self._plan.limits.trials)
             for key, case in self._plan.runnable()
-            if (key, trial) not in finished
-        ]
+        )
+        return [job for job in jobs if job.key not in finished]
 
     def _result(self, wall_ms: float) -> RunResult:
         held_back = self._held_back and self._stopped is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from eval_gate.config.policy import FailOn, Policy
@@ -27,7 +28,7 @@ _NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judged:
     """What rules are applied to: a run held to the pass score, and what it is compared with."""
 
@@ -38,7 +39,11 @@ class Judged:
 
     def waives(self, key: CaseKey) -> bool:
         """Whether the failure of this case does not block."""
-        return key in self.waiving.keys
+        return key in self._waived
+
+    @cached_property
+    def _waived(self) -> frozenset[CaseKey]:
+        return self.waiving.keys
 
     def count(self, *classes: CaseClass) -> int:
         """Cases of these classes that nobody waived."""
@@ -195,9 +200,8 @@ def drop_of(change: CaseChange, score: float, limit: float) -> float:
 
 def _pass_rate(judged: Judged, least: float) -> Finding:
     """Of the judged cases; those in quarantine are on neither side."""
-    counted = [
-        case.passed for key, case in judged.run.cases() if case.status.judged and key not in judged.waiving.quarantined
-    ]
+    aside = judged.waiving.quarantined
+    counted = [case.passed for key, case in judged.run.cases() if case.status.judged and key not in aside]
     rate = sum(counted) / len(counted) if counted else 0.0
     value, limit = f"{rate * 100:.1f} %", f"{least * 100:.1f} %"
     what = f"{sum(counted)} of {len(counted)} judged cases pass: the pass rate {value} is below {limit}"
