@@ -9,12 +9,12 @@ from typing import TypeAlias
 from eval_gate import __version__
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.rubrics import OTHERS_FAILED
 from eval_gate.engine.silence import Listing, heard, listing
 from eval_gate.engine.trials import settle
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import (
+    HELD_BACK,
     CaseResult,
     RerunEnd,
     RunResult,
@@ -117,7 +117,7 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     key = CaseKey(suite.file, case.id)
     records = progress.trials.get(key, [])
     if not records and progress.held_back and plan.waits(case):
-        case = case.model_copy(update={"skip_reason": OTHERS_FAILED})
+        case = case.model_copy(update={"skip_reason": HELD_BACK})
     target = plan.target_of(suite.file, case)
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(key)

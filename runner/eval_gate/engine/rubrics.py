@@ -6,11 +6,9 @@ from eval_gate.config.settings import RubricMode
 from eval_gate.engine.judging import Judges
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.evaluator import Rubric
-from eval_gate.model.result import HELD_BACK
 
 NO_JUDGE = "rubric dimensions need a judge, and none is configured"
 SWITCHED_OFF = "rubric cases are switched off (rubric: never)"
-OTHERS_FAILED = HELD_BACK
 
 
 def is_rubric(case: EvalCase) -> bool:
@@ -22,8 +20,6 @@ def gradable(suites: tuple[EvalSuite, ...], mode: RubricMode, judges: Judges) ->
     """The suites as they can be run: what cannot be graded is skipped, or loses its rubric, each with the reason."""
     return tuple(
         suite.model_copy(update={"cases": tuple(_gradable(suite, case, mode, judges) for case in suite.cases)})
-        if any(isinstance(spec, Rubric) for spec in _specs(suite))
-        else suite
         for suite in suites
     )
 
@@ -43,7 +39,3 @@ def _ungraded(case: EvalCase, reason: str) -> EvalCase:
     return case.model_copy(
         update={"evaluators": kept, "warnings": (*case.warnings, f"its rubric is not graded: {reason}")}
     )
-
-
-def _specs(suite: EvalSuite) -> list[object]:
-    return [spec for case in suite.cases for spec in case.evaluators]

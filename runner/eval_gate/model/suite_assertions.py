@@ -83,7 +83,3 @@ class FileJsonPath(SuiteAssertion):
     path: str
     json_path: str
     expected: JsonValue
-
-
-FILE_ASSERTIONS = (FileExists, FileNotExists, FileContains, FileJsonPath)
-"""Those that look at what the agent left in its folder."""
