@@ -161,3 +161,19 @@ def test_compare__nobody_answered__time_outs_are_no_crashes_unless_another_part_
     now, skipped = make_run(make_suite_result([late, make_result("b", "skipped")])), "not_run"
     found = classes(make_baseline_run({"a": "passed", "b": "passed"}), now, heard_elsewhere=heard_elsewhere)
     assert found == {"a": change, "b": skipped}
+
+
+def test_compare__broken_here_and_asked_another_question_then__has_no_tally_to_stand_beside() -> None:
+    then = make_baseline_run(make_suite_result([make_result("a", fingerprint="another")]))
+    change = compare_with(Baseline(then, "b"), make_run({"a": "error"})).changes[0]
+    assert (change.change, change.baseline) == (CaseClass.ERRORED, None)
+    failed = compare_with(Baseline(then, "b"), make_run({"a": "failed"})).changes[0]
+    assert failed.change is CaseClass.INCOMPARABLE
+    assert failed.baseline is not None
+
+
+def test_compare__score_of_the_baseline__is_the_one_that_it_was_given() -> None:
+    then = make_baseline_run(make_suite_result([make_result("a", "failed", score=0.6)]))
+    change = compare_with(Baseline(then, "b"), make_run({"a": "failed"})).changes[0]
+    assert change.baseline is not None
+    assert change.baseline.score == 0.6

@@ -306,3 +306,15 @@ def test_judge__more_failures__never_make_it_milder(trials) -> None:
         judge_against(here(a=worse + "F" * (7 - len(worse)), b="P"), main_branch(), REGRESSIONS).verdict.outcome
     ]
     assert then >= now
+
+
+def test_judge__stored_run_again__goes_by_what_was_known_when_it_was_made() -> None:
+    branch = main_branch(10)
+    first = judge_against(here(a="FFF"), branch, REGRESSIONS)
+    forgotten = Baseline(branch.result, "main")  # the same run, and nothing of those before it
+    again = judge_against(first, forgotten, REGRESSIONS)
+    assert [change.case_record for change in again.comparison.changes] == [
+        change.case_record for change in first.comparison.changes
+    ]
+    assert again.comparison.changes[0].case_record.counts.runs == 10
+    assert again.comparison.evidence == first.comparison.evidence

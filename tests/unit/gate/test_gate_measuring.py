@@ -10,7 +10,7 @@ from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.measuring import MAX_NAMED, measured
 from eval_gate.model.measuring import Measure
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, Shard, TargetIdentity, Yardstick
+from eval_gate.model.result import HELD_BACK, CaseDetails, Shard, TargetIdentity, Yardstick
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)
@@ -175,3 +175,41 @@ def test_measured__target_elsewhere_by_the_same_name__is_named() -> None:
     then, now = make_baseline_run({"a": "passed"}, target=there), make_run({"a": "passed"}, target=here)
     (found,) = measured(then, now, USUAL).differences
     assert (found.kind, found.subject, found.then, found.now) == (Measure.TARGET, "desk", "http://a/", "http://b/")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, {}),
+        ({"details": CaseDetails(replayed=True)}, {"recorded": 1}),
+        ({"judge": "x"}, {"recorded": 1}),
+        ({"details": CaseDetails(replayed=True), "status": "failed"}, {"recorded": 1}),
+    ],
+    ids=["asked", "replayed", "judged", "fails now"],
+)
+def test_measured__answers_or_judges_that_were_recorded__are_named_where_the_case_passed(fields, said) -> None:
+    then = _one(make_baseline_run, judge=fields.get("judge"))
+    now = _one(make_run, measuring=Measuring(recorded="answers.jsonl"), **fields)
+    assert _kinds(then, now) == said
+    failed = _one(make_baseline_run, status="failed", judge=fields.get("judge"))
+    assert _kinds(failed, now) == {}
+    unrecorded = _one(make_run, measuring=Measuring(), **fields)
+    assert _kinds(then, unrecorded) == {}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "expected"),
+    [
+        ({"provider": "cli"}, {}, (Measure.TARGET, "desk", "cli", "http")),
+        ({"model": "m"}, {"model": "n"}, (Measure.MODEL, "desk", "m", "n")),
+        ({"name": "other"}, {}, (Measure.TARGET, "", "other", "desk")),
+        ({"name": "other", "identity": "y"}, {}, (Measure.TARGET, "", "y", "x")),
+    ],
+    ids=["provider", "model", "name", "name and address"],
+)
+def test_measured__another_target__is_told_by_what_differs(there, here, expected) -> None:
+    usual = {"name": "desk", "provider": "http", "identity": "x"}
+    then = make_baseline_run({"a": "passed"}, target=TargetIdentity(**(usual | there)))
+    now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
+    (found,) = measured(then, now, USUAL).differences
+    assert (found.kind, found.subject, found.then, found.now) == expected

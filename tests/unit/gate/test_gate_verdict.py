@@ -9,9 +9,10 @@ from eval_gate.config.load import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
-from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against, make_waiver, make_waivers, rules_of
 
@@ -233,3 +234,48 @@ def test_judge__again_by_another_baseline__says_which_cases_are_another_class_by
     same = make_baseline_run({"a": "passed", "b": "passed"}, run_id="1" * 36, git=None)
     notes = judge_against(first, Baseline(same, "b")).comparison.notes
     assert any("is judged against run 11111111 now: no case changed its class" in note for note in notes), notes
+
+
+def test_decide__everything_crashes_that_main_answered__says_what_else_it_may_be() -> None:
+    crashed = [make_result(name, "error", blame=Blame.CRASHED) for name in "abc"]
+    then = dict.fromkeys("abc", "passed")
+    assert said(verdict(make_run(make_suite_result(crashed)), then, "regressions"))[2] == ["regressions", "all-crashed"]
+    one_answered = make_suite_result([*crashed, make_result("d")])
+    found = said(verdict(make_run(one_answered), then | {"d": "passed"}, "regressions"))[2]
+    assert found == ["regressions"]
+
+
+def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was_skipped() -> None:
+    cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
+    (reason,) = verdict(make_run(make_suite_result(cases))).reasons
+    assert (reason.code, reason.message) == ("nothing-judged", "no case could be judged; the first: no connection")
+
+
+@pytest.mark.parametrize(("now", "expected"), [("passed", ["no-baseline"]), ("failed", ["unreachable"])])
+def test_decide__baseline_that_could_not_be_had__is_missed_only_where_something_fails(now, expected) -> None:
+    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    found = judge_against(make_run({"a": now}), absent, Policy(frozenset({FailOn.REGRESSIONS}))).verdict
+    assert found is not None
+    assert said(found) == (("pass", 0, expected) if now == "passed" else ("error", 3, expected))
+
+
+def test_decide__flaky_case_in_quarantine__does_not_count_as_flaky() -> None:
+    run = make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")]))
+    policy = Policy(frozenset({FailOn.FLAKY}))
+    assert judge_against(run, NOT_ASKED_FOR, policy).verdict.outcome is Outcome.FAIL
+    quarantined = make_pardons(make_waiver("a", "quarantine"))
+    assert judge_against(run, NOT_ASKED_FOR, policy, pardons=quarantined).verdict.outcome is Outcome.PASS
+
+
+def test_judge__accepted_failure_without_a_baseline__does_not_count_either() -> None:
+    run, policy = make_run({"a": "failed", "b": "passed"}), Policy(frozenset({FailOn.FAILURES}))
+    assert judge_against(run, NOT_ASKED_FOR, policy).verdict.outcome is Outcome.FAIL
+    accepted = make_pardons(make_waiver("a"))
+    assert judge_against(run, NOT_ASKED_FOR, policy, pardons=accepted).verdict.outcome is Outcome.PASS
+
+
+def test_judge__any_run__keeps_how_it_was_made_with_its_rules() -> None:
+    run = make_run({"a": "passed"}, measuring=Measuring(trials=3, confirm=2))
+    kept = judge_against(run, NOT_ASKED_FOR, Policy(confirm=9)).policy
+    assert kept is not None
+    assert (kept.trials, kept.confirm) == (3, 2)

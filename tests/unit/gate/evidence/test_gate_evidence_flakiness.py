@@ -177,3 +177,9 @@ def test_runs_of_this_level__cases_in_another_order__is_the_same(history, random
     order = random.sample(range(8), 8)
     shuffled = ["".join(run[at] for at in order) for run in history]
     assert runs_of_this_level(runs(*shuffled)) == runs_of_this_level(runs(*history))
+
+
+def test_runs_of_this_level__only_the_oldest_run_was_another__ends_before_it() -> None:
+    good, bad = "P" * 60, "P" * 40 + "F" * 20
+    assert runs_of_this_level(runs(good, bad)) == 1
+    assert runs_of_this_level(runs(*[good] * 9, bad)) == 9

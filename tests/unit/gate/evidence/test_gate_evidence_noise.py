@@ -64,12 +64,13 @@ def test_student_tail__one_and_two_degrees__have_closed_forms(t) -> None:
     ("record", "here", "chance"),
     [
         (ScoreRecord(runs=1, mean=0.9, spread=0.0, free=0), 0.1, None),
+        (ScoreRecord(runs=2, mean=0.9, spread=0.1, free=1), 0.9 - 0.1 * math.sqrt(1.5), 0.25),
         (ScoreRecord(runs=9, mean=0.9, spread=0.0, free=40), 0.9, 1.0),
         (ScoreRecord(runs=9, mean=0.9, spread=0.0, free=40), 0.8, 0.0),
         (ScoreRecord(runs=10, mean=0.8, spread=0.05, free=10), 0.8, 0.5),
         (ScoreRecord(runs=10, mean=0.8, spread=0.05, free=10), 0.8 - 1.812 * 0.05 * math.sqrt(1.1), 0.05),
     ],
-    ids=["one run", "steady", "steady and lower", "as ever", "by the table"],
+    ids=["one run", "two runs", "steady", "steady and lower", "as ever", "by the table"],
 )
 def test_chance_of_drop__record_and_score__is_that_of_one_more_observation(record, here, chance) -> None:
     found = chance_of_drop(record, here)

@@ -1,5 +1,7 @@
 """What is known of all cases, out of the ledger that ends with the baseline."""
 
+from dataclasses import replace
+
 import pytest
 
 from eval_gate.gate.evidence.past import Past, counts_of
@@ -7,7 +9,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.result import TargetIdentity
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.ledger import ledger_of
+from eval_gate.results.ledger import LedgerCase, ledger_of
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 
@@ -104,3 +106,15 @@ def test_records__the_branch_lost_many_cases_at_once__starts_there_for_all() -> 
 )
 def test_counts__case__is_of_its_judged_trials(case, expected) -> None:
     assert counts_of(case, 1.0)[0] == expected
+
+
+def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_others() -> None:
+    baseline = branch(earlier(0, {"a": "passed", "b": "passed"}), earlier(1, {"a": "failed", "b": "passed"}))
+    suites = {suite: dict(cases) for suite, cases in baseline.ledger.suites.items()}
+    suites[FILE]["c"] = LedgerCase(yardsticks=("fingerprint of ",), runs="-")
+    suites[FILE]["b"] = suites[FILE]["b"].model_copy(update={"runs": "0P"})
+    known = replace(baseline, ledger=baseline.ledger.model_copy(update={"suites": suites}))
+    now = make_run({"a": "failed", "b": "passed", "c": "passed"})
+    assert counted(known, now) == {"a": (1, 2), "b": (1, 1)}
+    assert Past(known, 1.0).level == 2
+    assert Past(known, 1.0).of(now)[CaseKey(FILE, "c")].then is None

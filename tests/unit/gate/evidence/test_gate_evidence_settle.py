@@ -362,3 +362,14 @@ def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_reco
     assert found.grounds is not None
     assert (settlement.cases[0].change, settlement.cases[0].grounds.why) == (CaseClass.REGRESSION, Why.SUITE)
     assert (found.change, found.grounds.why) == (CaseClass.ERRORED, Why.NOT_RERUN)
+
+
+def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
+    assert [settle(suite(9), CONFIRMATION, allowed=allowed).suite.failures for allowed in (0, 1, 9, 20)] == [9, 8, 0, 0]
+    assert not settle(suite(9), CONFIRMATION, allowed=9).suite.dropped
+
+
+def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_nothing_else() -> None:
+    dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(2)]
+    found = [settle([*suite(9), *dead], CONFIRMATION, allowed=allowed).suite.failures for allowed in (1, 2, 3)]
+    assert found == [9, 9, 8]

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from eval_gate.text.javascript.regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher
+from eval_gate.text.javascript import regex
+from eval_gate.text.javascript.regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher, PatternWorkerError
 
 # what node 20 answers for new RegExp(pattern, flags).test(text); Python's own engine differs in every row
 DIALECT = [
@@ -148,3 +149,15 @@ def test_matcher__never_used__starts_no_process() -> None:
         assert matcher._worker is None
 
     asyncio.run(main())
+
+
+def test_matcher__worker_that_neither_answers_nor_ends__is_killed(tmp_path, monkeypatch) -> None:
+    deaf = tmp_path / "python"
+    deaf.write_text("#!/bin/sh\nexec sleep 60\n")
+    deaf.chmod(0o755)
+    monkeypatch.setattr(regex.sys, "executable", str(deaf))
+    monkeypatch.setattr(regex, "_START_LIMIT_S", 0.2)
+    began = time.monotonic()
+    with pytest.raises(PatternWorkerError, match="does not start"):
+        asyncio.run(PatternMatcher().search("a", "a"))
+    assert time.monotonic() - began < 30

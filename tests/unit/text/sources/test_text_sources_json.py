@@ -91,3 +91,9 @@ def test_parse_json__any_bytes__are_a_value_or_a_clear_error(data) -> None:
         parse_json(data, "f.json")
     except GateError as error:
         assert error.problems
+
+
+def test_parse__key_twice_that_is_not_ascii__is_named_with_its_second_line() -> None:
+    with pytest.raises(GateError) as caught:
+        parse_json('{"é": 1,\n "é": 2}'.encode(), "f.json")
+    assert [problem.line for problem in caught.value.problems] == [2]

@@ -3,9 +3,10 @@
 from typing import Annotated, Literal
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from eval_gate.text.sources.shape import field_path, kind_of, sentence
+from eval_gate.model.limits import MISTAKES
+from eval_gate.text.sources.shape import field_path, kind_of, mistakes, sentence
 
 
 class Shape(BaseModel):
@@ -28,6 +29,7 @@ class Shape(BaseModel):
         ({"some": []}, "needs at least 1, got an empty list"),
         ({"some": [None]}, "expected text, got null"),
         ({"word": "equal"}, "expected 'equals' or 'contains', got text \"equal\" (did you mean \"equals\"?)"),
+        ({"share": -1}, "must be >= 0.0, got the number -1"),
         ({"share": 2}, "must be <= 1.0, got the number 2"),
         ({"yes": "true"}, 'expected true or false, got text "true"'),
         ({"more": {}}, "unknown key"),
@@ -46,3 +48,27 @@ def test_kind_of__long_text__is_cut() -> None:
 
 def test_field_path__steps__reads_like_code() -> None:
     assert field_path(["cases", 2, "expect", "toolsCalled"]) == "cases[2].expect.toolsCalled"
+
+
+def wrong(number: int) -> ValidationError:
+    """So many mistakes in one list."""
+    with pytest.raises(ValidationError) as caught:
+        Shape.model_validate({"some": [None] * number})
+    return caught.value
+
+
+def test_mistakes__as_many_as_can_be_named__are_named() -> None:
+    found = mistakes(wrong(MISTAKES))
+    assert [field_path(one["loc"]) for one in found] == [f"some[{at}]" for at in range(MISTAKES)]
+
+
+def test_mistakes__one_more__is_only_their_number() -> None:
+    (only,) = mistakes(wrong(MISTAKES + 1))
+    assert field_path(only["loc"]) == ""
+    assert sentence(only).startswith(f"{MISTAKES + 1:,} mistakes")
+
+
+def test_sentence__part_of_a_number_where_words_may_stand_for_numbers__is_no_whole_number() -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(int).validate_python(1.5)
+    assert sentence(caught.value.errors()[0]) == "expected a whole number, got the number 1.5"

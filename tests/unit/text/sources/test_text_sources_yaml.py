@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
-from eval_gate.text.sources.yaml import MAX_VALUES, RefusedYaml, parse_yaml
+from eval_gate.text.sources.yaml import MAX_DEPTH, MAX_VALUES, RefusedYaml, parse_yaml
 
 DOCUMENT = b"""\
 a:
@@ -111,3 +111,24 @@ def test_parse__anything__is_a_value_or_refused(data) -> None:
         parse_yaml(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data, "f.yaml")
     except GateError as error:
         assert error.problems
+
+
+def nested(levels: int, *, inner: str = "") -> str:
+    return "[" * levels + inner + "]" * levels
+
+
+def test_parse__as_deep_as_may_be__is_read_and_a_level_more_is_refused() -> None:
+    assert parse_yaml(nested(MAX_DEPTH).encode(), "f.yaml")[0]
+    assert refused(nested(MAX_DEPTH + 1)) == (RefusedYaml, [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels"])
+
+
+def test_parse__as_deep_as_may_be_by_an_alias__is_read_and_a_level_more_is_refused() -> None:
+    half = MAX_DEPTH // 2
+
+    def through_an_alias(levels: int) -> str:
+        return f"- &a {nested(half)}\n- {nested(levels - half - 1, inner='*a')}\n"
+
+    assert parse_yaml(through_an_alias(MAX_DEPTH).encode(), "f.yaml")[0]
+    kind, problems = refused(through_an_alias(MAX_DEPTH + 1))
+    assert kind is RefusedYaml
+    assert problems == [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels once aliases are written out"]

@@ -93,3 +93,9 @@ def test_replace__an_entry__keeps_its_place_and_every_remark(text, part) -> None
     assert part in written
     first = yaml.load(written, Loader=yaml.BaseLoader)["accepted"][0]
     assert first == {"case": "a", **RENEWED}
+
+
+@pytest.mark.parametrize("text", ["", "# ours\n", "quarantine: []\n", "accepted: {case: a}\n", "accepted: a\n"])
+def test_replace_values__of_what_is_no_list__is_refused(text) -> None:
+    with pytest.raises(ValueError, match="`accepted` is not a list"):
+        replace_values(text, "accepted", 0, RENEWED)
