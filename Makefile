@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: help demo test lint format types check lock schemas action conformance interop audit bench fuzz clean
+.PHONY: git help demo test lint format types check lock schemas action conformance interop audit bench fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -14,7 +14,7 @@ help:  ## list the commands
 demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled local agent
 	@$(BIN)/python -m runner demo
 
-test: $(VENV)/dev  ## run the tests
+test: git $(VENV)/dev  ## run the tests
 	@$(BIN)/python -m pytest -n auto $(ARGS)
 
 lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
@@ -76,9 +76,17 @@ $(VENV)/audit: | $(VENV)/made
 clean:  ## remove everything that was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
+# Said at once: some tests make a repository of their own.
+git:
+	@command -v git >/dev/null || \
+	  { echo "The tests need git, which is not installed here (Debian, Ubuntu: apt-get install git)." >&2; exit 1; }
+
 $(VENV)/made:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Eval Gate needs Python 3.11 or later; say which one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make environments here: its module venv is not whole (Debian, Ubuntu: apt-get install" \
+	  "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'))." >&2; exit 1; }
 	@echo "setting up $(VENV) (once) ..." >&2
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@

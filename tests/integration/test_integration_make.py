@@ -1,0 +1,111 @@
+"""`make demo` and `make test` on a machine that lacks something: one sentence, before anything is set up."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKE = shutil.which("make")
+pytestmark = pytest.mark.skipif(MAKE is None, reason="there is no make here")
+
+# as on Debian, where `ensurepip` comes with a package of its own
+WITHOUT_VENV = """#!{python}
+import sys
+sys.modules["ensurepip"] = None
+assert sys.argv[1] == "-c", "nothing is set up"
+exec(sys.argv[2])
+"""
+
+
+def make(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Make, with an empty PATH and an environment still to be made in `folder`."""
+    (folder / "bin").mkdir()
+    return subprocess.run(
+        [MAKE, "--no-print-directory", f"VENV={folder / 'venv'}", *words],
+        cwd=ROOT,
+        env={"PATH": str(folder / "bin"), "LC_ALL": "C"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("target", ["demo", "lint"])
+def test_make__python_without_venv__names_the_package_to_install(tmp_path, target) -> None:
+    python = tmp_path / "python"
+    python.write_text(WITHOUT_VENV.format(python=sys.executable))
+    python.chmod(0o755)
+    done = make(tmp_path, target, f"PYTHON={python}")
+    package = f"python{sys.version_info[0]}.{sys.version_info[1]}-venv"
+    said, *more = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said.endswith(f"(Debian, Ubuntu: apt-get install {package}).")
+    assert all(line.startswith("make: ***") for line in more)
+    assert not (tmp_path / "venv").exists()
+
+
+def test_make__no_python__says_which_one_is_needed(tmp_path) -> None:
+    done = make(tmp_path, "demo")
+    assert done.returncode == 2
+    assert "Eval Gate needs Python 3.11 or later" in done.stderr
+    assert "-venv" not in done.stderr
+
+
+def test_make_test__no_git__says_so_before_anything_is_set_up(tmp_path) -> None:
+    done = make(tmp_path, "test", f"PYTHON={sys.executable}")
+    said, *more = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said == "The tests need git, which is not installed here (Debian, Ubuntu: apt-get install git)."
+    assert all(line.startswith("make: ***") for line in more)
+    assert not (tmp_path / "venv").exists()
+
+
+# --- .ci/run
+
+
+def ci(folder: Path, make: str) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` with this script for `make`, and tenths of a second for its minutes."""
+    stubs = folder / "bin"
+    stubs.mkdir()
+    limit = f'shift; tenths=$1; shift; exec {shutil.which("timeout")} "0.${{tenths%m}}" "$@"'
+    for name, script in {"make": make, "timeout": limit}.items():
+        (stubs / name).write_text(f"#!/bin/sh\n{script}\n")
+        (stubs / name).chmod(0o755)
+    return subprocess.run(
+        [ROOT / ".ci" / "run"],
+        env={"PATH": f"{stubs}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+needs_timeout = pytest.mark.skipif(shutil.which("timeout") is None, reason="there is no `timeout` here")
+
+
+@needs_timeout
+def test_ci__step_hangs__is_stopped_and_named(tmp_path) -> None:
+    done = ci(tmp_path, 'case "$*" in *lint) sleep 60;; esac')
+    assert done.returncode == 124
+    assert "*** STOPPED: style and import rules: not done after 10 minutes" in done.stderr
+    assert [line for line in done.stdout.splitlines() if line] == [
+        "== demo, as a newcomer runs it",
+        "-- 0:00 min: demo, as a newcomer runs it",
+        "== style and import rules",
+        "-- 0:00 min: style and import rules",
+    ]
+
+
+@needs_timeout
+def test_ci__step_fails__is_the_last_and_its_code_counts(tmp_path) -> None:
+    done = ci(tmp_path, 'case "$*" in *types) exit 7;; esac')
+    assert done.returncode == 7
+    assert "STOPPED" not in done.stderr
+    assert done.stdout.splitlines()[-1].endswith("min: types")
