@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# a busy machine is no defect of what is tested
-settings.register_profile("no clock", deadline=None)
-settings.load_profile("no clock")
+# a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
+settings.register_profile("ours", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ours")
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -223,7 +223,7 @@ SOUP = st.lists(
 
 @pytest.mark.parametrize("shell", [name for name, (program, *_) in SHELLS.items() if Path(program).exists()])
 @given(st.lists(LINES, min_size=1, max_size=2).map("\n".join) | SOUP.map(lambda soup: f"rec {soup}"), VALUES)
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
 @example('rec "{PROMPT}"', '";owned;".')
 @example("rec '{PROMPT}'", "';owned;'.")
 @example("{PROMPT} rec a", "PATH=/nowhere.")

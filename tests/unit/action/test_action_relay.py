@@ -7,7 +7,7 @@ import posixpath
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -169,7 +169,6 @@ def test_result__what_it_says_of_itself__is_made_anew(desk, github, fork, relay)
 STATUSES = st.lists(st.sampled_from(list(Status)), max_size=8)
 
 
-@settings(deadline=None)
 @given(st.lists(STATUSES, max_size=3), st.booleans())
 def test_unjudged__any_statuses__counts_follow_from_them_and_from_nothing_else(suites, complete) -> None:
     made = [

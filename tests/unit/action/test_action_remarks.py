@@ -82,7 +82,7 @@ def views(draw) -> View:
     return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(views())
 def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
     text = render_check(view)
@@ -94,7 +94,7 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
     assert not CONTROLS.search(text.summary.replace("\n", "").replace("\u200b", ""))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(views())
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
     title = check_title(view)
@@ -109,7 +109,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
         assert title.startswith(f"{len(view.regressions)} regression")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(views())
 def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
     remarks = remarks_of(view)
@@ -129,7 +129,6 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
     assert words == sorted(words, key=order.index)
 
 
-@settings(deadline=None)
 @given(views())
 def test_remarks__every_regression_whose_place_is_known__has_one(view) -> None:
     known = [
@@ -200,7 +199,6 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
 
 
 @pytest.mark.parametrize("total", [0, 1, 120])
-@settings(deadline=None)
 @given(st.data())
 def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     done = data.draw(st.integers(0, total))
@@ -209,7 +207,6 @@ def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:
     assert title == f"Cancelled at {done}/{total}"
 
 
-@settings(deadline=None)
 @given(TEXT, st.booleans())
 def test_problem__any_message__is_a_short_line_that_says_whose_fault_it_is(message, usage) -> None:
     title = problem_title(message, usage=usage)

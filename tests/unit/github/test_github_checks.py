@@ -144,7 +144,7 @@ def test_check__any_texts__are_taken_as_they_are() -> None:
         client = Client(github.base, github.token, "acme/bot")
         sha = github.state.branches["main"]
 
-        @settings(max_examples=40, deadline=None)
+        @settings(max_examples=40)
         @given(title=TEXT, summary=TEXT, text=TEXT, remark=TEXT, path=TEXT)
         def taken(title, summary, text, remark, path) -> None:
             github.state.check_runs.clear()

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.commands import MAX_MESSAGE, Commands
@@ -132,7 +132,6 @@ HOSTILE = st.sampled_from(
 ANY = st.lists(HOSTILE | st.text(max_size=8), max_size=8).map("".join)
 
 
-@settings(deadline=None)
 @given(st.lists(ANY, min_size=1, max_size=5))
 def test_say__any_text__is_never_a_command(lines) -> None:
     stream = io.StringIO()
@@ -145,7 +144,6 @@ def test_say__any_text__is_never_a_command(lines) -> None:
     assert all(line in stream.getvalue() for line in lines)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["say", "error", "warning", "notice", "mask", "group", "print"]), ANY, ANY)))
 def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_meant(steps) -> None:
     """As the action does it: stopped from begin to end, and our own commands let through one by one."""
@@ -180,7 +178,6 @@ def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_mea
     assert runner.stopped is None
 
 
-@settings(deadline=None)
 @given(message=ANY, title=ANY, file=ANY, line=st.integers(0, 10**6))
 def test_error__any_properties__arrive_as_they_were(message, title, file, line) -> None:
     stream = io.StringIO()

@@ -6,7 +6,7 @@ import base64
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.client import Client
@@ -59,7 +59,6 @@ def test_state__any_state_under_any_text__is_remembered() -> None:
         comment = github.state.add_comment(7, "")
         client = Client(github.base, github.token, "acme/bot")
 
-        @settings(deadline=None)
         @given(STATES, BODY)
         def remembered(state, text) -> None:
             comment.body = with_state(f"{marker(KEY)}\n{text}", state)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
@@ -138,7 +138,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(KEYS, VALUES) | VALUES)
 def test_event__any_document__is_an_event_or_refused(tmp_path_factory, document) -> None:
     file = tmp_path_factory.mktemp("event") / "event.json"

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.files import MAX_SUMMARY_BYTES, append_summary, hand_back, write_outputs
@@ -44,7 +44,6 @@ def as_the_runner_reads(data: bytes) -> dict[str, str]:
     return found
 
 
-@settings(deadline=None)
 @given(outputs=st.dictionaries(NAME, VALUE, max_size=5), more=st.dictionaries(NAME, VALUE, max_size=2))
 def test_outputs__any_values__are_read_back_as_they_were(tmp_path_factory, outputs, more) -> None:
     file = tmp_path_factory.mktemp("out") / "output"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
@@ -51,7 +51,7 @@ def repository(tmp_path_factory) -> Repository:
     return Repository(tmp_path_factory.mktemp("repository"))
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(cases=CASES, rest=st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=3), strict=st.booleans())
 def test_load__anything_in_the_place_of_cases__is_a_suite_or_problems_with_lines(
     repository, cases, rest, strict

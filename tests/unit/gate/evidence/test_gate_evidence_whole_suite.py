@@ -30,7 +30,7 @@ def by_enumeration(strata: list[Stratum]) -> float:
 
 
 @pytest.mark.contract("verdict.suite")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(SMALL.filter(lambda one: one.runs and one.all_runs > one.runs), max_size=3))
 def test_suite_finding__few_cases__is_the_share_of_all_ways(strata) -> None:
     assert suite_finding(strata).chance == pytest.approx(by_enumeration(strata))

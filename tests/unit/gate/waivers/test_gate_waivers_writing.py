@@ -6,7 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
@@ -165,7 +165,6 @@ def said(waivers) -> list[str]:
     return sorted(one.model_dump_json(exclude={"origin"}) for one in waivers)
 
 
-@settings(deadline=None)
 @given(
     st.fixed_dictionaries({}, optional={"accepted": LISTS, "quarantine": LISTS}),
     st.sampled_from([True, False, None]),
