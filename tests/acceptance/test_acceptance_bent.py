@@ -9,8 +9,8 @@ import pytest
 
 from tests.acceptance.test_acceptance_again import shards
 from tests.integration.test_integration_models import KEY, model
-from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
+from tests.support.program import gate
 from tests.support.world import NOBODY, QUICK, World, cases_of, expect
 
 GOOD = "PPPPPPPP*4"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.integration.action.test_action_workflow_run import relay
-from tests.integration.test_integration_run import gate
-from tests.support.world import QUICK, expect, words
+from tests.support.github import fake_github
+from tests.support.program import gate
+from tests.support.world import QUICK, ActionWorld, expect, words
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workflows" / "results-from-cli.yml"
 RUNS = {
@@ -26,12 +28,32 @@ RUNS = {
 }
 
 
+@pytest.fixture(scope="module")
+def branch(script, tmp_path_factory):
+    with fake_github() as server:
+        made = ActionWorld(tmp_path_factory.mktemp("branch"), server, script)
+        made.main("PPPP*4")
+        yield made
+
+
+@pytest.fixture
+def action(branch):
+    """Four runs of main, made once: nothing here adds to them. Each test has its own pull requests and checkout."""
+    shutil.rmtree(branch.job.workspace / "evals" / "results", ignore_errors=True)
+    yield branch
+    assert branch.github.violations == []
+
+
+@pytest.fixture
+def github(action):
+    return action.github
+
+
 # --- forks
 
 
 @pytest.fixture
 def forked(action):
-    action.main("PPPP*4")
     return action.pull(head_repo="mallory/bot", user="mallory")
 
 
@@ -73,7 +95,6 @@ def step_of_the_example(name: str) -> str:
 
 @pytest.mark.parametrize("letters", RUNS.values(), ids=RUNS)
 def test_results__made_with_reruns_and_no_baseline__judged_as_a_run_of_the_action(action, letters) -> None:
-    action.main("PPPP*4")
     there = action.here(letters)
     made_by_hand(action, letters, "--confirm", "6", "--fail-on", "never")
     asked = len(action.script.asked)
@@ -89,7 +110,6 @@ def test_results__made_with_reruns_and_no_baseline__judged_as_a_run_of_the_actio
 
 def test_results__of_the_example_workflow__its_run_has_reruns(action) -> None:
     """The workflow's own command line, word by word."""
-    action.main("PPPP*4")
     command = re.search(r"eval-gate (run .*)", step_of_the_example("Run the evals"))[1]
     options = command.replace("http://localhost:8080/chat", action.script.url).split()
     action.script.begin("FPPP")
@@ -105,7 +125,6 @@ def test_results__of_the_example_workflow__its_run_has_reruns(action) -> None:
 
 
 def test_results__made_without_reruns__the_action_says_what_is_missing(action) -> None:
-    action.main("PPPP*4")
     made_by_hand(action, "FPPP", "--fail-on", "never")
     pull = action.pull()
     action.job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)

@@ -17,8 +17,8 @@ from socket import SO_LINGER, SOL_SOCKET
 import pytest
 
 from tests.integration.test_integration_blame import cases_of, write_cases
-from tests.integration.test_integration_run import gate
 from tests.support.agents import Exchange, agent, unused_port
+from tests.support.program import gate
 
 TIMEOUT_MS = 2_000
 

@@ -13,10 +13,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from tests.integration.test_integration_run import gate
 from tests.support.agents import Exchange, agent
 from tests.support.canaries import files_below, leaks
 from tests.support.model_server import Answer, model_server, openai_answer
+from tests.support.program import gate
 
 CANARY = 'CaNaRy/7+kL"q\\w=zT&3~xyz'
 """Holds what JSON, URLs, HTML and base64 write in another way."""

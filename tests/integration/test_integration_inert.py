@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
+from tests.support.program import gate
 
 LIVE = re.compile(r"^\s*::|##\[", re.MULTILINE)
 NASTY = "##[warning]mine ##[[x]"

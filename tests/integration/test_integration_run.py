@@ -14,23 +14,11 @@ import pytest
 
 from eval_gate.text.javascript.strings import compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port
+from tests.support.program import gate
 
 PROGRAM = [sys.executable, "-m", "eval_gate"]
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
 ROOT = Path(__file__).parents[2]
-
-
-def gate(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the program in `folder` to its end."""
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        cwd=folder,
-        env=ENVIRONMENT | {"PYTHONPATH": str(ROOT / "runner")} | environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def write_suite(folder: Path, count: int = 6, name: str = "weather.golden.json", **expect) -> Path:

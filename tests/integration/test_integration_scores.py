@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.result import RunResult
-from tests.integration.test_integration_run import gate
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
+from tests.support.program import gate
 
 
 @pytest.fixture

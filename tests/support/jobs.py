@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun, sha
 from tests.support.github.results_service import runtime_token
-
-CLEAN = {
-    name: value
-    for name, value in os.environ.items()
-    if not name.startswith(("EVAL_GATE_", "GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_", "CI"))
-}
+from tests.support.program import CLEAN, PROGRAM, run_program
 
 
 @dataclass(frozen=True)
@@ -99,9 +92,9 @@ class Job:
         **variables: str,
     ) -> Ended:
         """Run our step to its end."""
-        process = self.start(event_name, event, inputs, command=command, **variables)
-        out, _ = process.communicate(timeout=timeout)
-        return self.ended(process.returncode, out)
+        environment = self._environment(event_name, event, inputs or {}) | variables
+        done = run_program(command, self.workspace, environment, together=True, timeout=timeout)
+        return self.ended(done.returncode, done.stdout)
 
     def start(
         self,
@@ -112,15 +105,26 @@ class Job:
         command: tuple[str, ...] = ("action",),
         **variables: str,
     ) -> subprocess.Popen[str]:
-        """Start our step with the runner's environment."""
+        """Start our step."""
+        return subprocess.Popen(
+            [*PROGRAM, *command],
+            cwd=self.workspace,
+            env=self._environment(event_name, event, inputs or {}) | variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def _environment(self, event_name: str, event: Mapping[str, object], inputs: Mapping[str, str]) -> dict[str, str]:
+        """The runner's environment, and the files that it names."""
         for name in ("event.json", "output", "summary"):
             (self.folder / name).unlink(missing_ok=True)
         (self.folder / "event.json").write_text(json.dumps(event))
         for name in ("output", "summary"):
             (self.folder / name).touch()
         (self.folder / "temp").mkdir(exist_ok=True)
-        given = {"github-token": self.github.token, **(inputs or {})}
-        environment = {
+        given = {"github-token": self.github.token, **inputs}
+        return {
             **CLEAN,
             **self.github.environment(),
             "CI": "true",
@@ -142,16 +146,7 @@ class Job:
             "GITHUB_REF": "refs/heads/main",
             "RUNNER_TEMP": str(self.folder / "temp"),
             **{f"INPUT_{name.upper()}": value for name, value in given.items()},
-            **variables,
         }
-        return subprocess.Popen(
-            [sys.executable, "-I", "-m", "eval_gate", *command],
-            cwd=self.workspace,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
 
     def ended(self, code: int, log: str) -> Ended:
         """What the step left."""

@@ -23,11 +23,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.integration.test_integration_run import gate
 from tests.support.agents import Exchange, agent, unused_port
 from tests.support.github import FakeGitHub, PullRequest, sha
 from tests.support.github.state import iso
 from tests.support.jobs import Ended, Job, pull_request_event, push_event
+from tests.support.program import gate
 
 OUTCOMES = {0: "pass", 1: "fail", 3: "error"}
 QUICK = {"--timeout-ms": "5000", "--max-retries": "0", "--concurrency": "4"}

@@ -25,11 +25,11 @@ def test_cancelled__while_running__what_was_done_is_written_and_the_check_says_c
 
     with agent(slow) as running:
         process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while len(running.requests) < 3 and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(number)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=120)
     ended = job.ended(process.returncode, out)
     assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code))
     (check,) = github.state.check_runs.values()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.integration.test_integration_run import gate
 from tests.integration.test_integration_settings import FAIL_ON, OTHERS, THREE_MISTAKES
 from tests.support.agents import agent
 from tests.support.jobs import pull_request_event
+from tests.support.program import gate
 
 
 def test_pull_request_target__is_refused_before_anything_runs(job, github) -> None:

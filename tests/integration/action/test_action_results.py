@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.jobs import push_event
+from tests.support.program import gate
 
 
 def test_results__made_by_an_earlier_step__are_compared_and_published_and_nothing_runs(job, github) -> None:

@@ -1,0 +1,93 @@
+"""A process that has loaded the program, and forks itself for each run of it (see `program.py`, which starts it).
+
+Over the socket whose number is the argument comes a byte for each run, with three descriptors: a socket with the
+request and for the answers, standard output and standard error. Nothing here has a thread, so that a fork is whole.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import socket
+import sys
+
+# what the program loads inside functions, and nearly every run does
+LATE = ("aiohttp", "github", "httpx_aiohttp", "jinja2", "rich.progress", "tabulate", "tree_sitter_json", "typer.main")
+# they bring the libraries of model providers, which few runs need
+NOT = (
+    "eval_gate.__main__",
+    "eval_gate.targets.model",
+    "eval_gate.registry.mcp",
+    "eval_gate.text.javascript.regex_worker",
+)
+
+
+def load() -> None:
+    """Import the program's modules and what they import late."""
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # as the program has it
+    package = importlib.import_module("eval_gate")
+    for found in pkgutil.walk_packages(package.__path__, "eval_gate."):
+        if not found.name.startswith(NOT):
+            importlib.import_module(found.name)
+    for name in LATE:
+        importlib.import_module(name)
+    del os.environ["PYDANTIC_DISABLE_PLUGINS"]
+
+
+def wait(asking: socket.socket) -> socket.socket | None:
+    """Fork for each run; in the fork, what comes back is the socket of its request. None when nobody asks any more."""
+    while True:
+        byte, descriptors, _, _ = socket.recv_fds(asking, 1, 3)
+        if not byte:
+            return None
+        if os.fork() == 0:
+            asking.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for number, descriptor in enumerate(descriptors[1:], start=1):
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            return socket.socket(fileno=descriptors[0])
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def become(request: socket.socket) -> bool:
+    """In another fork: the process as asked for. Here: wait for its end and tell of it."""
+    with request, request.makefile("rw") as stream:
+        asked = json.loads(stream.read())
+        child = os.fork()
+        if child:
+            # or who reads would wait for us too
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 1)
+            os.dup2(nowhere, 2)
+            request.sendall(f"{child}\n".encode())
+            _, status = os.waitpid(child, 0)
+            request.sendall(f"{status}\n".encode())
+            return False
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv = ["eval-gate", *asked["arguments"]]
+    return True
+
+
+def main() -> None:
+    """Load, wait, and be the program in each fork."""
+    load()
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks
+    request = wait(socket.socket(fileno=int(sys.argv[1])))
+    if request is None or not become(request):
+        os._exit(0)
+    runpy.run_module("eval_gate", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()
