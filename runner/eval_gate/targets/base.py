@@ -12,6 +12,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.result import Blame, TargetIdentity
+from eval_gate.text.javascript.strings import compact_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,12 @@ class Request:
     eval_file: str = ""
     brief: Brief | None = None
     agent: SuiteAgent | None = None
+
+    @property
+    def message(self) -> str:
+        """The last message as text: what an agent that knows no conversation answers."""
+        content = self.messages[-1].content
+        return content if isinstance(content, str) else compact_json(content)
 
 
 TURNED_AWAY: Final = frozenset({401, 402, 403, 407, 429, 529})

@@ -22,6 +22,7 @@ from eval_gate.targets.build import (
 )
 from eval_gate.targets.kinds import CODEX, VSCODE, kind_of_provider
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
+from eval_gate.targets.masked import masked
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.receiving import receiver_of
@@ -39,7 +40,9 @@ PROGRAMS = AGENTS | {"cli"}
 class TargetBook:
     """All targets and graders of a run. Raises GateError for what is not there or not described well."""
 
-    def __init__(self, choice: TargetChoice, around: Surroundings) -> None:
+    def __init__(self, choice: TargetChoice, around: Surroundings, answerer: Target | None = None) -> None:
+        """`answerer` answers every case, whatever is chosen or described."""
+        self._answerer = masked(answerer, around.redact) if answerer is not None else None
         self._choice = choice
         self._around = around
         self._fixed = described_by_flags(choice)
@@ -57,6 +60,8 @@ class TargetBook:
 
     def target(self, eval_file: str = "", wanted: str | None = None) -> Target:
         """Who is asked the cases of this eval file that want the target of this name."""
+        if self._answerer is not None:
+            return self._answerer
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
@@ -72,6 +77,8 @@ class TargetBook:
         """
         if named is not None:
             return self.grader(eval_file, named)
+        if self._answerer is not None:
+            return None
         _, chosen = self._described(eval_file, wanted)
         settings = chosen.settings
         if settings.judge_target is not None:

@@ -263,15 +263,15 @@ def test_decide__flaky_case_in_quarantine__does_not_count_as_flaky() -> None:
     run = make_run(make_suite_result([make_result("a", trials="PPF"), make_result("b")]))
     policy = Policy(frozenset({FailOn.FLAKY}))
     assert judge_against(run, NOT_ASKED_FOR, policy).verdict.outcome is Outcome.FAIL
-    quarantined = make_pardons(make_waiver("a", "quarantine"))
-    assert judge_against(run, NOT_ASKED_FOR, policy, pardons=quarantined).verdict.outcome is Outcome.PASS
+    quarantined = make_waivers(make_waiver("a", "quarantine"))
+    assert judge_against(run, NOT_ASKED_FOR, policy, waivers=quarantined).verdict.outcome is Outcome.PASS
 
 
 def test_judge__accepted_failure_without_a_baseline__does_not_count_either() -> None:
     run, policy = make_run({"a": "failed", "b": "passed"}), Policy(frozenset({FailOn.FAILURES}))
     assert judge_against(run, NOT_ASKED_FOR, policy).verdict.outcome is Outcome.FAIL
-    accepted = make_pardons(make_waiver("a"))
-    assert judge_against(run, NOT_ASKED_FOR, policy, pardons=accepted).verdict.outcome is Outcome.PASS
+    accepted = make_waivers(make_waiver("a"))
+    assert judge_against(run, NOT_ASKED_FOR, policy, waivers=accepted).verdict.outcome is Outcome.PASS
 
 
 def test_judge__any_run__keeps_how_it_was_made_with_its_rules() -> None:

@@ -57,10 +57,13 @@ class Inputs:
     """Cases of all suites that can be run, the selected ones among them."""
 
 
-async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, offline: bool = False) -> Inputs:
+async def read_inputs(
+    config: RunConfig, selection: Selection, root: Path, *, offline: bool = False, answerer: Target | None = None
+) -> Inputs:
     """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
 
-    `offline` leaves a registry that is a server alone, and says so.
+    `offline` leaves a registry that is a server alone, and says so. `answerer` is who answers
+    instead of whom the files ask for.
     """
     location = config.tool_registry_path
     not_asked: tuple[str, ...] = ()
@@ -69,7 +72,7 @@ async def read_inputs(config: RunConfig, selection: Selection, root: Path, *, of
         location = None
     registry = await load_registry(location, root) if location else None
     names = {tool.name for tool in registry.tools} if registry else set()
-    reading = Reading(config.strict, names, _answers_instead(config))
+    reading = Reading(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
     suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
@@ -97,17 +100,19 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     git: GitFacts | None = None,
     doorkeeper: Doorkeeper | None = None,
     recorded_by_baseline: bool = False,
+    answerer: Target | None = None,
 ) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
     `doorkeeper` decides which targets are given variables of the environment; without one all are.
     `recorded_by_baseline`: the recorded answers at hand came with the baseline, and nobody could have written them.
+    `answerer` is who answers, where that is nobody whom the configuration could describe.
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
-    inputs = await read_inputs(config, selection, root)
+    inputs = await read_inputs(config, selection, root, answerer=answerer)
     around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper)
-    book = TargetBook(config.target, around)
+    book = TargetBook(config.target, around, answerer)
     assigned = assign(
         inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000
     )

@@ -1,0 +1,113 @@
+"""A target that is a function of the same program: it is given a request, and gives the answer back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Final, TypeAlias
+
+from eval_gate.model.conversation import Response
+from eval_gate.model.result import TargetIdentity
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.wire import Wire
+from eval_gate.text.foreign.well_formed import well_formed
+
+Answer: TypeAlias = str | Mapping[str, object]
+"""A bare text, or what an agent behind a URL answers: `response`, `toolCalls`, `usage`, `costUsd`."""
+Function: TypeAlias = Callable[[Request], Answer | Awaitable[Answer]]
+
+MAX_THREADS: Final = 1_000
+"""As many as cases may be in flight."""
+MAX_SAID: Final = 1_000
+"""Characters of an exception's own words."""
+_SHAPE: Final = 'an answer is a text, or {"response": …, "toolCalls": […]} as an agent behind a URL gives it'
+
+
+class FunctionTarget:
+    """Calls the function once for a case: an async one here, any other one in a thread of its own."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        name = getattr(function, "__qualname__", type(function).__qualname__)
+        self._identity = TargetIdentity(
+            name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
+        )
+        # no address is ever asked: what an agent behind one may answer is what a function may give back
+        self._wire = Wire(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
+        # not those of the event loop: these are few, and one that never comes back would be missing for all others
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="eval-gate")
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """The function by module and name."""
+        return self._identity
+
+    @property
+    def workers(self) -> int | None:
+        """A function does not say."""
+        return None
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """A function has no limit of its own."""
+        return None
+
+    @property
+    def takes_stubs(self) -> bool:
+        """A function calls its own tools."""
+        return False
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Nothing to report."""
+        return ()
+
+    async def respond(self, request: Request) -> Response:
+        """The function's answer. Raises TargetError: what it raises itself is the agent's crash."""
+        started = time.perf_counter()
+        try:
+            answer = await self._called(request)
+        # the third place for this: the function is somebody else's program, and may raise whatever it wants
+        except Exception as error:
+            said = f"agent error: {type(error).__name__}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
+            raise TargetError(said, fault=TargetFault.REFUSED) from error
+        return self._read(answer, (time.perf_counter() - started) * 1000)
+
+    async def check_health(self) -> None:
+        """Nothing is known before it is called."""
+
+    async def aclose(self) -> None:
+        """Wait for no thread: one that hangs cannot be ended."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _called(self, request: Request) -> object:
+        if inspect.iscoroutinefunction(self._function):
+            return await self._function(request)
+        loop, context = asyncio.get_running_loop(), copy_context()
+        answer = await loop.run_in_executor(self._threads, context.run, self._function, request)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def _read(self, answer: object, duration_ms: float) -> Response:
+        if isinstance(answer, str):
+            return Response(text=well_formed(answer), calls_known=False, duration_ms=duration_ms)
+        if not isinstance(answer, Mapping):
+            raise _unreadable(f"it is of type {type(answer).__name__}")
+        try:
+            body = json.dumps(dict(answer)).encode()
+        except (TypeError, ValueError) as error:
+            raise _unreadable(str(error)[:MAX_SAID]) from error
+        try:
+            return self._wire.read(body, duration_ms)
+        except TargetError as error:
+            error.hint = _SHAPE
+            raise
+
+
+def _unreadable(why: str) -> TargetError:
+    return TargetError(f"agent error: the answer cannot be read: {why}", fault=TargetFault.MALFORMED, hint=_SHAPE)

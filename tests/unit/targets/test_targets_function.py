@@ -1,0 +1,104 @@
+"""A function as a target: what it is given, what it may give back, and what becomes of what it raises."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from eval_gate.model.conversation import Message, Response
+from eval_gate.model.result import Blame
+from eval_gate.targets.base import Request, TargetError
+from eval_gate.targets.function import FunctionTarget
+
+REQUEST = Request("c-1", (Message(role="user", content="first"), Message(role="user", content="How warm is it?")))
+
+
+def asked(function, request: Request = REQUEST) -> Response:
+    async def ask() -> Response:
+        target = FunctionTarget(function)
+        try:
+            return await target.respond(request)
+        finally:
+            await target.aclose()
+
+    return asyncio.run(ask())
+
+
+def refused(function) -> TargetError:
+    with pytest.raises(TargetError) as caught:
+        asked(function)
+    return caught.value
+
+
+def test_answer__bare_text__says_nothing_of_tool_calls() -> None:
+    response = asked(lambda request: f"{request.case_id}: {request.message}")
+    assert (response.text, response.tool_calls, response.calls_known) == ("c-1: How warm is it?", (), False)
+
+
+def test_answer__in_the_shape_of_an_agent_behind_a_url__is_read_as_that_is() -> None:
+    call = {"name": "get_weather", "params": {"city": "Oslo"}, "success": True}
+    said = {"response": "4", "toolCalls": [call], "usage": {"inputTokens": 3, "outputTokens": 1}, "costUsd": 0.5}
+    response = asked(lambda _: said)
+    assert [(one.name, one.params, one.success) for one in response.tool_calls] == [
+        ("get_weather", call["params"], True)
+    ]
+    assert (response.text, response.calls_known, response.usage.input_tokens, response.cost_usd) == ("4", True, 3, 0.5)
+
+
+def test_function__async__is_awaited_in_the_loop() -> None:
+    async def answer(_request):
+        await asyncio.sleep(0)
+        return threading.current_thread().name
+
+    assert asked(answer).text == threading.main_thread().name
+
+
+def test_function__plain__is_called_in_a_thread_with_the_callers_context() -> None:
+    who = ContextVar("who", default="nobody")
+    who.set("me")
+    found = asked(lambda _: f"{who.get()} {threading.current_thread() is threading.main_thread()}")
+    assert found.text == "me False"
+
+
+def test_function__that_gives_an_awaitable_back__is_waited_for() -> None:
+    class Agent:
+        async def __call__(self, request: Request) -> str:
+            return request.message.upper()
+
+    assert asked(Agent()).text == "HOW WARM IS IT?"
+
+
+def test_function__raises__is_the_agents_crash_in_its_own_words() -> None:
+    def broken(_request):
+        raise KeyError("city")
+
+    error = refused(broken)
+    assert (error.message, error.blame, error.retryable) == ("agent error: KeyError: 'city'", Blame.CRASHED, False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (None, "it is of type NoneType"),
+        (["text"], "it is of type list"),
+        ({"response": {1, 2}}, "type set is not JSON serializable"),
+        ({"text": "hi"}, 'the answer has no text at "response"'),
+        ({"response": "hi", "toolCalls": "get_weather"}, '"toolCalls" is not a list'),
+    ],
+)
+def test_answer__of_another_shape__is_an_error_that_shows_the_right_one(answer, said) -> None:
+    error = refused(lambda _: answer)
+    assert said in error.message
+    assert '{"response": …, "toolCalls": […]}' in error.hint
+
+
+def test_identity__names_module_and_function() -> None:
+    identity = FunctionTarget(refused).identity
+    assert (identity.name, identity.provider, identity.identity) == ("refused", "python", f"python:{__name__}.refused")
+
+
+def test_message__no_text__is_json() -> None:
+    assert Request("c", (Message(role="user", content={"city": ["Oslo", 4]}),)).message == '{"city":["Oslo",4]}'
