@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -85,8 +84,6 @@ class Run:
         write_record(self._output_dir, begun(plan))
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
-        # what was loaded lives until the end: no collection needs to look at it while cases are timed
-        gc.freeze()
         with Journal(self._folder / JOURNAL_NAME) as journal:
             self._observer.started(plan, total, total - len(jobs))
             if jobs:

@@ -90,7 +90,7 @@ class TrialRunner:
             return await self._run(eval_file, case, trial, given)
         except (NoAnswerError, GateError):  # these are meant for the run
             raise
-        # the second and last place for this: what breaks over one answer must not end the run of all others
+        # the second place for this: what breaks over one answer must not end the run of all others
         except Exception as error:  # noqa: BLE001
             return defective(self._record(eval_file, case, trial, _since(started)), error)
 

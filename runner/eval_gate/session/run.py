@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import RunResult
-from eval_gate.session.interruptible import stopped_by_signals
+from eval_gate.session.interruptible import own_process
 from eval_gate.session.session import Session
 
 
@@ -49,6 +50,7 @@ async def plan_run(session: Session) -> RunPlan:
         git=around.git,
         doorkeeper=around.doorkeeper,
         recorded_by_baseline=around.recorded_by_baseline,
+        answerer=around.answerer,
     )
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
@@ -59,7 +61,7 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
     """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display."""
     run = Run(plan, session.folder, progress)
     try:
-        with stopped_by_signals(run) as caught:
+        with own_process(run) if session.around.owns_process else nullcontext(list[ExitCode]()) as caught:
             result = await run.execute()
     finally:
         progress.close()

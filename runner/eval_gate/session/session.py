@@ -14,6 +14,7 @@ from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import GitFacts
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.read import find_baseline
+from eval_gate.targets.base import Target
 from eval_gate.targets.receiving import Doorkeeper
 
 
@@ -34,6 +35,10 @@ class Around:
     """Decides which targets are given variables; None where all are."""
     recorded_by_baseline: bool = False
     """The recorded answers at hand, if any, came with the baseline."""
+    answerer: Target | None = None
+    """Who answers, where that is nobody whom a configuration could describe, such as a function."""
+    owns_process: bool = True
+    """Whether nothing else happens in this process: a run may then take its signals and tune it."""
 
 
 @dataclass(frozen=True, slots=True)
