@@ -1,3 +1,22 @@
 """Eval Gate: did this change break anything your agent could do yesterday, and can you believe the answer?"""
 
+from __future__ import annotations
+
 __version__ = "0.1.0"
+__all__ = ["Evaluation", "GateError", "Request", "__version__", "evaluate", "evaluate_async"]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from eval_gate.face import Evaluation, GateError, Request, evaluate, evaluate_async
+else:
+
+    def __getattr__(name):
+        # whoever imports a part of this package must not pay for the face, which needs nearly all of it
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        return getattr(import_module("eval_gate.face"), name)
+
+    def __dir__():
+        return sorted({*globals(), *__all__})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -19,9 +19,8 @@ from eval_gate.errors import ExitCode
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.accepting import accept_line
-from eval_gate.results.baseline import NoBaseline
 from eval_gate.session.git import git_facts
-from eval_gate.session.keep import Kept, evaluate, report
+from eval_gate.session.keep import Kept, context_of, evaluate, report
 from eval_gate.session.session import Around, Session, open_session
 
 
@@ -72,10 +71,11 @@ def around(root: Path, resume: str | None = None) -> Around:
 
 def _context(session: Session, kept: Kept, asked: Asked) -> ReportContext:
     """What reports say beside the run. The demonstration cannot be asked for single cases."""
-    own, baseline = asked.own_configuration, session.question.baseline
-    return ReportContext(
-        result_path=str(kept.record),
-        rerun_command=rerun_command(sys.argv[1:], kept.run, baseline) if own else None,
-        accept_line=accept_line(kept.run, session.config.policy.accepted) if own else None,
-        no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
+    context = context_of(session, kept)
+    if not asked.own_configuration:
+        return context
+    return replace(
+        context,
+        rerun_command=rerun_command(sys.argv[1:], kept.run, session.question.baseline),
+        accept_line=accept_line(kept.run, session.config.policy.accepted),
     )

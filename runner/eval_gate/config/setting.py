@@ -64,9 +64,14 @@ class Setting:
     default: object = None
 
     @property
+    def keyword(self) -> str:
+        """`timeout_ms`."""
+        return _snake(self.key)
+
+    @property
     def variable(self) -> str:
         """`EVAL_GATE_TIMEOUT_MS`."""
-        return ENVIRONMENT_PREFIX + _snake(self.key).upper()
+        return ENVIRONMENT_PREFIX + self.keyword.upper()
 
     @property
     def input_name(self) -> str:

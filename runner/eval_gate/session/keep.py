@@ -16,6 +16,7 @@ from eval_gate.gate.judge import judge
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
+from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.write import write_result
 from eval_gate.session.run import Made, Progress, make_run
 from eval_gate.session.session import Session
@@ -63,6 +64,13 @@ def keep(session: Session, judged: RunResult, made: Made) -> Kept:
     with after_asking():
         record = write_result(session.folder, judged, ledger_after(judged, session.question.baseline))
     return Kept(judged, record, made.interrupted)
+
+
+def context_of(session: Session, kept: Kept) -> ReportContext:
+    """What a report may say beside the run, as far as every session knows it."""
+    baseline = session.question.baseline
+    reason = baseline.reason if isinstance(baseline, NoBaseline) else None
+    return ReportContext(result_path=str(kept.record), no_baseline_reason=reason)
 
 
 def report(session: Session, kept: Kept, context: ReportContext) -> tuple[Path, ...]:
