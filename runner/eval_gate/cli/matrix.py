@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,14 +10,13 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
-from eval_gate.cli.output import say_written
+from eval_gate.cli.console import Form, Verbosity, out, say
+from eval_gate.cli.output import say_written, style_of
 from eval_gate.cli.progress import progress_for
 from eval_gate.cli.running import Asked, around, configuration
 from eval_gate.config.settings import RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -40,7 +38,7 @@ def run_against_each(asked: Asked, names: Sequence[str]) -> ExitCode:
     config = configs[names[0]]
     folder = Path(config.output_dir)
     requests = _requests(asked, config)
-    shared = around(asked.root)
+    shared = around()
     sessions = {
         name: open_session(own, asked.selection, shared, find_baseline_of(name, config.baseline_reference, folder))
         for name, own in configs.items()
@@ -147,8 +145,5 @@ def print_matrix(matrix: Matrix, code: ExitCode, verbosity: Verbosity, *, as_jso
     if as_json:
         out(render_matrix("json", matrix), Form.JSON, end="")
         return
-    style = ConsoleStyle(
-        colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
-    )
-    out(render_matrix("console", matrix, style))
+    out(render_matrix("console", matrix, style_of(verbosity)))
     out(f"{matrix.heading}   exit {int(code)}")

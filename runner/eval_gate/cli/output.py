@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
 from eval_gate.model.result import RunResult
+from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 
@@ -17,12 +18,14 @@ def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity
     if as_json:
         out(result.model_dump_json(by_alias=True, indent=2), Form.JSON)
         return
-    from eval_gate.reports.console.style import ConsoleStyle
+    out(render("console", result, context, style=style_of(verbosity)), end="")
 
-    style = ConsoleStyle(
+
+def style_of(verbosity: Verbosity) -> ConsoleStyle:
+    """How the summary is written to where standard output goes."""
+    return ConsoleStyle(
         colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
     )
-    out(render("console", result, context, style=style), end="")
 
 
 def say_written(files: Iterable[Path], verbosity: Verbosity) -> None:

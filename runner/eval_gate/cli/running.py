@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -34,20 +34,18 @@ class Asked:
     resume: str | None
     as_json: bool
     verbosity: Verbosity
-    root: Path = field(default_factory=Path.cwd)
-    """What the paths of eval files, seeds, snapshots and registries are relative to."""
-    own_configuration: bool = True
-    """Whether the person's own file and variables are read; the demonstration has its own."""
 
 
 def run_and_judge(asked: Asked) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
-    session = open_session(configuration(asked), asked.selection, around(asked.root, asked.resume))
+    session = open_session(configuration(asked), asked.selection, around(asked.resume))
     kept = asyncio.run(evaluate(session, progress_for(asked.verbosity)))
-    context = _context(session, kept, asked)
-    # the summary comes before the reports: one that cannot be written does not take it away
-    print_result(kept.run, context, asked.verbosity, as_json=asked.as_json)
-    say_written(report(session, kept, context), asked.verbosity)
+    context = replace(
+        context_of(session, kept),
+        rerun_command=rerun_command(sys.argv[1:], kept.run, session.question.baseline),
+        accept_line=accept_line(kept.run, session.config.policy.accepted),
+    )
+    show(session, kept, context, asked.verbosity, as_json=asked.as_json)
     if kept.interrupted is not None:
         say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
     return kept.exit_code
@@ -55,27 +53,20 @@ def run_and_judge(asked: Asked) -> ExitCode:
 
 def configuration(asked: Asked) -> RunConfig:
     """Flags, variables and file as one. Raises GateError with every problem of all of them."""
-    if not asked.own_configuration:
-        return load_config(asked.flags, {}, None)
-    file = asked.config_file or find_config(asked.root)
+    file = asked.config_file or find_config(Path.cwd())
     config = load_config(asked.flags, os.environ, file)
     if file is not None and asked.config_file is None and asked.verbosity is Verbosity.VERBOSE:
         say(f"configuration: {file}")
     return config
 
 
-def around(root: Path, resume: str | None = None) -> Around:
+def around(resume: str | None = None) -> Around:
     """What a run finds around it that somebody starts on a command line."""
+    root = Path.cwd()
     return Around(root, os.environ, git_facts(os.environ, root), resume)
 
 
-def _context(session: Session, kept: Kept, asked: Asked) -> ReportContext:
-    """What reports say beside the run. The demonstration cannot be asked for single cases."""
-    context = context_of(session, kept)
-    if not asked.own_configuration:
-        return context
-    return replace(
-        context,
-        rerun_command=rerun_command(sys.argv[1:], kept.run, session.question.baseline),
-        accept_line=accept_line(kept.run, session.config.policy.accepted),
-    )
+def show(session: Session, kept: Kept, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False) -> None:
+    """Print the summary, then write the reports: one that cannot be written does not take it away."""
+    print_result(kept.run, context, verbosity, as_json=as_json)
+    say_written(report(session, kept, context), verbosity)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -9,13 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from eval_gate.cli.console import Verbosity, out, say
-from eval_gate.cli.running import Asked, run_and_judge
-from eval_gate.config.settings import Selection
+from eval_gate.cli.progress import progress_for
+from eval_gate.cli.running import show
+from eval_gate.config.load import load_config
+from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
-from eval_gate.results.read import read_run
+from eval_gate.session.git import git_facts
+from eval_gate.session.keep import context_of, evaluate
+from eval_gate.session.session import Around, open_session
 
 READY_WITHIN_S = 30
 BASELINE_ADDRESS = "http://localhost:8080"
@@ -25,44 +33,39 @@ HOMES = (_PACKAGE / "_examples" / "weather", _PACKAGE.parents[1] / "examples" / 
 """Where the example is: inside an installed package, beside the package in a checkout."""
 
 
-def show(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> ExitCode:
+def show_demo(verbosity: Verbosity, *, regress: bool, output_dir: str | None) -> ExitCode:
     """Run the demonstration. A failed gate is what it shows, so that only a run without a verdict is a failure."""
     home = _home()
     folder = Path(output_dir) if output_dir else Path(tempfile.mkdtemp(prefix="eval-gate-demo-"))
     with _agent(home, regress=regress) as url:
         say(f"the weather agent {'after a change' if regress else 'before its change'} listens at {url}")
-        code = run_and_judge(_asked(home, url, folder, verbosity))
-    if code not in {ExitCode.PASSED, ExitCode.FAILED}:
-        return code
-    run = read_run("latest", folder)
+        around = Around(home, os.environ, git_facts(os.environ, home))
+        session = open_session(_config(home, url, folder), Selection(), around)
+        kept = asyncio.run(evaluate(session, progress_for(verbosity)))
+        show(session, kept, context_of(session, kept), verbosity)
+    if kept.exit_code not in {ExitCode.PASSED, ExitCode.FAILED}:
+        return kept.exit_code
     out("\nThe comment as it would be posted on the pull request:\n")
-    out(render("md", run, ReportContext(comment_key="demo", base_branch="main")))
-    say(f"the page: {folder / run.run_id / 'report.html'}")
-    say(f"in a pull request this gate would exit {int(code)}")
+    out(render("md", kept.run, ReportContext(comment_key="demo", base_branch="main")))
+    say(f"the page: {kept.record.with_name('report.html')}")
+    say(f"in a pull request this gate would exit {int(kept.exit_code)}")
     return ExitCode.PASSED
 
 
-def _asked(home: Path, url: str, folder: Path, verbosity: Verbosity) -> Asked:
-    return Asked(
-        flags={
-            "evals": ["evals"],
-            "agentEndpoint": f"{url}/chat",
-            "snapshotPath": "snapshot.json",
-            "toolRegistryPath": "tools/tools.exports.ts",
-            "baseline": str(_baseline(home, url, folder)),
-            "outputDir": str(folder.absolute()),
-            "concurrency": 4,
-            "failOn": ["regressions"],
-            "reports": ["html"],
-        },
-        config_file=None,
-        selection=Selection(),
-        resume=None,
-        as_json=False,
-        verbosity=verbosity,
-        root=home,
-        own_configuration=False,
-    )
+def _config(home: Path, url: str, folder: Path) -> RunConfig:
+    """The demonstration's own: no file and no variable of the person who tries it."""
+    flags: dict[str, JsonValue] = {
+        "evals": ["evals"],
+        "agentEndpoint": f"{url}/chat",
+        "snapshotPath": "snapshot.json",
+        "toolRegistryPath": "tools/tools.exports.ts",
+        "baseline": str(_baseline(home, url, folder)),
+        "outputDir": str(folder.absolute()),
+        "concurrency": 4,
+        "failOn": ["regressions"],
+        "reports": ["html"],
+    }
+    return load_config(flags, {}, None)
 
 
 def _baseline(home: Path, url: str, folder: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,8 +12,9 @@ from pydantic import JsonValue
 
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
-from eval_gate.cli.console import Verbosity, ascii_only, colours, out
+from eval_gate.cli.console import Verbosity, out
 from eval_gate.cli.matrix import print_matrix, refuse_names, run_each
+from eval_gate.cli.output import style_of
 from eval_gate.cli.progress import progress_for
 from eval_gate.cli.running import around
 from eval_gate.config.load import load_config
@@ -27,7 +27,6 @@ from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import Question, judge
 from eval_gate.reports.agent_evals.console import summary
 from eval_gate.reports.agent_evals.report import FORMAT, Moments, as_json, as_markdown, report, write
-from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.matrix.render import render_matrix
 from eval_gate.reports.matrix.view import matrix_of
@@ -51,7 +50,7 @@ class SuitesAsked:
     """Who answers, by name, as settings of a run; those of nobody in particular are empty."""
     tags: tuple[str, ...]
     verbosity: Verbosity
-    around: Around = field(default_factory=lambda: around(Path.cwd()))
+    around: Around = field(default_factory=around)
 
     @property
     def folder(self) -> Path:
@@ -87,10 +86,7 @@ def run_suites(asked: SuitesAsked) -> ExitCode:
         return _run_for_each(asked)
     (answerer,) = asked.answerers.values()
     reported = _run(asked, answerer)
-    style = ConsoleStyle(
-        colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=asked.verbosity is Verbosity.VERBOSE
-    )
-    out(summary(reported.made, reported.warnings, style), end="")
+    out(summary(reported.made, reported.warnings, style_of(asked.verbosity)), end="")
     for file in reported.files:
         out(f"report: {file}")
     out(f"result: {reported.kept.record}")
