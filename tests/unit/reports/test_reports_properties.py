@@ -188,16 +188,8 @@ OURS = {
 MACROS = {
     *("title", "why", "case_table", "score_table", "folding_table", "cause_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table", "evidence_table"),
-    *(
-        "waived_table",
-        "entry_list",
-        "brought",
-        "accept_offer",
-        "not_sure_words",
-        "not_sure",
-        "notes_above",
-        "main_broke",
-    ),
+    *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure", "notes_above"),
+    *("main_broke", "waiver_warnings", "rest", "named", "caller"),
 }
 
 
