@@ -47,7 +47,7 @@ class Form(StrEnum):
 
 
 FORMS: Final = {"json": Form.JSON, "agentv": Form.JSON, "html": Form.MARKUP, "junit": Form.MARKUP}
-"""Of the reports that are not for people to read as they are."""
+"""How reports that are not for people to read as they are go to standard output, by format."""
 
 
 def out(text: str, form: Form = Form.TEXT, *, end: str = "\n") -> None:

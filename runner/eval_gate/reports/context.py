@@ -31,7 +31,7 @@ class ReportContext:
     """The page of errors; a code is added as its fragment."""
     no_baseline_reason: str | None = None
     no_baseline_words: str = "no baseline yet"
-    """The same in the few words of a heading."""
+    """Why there is no baseline, in the few words of a heading."""
     previous_red_sha: str | None = None
     """The commit of this pull request whose result was red, when this one is green."""
     accept_hint: bool = False

@@ -49,7 +49,7 @@ def terms_cell(waiver: WaiverWords) -> str:
 
 
 def entry_line(waiver: WaiverWords) -> str:
-    """The same for an entry as a whole, with its reason."""
+    """An entry as a whole: its id or glob, terms, the cases that fail, and the reason."""
     cases = f", about {', '.join(map(code_span, waiver.cases))}" if waiver.cases else ""
     terms = f"{waiver.done} until {waiver.until}, {_source(waiver)}"
     return f"{code_span(waiver.named)}: {terms}{cases}: {plain(waiver.reason, MAX_WHY)}"

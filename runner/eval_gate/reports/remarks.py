@@ -18,7 +18,7 @@ MAX_WORDS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A remark on one line. `blocking`: it fails the gate."""
+    """What is said on one line of an eval file; `line` counts from 1. `blocking`: it fails the gate."""
 
     file: str
     line: int

@@ -11,7 +11,7 @@ from eval_gate.model.grounds import CaseRecord, Counts, Grounds, Steadiness, Sui
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import paired, rates_of, wilson
 from eval_gate.reports.phrases import prose
-from eval_gate.reports.words.grounds import evidence, odds, place_of, record_words, remarks, suite_words
+from eval_gate.reports.words.grounds import beyond_counts, evidence, odds, place_of, record_words, suite_words
 from eval_gate.reports.words.spending import certainty, rerun_words
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
@@ -182,12 +182,12 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
     assert evidence(one, MAIN) == seen
     assert odds(one) == (by_chance and f"by chance 1 in {by_chance} if nothing changed")
-    assert remarks(one, MAIN) == more
+    assert beyond_counts(one, MAIN) == more
 
 
 def test_words__two_runs_alone__have_none() -> None:
     plain = CaseChange(suite="s", case_id="c", change=CaseClass.REGRESSION)
-    assert (evidence(plain, MAIN), odds(plain), remarks(plain, MAIN)) == (None, None, ())
+    assert (evidence(plain, MAIN), odds(plain), beyond_counts(plain, MAIN)) == (None, None, ())
 
 
 @pytest.mark.parametrize(

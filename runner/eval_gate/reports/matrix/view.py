@@ -158,7 +158,7 @@ def matrix_of(
     runs = [judged_as(leg.run) if leg.run is not None else None for leg in legs]
     cases = [run.by_key() if run is not None else {} for run in runs]
     keys = dict.fromkeys(key for column in cases for key in column)
-    seen = Counter(case_id for _, case_id in keys)
+    seen = Counter(key.case_id for key in keys)
     rows = [
         _row(key, [column.get(key) for column in cases], score_tolerance, unique=seen[key.case_id] == 1) for key in keys
     ]
@@ -187,13 +187,13 @@ def _target(leg: Leg, run: RunResult | None) -> MatrixTarget:
 
 
 def _row(key: CaseKey, found: Sequence[CaseResult | None], score_tolerance: float, *, unique: bool) -> MatrixCase:
-    eval_file, case_id = key
+    cases = [case for case in found if case is not None]
     return MatrixCase(
-        eval_file=eval_file,
-        id=case_id,
-        label=case_id if unique else f"{case_id} ({eval_file})",
-        description=next((case.description for case in found if case is not None), ""),
-        differs=_differ([case for case in found if case is not None], score_tolerance),
+        eval_file=key.suite,
+        id=key.case_id,
+        label=key.case_id if unique else f"{key.case_id} ({key.suite})",
+        description=cases[0].description if cases else "",
+        differs=_differ(cases, score_tolerance),
         cells=tuple(_cell(case) if case is not None else None for case in found),
     )
 

@@ -225,13 +225,13 @@ class CaseRow:
     @cached_property
     def seen_lines(self) -> tuple[str, ...]:
         """What was seen, how likely that is by chance, and what the counts alone do not say."""
-        remarks = grounds_words.remarks(self.compared, self.place) if self.compared else ()
+        others = grounds_words.beyond_counts(self.compared, self.place) if self.compared else ()
         score = f"score {self.score}" if self.score and self.evidence else None
-        return (self.seen, *filter(None, [self._odds, *remarks, score]))
+        return (self.seen, *filter(None, [self._odds, *others, score]))
 
     @property
     def why_words(self) -> str:
-        """The same in one line; empty where only the two runs were looked at."""
+        """The lines of what was seen as one; empty where only the two runs were looked at."""
         if not self.evidence:
             return ""
         first, others = (2, self.seen_lines[2:]) if self._odds else (1, self.seen_lines[1:])

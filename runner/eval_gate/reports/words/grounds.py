@@ -97,7 +97,7 @@ def _branch(place: str) -> str:
     return place.removeprefix("on ") if place != _UNKNOWN else "the default branch"
 
 
-def remarks(change: CaseChange, place: str) -> tuple[str, ...]:
+def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
     """What the counts alone do not say, in half sentences: what decided, and what else is known."""
     grounds = change.grounds
     elsewhere = _elsewhere(change)

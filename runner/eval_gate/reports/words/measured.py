@@ -106,12 +106,8 @@ def _about_others(one: Difference, named: int) -> str:
         case Measure.MODEL:
             return f"the model of {_code(one.subject)} is {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}"
         case _:
-            known = (
-                "has another name and is measured the same"
-                if one.count == 1
-                else ("have other names and are measured the same")
-            )
-            return f"{cases} {known}{_named(one, named)}"
+            known = "has another name and is" if one.count == 1 else "have other names and are"
+            return f"{cases} {known} measured the same{_named(one, named)}"
 
 
 def _rule(one: Difference) -> str:
@@ -134,11 +130,8 @@ def _named(one: Difference, most: int) -> str:
 
 
 def _name(case: Touched) -> str:
-    return (
-        f"{_code(case.case_id, MAX_NAME)} → {_code(case.became, MAX_NAME)}"
-        if case.became
-        else (_code(case.case_id, MAX_NAME))
-    )
+    became = f" → {_code(case.became, MAX_NAME)}" if case.became else ""
+    return f"{_code(case.case_id, MAX_NAME)}{became}"
 
 
 def _code(text: str | None, most: int = MAX_VALUE) -> str:

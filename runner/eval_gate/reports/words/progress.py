@@ -8,6 +8,7 @@ from collections.abc import Callable
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.result import Status
+from eval_gate.reports.words.numbers import count
 
 CALM_SECONDS = 30.0
 CALM_SHARE = 0.1
@@ -15,17 +16,13 @@ CALM_SHARE = 0.1
 
 def opening_line(plan: RunPlan, total: int, done: int) -> str:
     """What is about to happen, in one line."""
-    cases = len(plan.runnable())
     trials = f" × {plan.limits.trials} trials" if plan.limits.trials > 1 else ""
     resumed = f" · resuming, {done} of {total} done" if done else ""
-    suites = len(plan.suites)
     targets = plan.every_target()
     against = ", ".join(target.identity.identity for target in targets)
     most = max(plan.concurrency_of(target) for target in targets)
-    return (
-        f"running {cases} case{'s' if cases != 1 else ''}{trials} of {suites} suite{'s' if suites != 1 else ''} "
-        f"against {against}, {most} at a time{resumed}"
-    )
+    cases, suites = count(len(plan.runnable()), "case"), count(len(plan.suites), "suite")
+    return f"running {cases}{trials} of {suites} against {against}, {most} at a time{resumed}"
 
 
 class Counts:
@@ -51,9 +48,9 @@ class Counts:
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.errored:
-            parts.append(f"{self.errored} error{'s' if self.errored != 1 else ''}")
+            parts.append(count(self.errored, "error"))
         if self.reruns:
-            parts.append(f"{self.reruns} re-run{'s' if self.reruns != 1 else ''}")
+            parts.append(count(self.reruns, "re-run"))
         return " · ".join(parts)
 
 

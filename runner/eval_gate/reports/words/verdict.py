@@ -113,8 +113,8 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
     if unsettled := len(_unsettled(run)):
         parts.append(f"not sure about {count(unsettled, 'case')}")
-    if drops := _score_drops(run):
-        parts.append(count(drops, "score drop"))
+    if drops := not_waived(run, run.comparison.score_drops()):
+        parts.append(count(len(drops), "score drop"))
     still = standing(run, CaseClass.STILL_FAILING)
     if broken := sum(main_broke(one, "") is not None for one in still):
         parts.append(f"{count(broken, 'case')} broken before this change")
@@ -141,10 +141,6 @@ def _unsettled(run: RunResult) -> list[CaseChange]:
 def _dropped(run: RunResult) -> bool:
     found = run.comparison.suite_finding if run.comparison else None
     return found is not None and found.dropped
-
-
-def _score_drops(run: RunResult) -> int:
-    return len(not_waived(run, run.comparison.score_drops() if run.comparison else ()))
 
 
 def _not_decided(run: RunResult) -> int:

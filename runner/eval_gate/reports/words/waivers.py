@@ -55,7 +55,7 @@ class Waivers:
     """All there is to say about waivers beside the cases themselves. Nothing where nobody waived anything."""
 
     by_case: Mapping[tuple[str, str], WaiverWords]
-    """By eval file and id of the case whose failure it waives."""
+    """Why a case's failure does not block, by its eval file and id."""
     brought: tuple[WaiverWords, ...] = ()
     """Entries that the change under test brings, whatever they did to this run."""
     proposed: tuple[WaiverWords, ...] = ()
