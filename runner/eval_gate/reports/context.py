@@ -52,3 +52,8 @@ class ReportContext:
     """What was decided and done around the run, in order, in sentences."""
     max_baseline_age_days: float = 14
     max_baseline_commits: int = 50
+
+    @property
+    def branch(self) -> str | None:
+        """The branch whose run the baseline is, where it is known."""
+        return self.baseline_branch or self.base_branch

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
-from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Tally
 from eval_gate.model.result import Blame, CaseResult, RunResult, Status
 
@@ -31,7 +30,7 @@ def standing(run: RunResult, *classes: CaseClass) -> list[CaseChange]:
 
 def not_waived(run: RunResult, changes: Iterable[CaseChange]) -> list[CaseChange]:
     """Those of the changes whose failure counts."""
-    waived = run.waiving.keys if run.waiving else frozenset()
+    waived = run.waived
     return [one for one in changes if one.key not in waived]
 
 
@@ -73,7 +72,7 @@ class Rates:
 
 def rates_of(run: RunResult) -> Rates:
     """The pass rates of a run as its verdict counts them."""
-    quarantined = _quarantined(run)
+    quarantined = run.quarantined
     facts = run.comparison.baseline if run.comparison else None
     summary = run.summary
     if not quarantined:
@@ -83,10 +82,6 @@ def rates_of(run: RunResult) -> Rates:
     changes = run.comparison.changes if run.comparison else ()
     then = [one.baseline for one in changes if one.key in quarantined and one.baseline is not None]
     return Rates(summary.passed - sum(aside), judged, _before(facts, then), len(aside))
-
-
-def _quarantined(run: RunResult) -> frozenset[tuple[str, str]]:
-    return run.waiving.quarantined if run.waiving else frozenset()
 
 
 def _before(facts: BaselineFacts | None, aside: list[Tally]) -> float | None:
@@ -100,17 +95,13 @@ def _before(facts: BaselineFacts | None, aside: list[Tally]) -> float | None:
 
 def pairs(run: RunResult) -> list[tuple[bool, bool]]:
     """Whether a case passed then, and here, of each that both runs judged by the same question."""
-    passed: dict[CaseKey, bool] = {key: case.passed for key, case in run.cases()}
-    quarantined = _quarantined(run)
+    passed = {key: case.passed for key, case in run.cases()}
+    quarantined = run.quarantined
     return [
-        (_passes(one.baseline), passed[one.key])
+        (one.baseline.passed, passed[one.key])
         for one in (run.comparison.changes if run.comparison else ())
         if one.change.compared and one.key in passed and one.key not in quarantined and one.baseline is not None
     ]
-
-
-def _passes(tally: Tally) -> bool:
-    return tally.k * 2 > tally.n
 
 
 def wilson(passed: int, judged: int) -> tuple[float, float]:

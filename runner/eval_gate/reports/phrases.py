@@ -143,8 +143,7 @@ def stale_baseline(view: View) -> str:
     """How old the baseline is, both limits, and the remedy."""
     assert view.comparison is not None
     facts, context = view.comparison.baseline, view.context
-    name = context.baseline_branch or context.base_branch
-    branch = code_span(name) if name else "the default branch"
+    branch = code_span(context.branch) if context.branch else "the default branch"
     parts = []
     if facts.age_days is not None:
         parts.append(f"**{wording.age(facts.age_days)}** (limit {context.max_baseline_age_days:g} days)")
@@ -167,7 +166,7 @@ def unmeasured(view: View, mark: Callable[[str], str] = code_span) -> str | None
         return None
     facts = view.comparison.baseline
     first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
-    branch = view.context.baseline_branch or view.context.base_branch
+    branch = view.context.branch
     newest = f"{mark(branch)}'s newest" if branch else "The newest"
     before = " before this change" if branch else ""
     sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
@@ -203,8 +202,7 @@ def baseline(view: View) -> str:
     details = [words for words in (wording.age(facts.age_days),) if words]
     if facts.commits_behind is not None:
         details.append(f"{wording.count(facts.commits_behind, 'commit')} behind")
-    where = context.baseline_branch or context.base_branch
-    branch = f" on {code_span(where)}" if where else ""
+    branch = f" on {code_span(context.branch)}" if context.branch else ""
     name = f"baseline {code_span(facts.sha[:7] if facts.sha else facts.run_id)}{branch}"
     link = f" ([run]({context.baseline_run_url}))" if context.baseline_run_url else ""
     return ", ".join([name, *details]) + link

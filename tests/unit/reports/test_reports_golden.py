@@ -9,6 +9,7 @@ import pytest
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
+from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
 from eval_gate.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
@@ -16,6 +17,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
+from eval_gate.reports.words.verdict import to_do
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
@@ -259,6 +261,19 @@ STATES |= {
 @pytest.mark.parametrize("state", STATES)
 def test_comment__state__looks_like_this(golden, state) -> None:
     golden(f"comment/{state}.md", render("md", STATES[state], ON_GITHUB))
+
+
+@pytest.mark.parametrize("state", [name for name, run in STATES.items() if run.verdict.outcome is not Outcome.PASS])
+def test_comment__not_green__says_what_to_do_once(state) -> None:
+    assert render("md", STATES[state], ON_GITHUB).count("**Do:** ") == 1
+
+
+@pytest.mark.parametrize("code", list(RuleCode), ids=str)
+def test_to_do__any_rule_that_does_not_hold__has_words_and_may_be_accepted_where_that_is_offered(code) -> None:
+    failed = Verdict(outcome=Outcome.FAIL, exit_code=ExitCode.FAILED, reasons=(Reason(code=code, message="it is so"),))
+    alone, offered = to_do(failed, acceptable=False), to_do(failed, acceptable=True)
+    assert alone
+    assert offered == f"{alone}, or accept it for now"
 
 
 def test_comment__green_after_red__says_what_is_fixed() -> None:

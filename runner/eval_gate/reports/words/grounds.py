@@ -29,8 +29,7 @@ _UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN})
 
 def place_of(context: ReportContext) -> str:
     """Where the record was made: `on main`; `on record` where the branch is not known."""
-    branch = context.baseline_branch or context.base_branch
-    return f"on {one_line(branch, MAX_BRANCH)}" if branch else _UNKNOWN
+    return f"on {one_line(context.branch, MAX_BRANCH)}" if context.branch else _UNKNOWN
 
 
 def evidence(change: CaseChange, place: str) -> str | None:

@@ -64,7 +64,6 @@ def measured_words(comparison: Comparison | None, context: ReportContext) -> Mea
     found = comparison.measured.differences if comparison and comparison.measured else ()
     if not found and not context.unused_rules:
         return None
-    branch = context.baseline_branch or context.base_branch
     by_pull_request = context.base_branch is not None
     return MeasuredWords(
         title="Changed by this pull request" if by_pull_request else "Measured differently than the baseline",
@@ -72,7 +71,7 @@ def measured_words(comparison: Comparison | None, context: ReportContext) -> Mea
         alarming=any(one.kind not in _HARMLESS for one in (*found, *context.unused_rules)),
         differences=found,
         unused=context.unused_rules,
-        place=f"on {one_line(branch, MAX_BRANCH)}" if branch else "in the baseline",
+        place=f"on {one_line(context.branch, MAX_BRANCH)}" if context.branch else "in the baseline",
     )
 
 

@@ -326,7 +326,7 @@ def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
 
 def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:
     """What counts as a pass, where that is not the specification's 1."""
-    graded = any(case.graded for suite in run.suites for case in suite.cases)
+    graded = any(case.graded for _, case in run.cases())
     if not graded or verdict.pass_score >= 1.0:
         return []
     return [f"Graded cases pass from {limit_words(verdict.pass_score)} on."]
