@@ -46,7 +46,7 @@ class _Console:
         for suite, row, cases in self._view.by_suite:
             yield from self._suite(suite, row, cases)
             yield ""
-        yield from changes(self._view, self._style.paint, verbose=self._style.verbose)
+        yield from changes(self._view, self._style)
         waivers = self._view.waivers.warnings
         yield from self._style.warnings((*waivers, *self._view.warnings, *self._view.file_notes))
         yield from self._verdict()

@@ -264,26 +264,28 @@ def message(run: RunResult, reason: Reason) -> str:
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
         return suite_drop(run)
     rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
-    if reason.code == RuleCode.REGRESSIONS and rule is not None:
-        return f"{_regressions(run)} (allowed: {rule.limit})"
-    return reason.message
+    apart = _crashes_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
+    return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
 
 
-def _regressions(run: RunResult) -> str:
-    """How many cases fail or crash for themselves, and how many are only called regressions because all dropped."""
+def _crashes_and_drops(run: RunResult) -> str | None:
+    """How many cases crash for themselves, and how many are only called regressions because all dropped.
+
+    None where there are none of these: then the gate's own sentence says it all.
+    """
     alone, dropped = _alone_and_dropped(run)
     broken = {key for key, case in run.cases() if case.status is Status.ERROR}
     crash = sum(one.key in broken for one in alone)
+    if not crash and not dropped:
+        return None
+    if not alone:
+        return f"{count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
     said = []
     if len(alone) > crash:
         said.append(count(len(alone) - crash, "case that usually passes fails", "cases that usually pass fail"))
     if crash:
         said.append(count(crash, "case that usually passes crashes", "cases that usually pass crash"))
-    if not dropped:
-        return f"{' and '.join(said) or '0 cases that usually pass fail'} here"
-    if not alone:
-        return f"{count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
-    return f"{' and '.join(said)} here, and {len(dropped)} more failed at first"
+    return f"{' and '.join(said)} here{f', and {len(dropped)} more failed at first' if dropped else ''}"
 
 
 def suite_drop(run: RunResult) -> str:
