@@ -7,9 +7,9 @@ themselves by requests that nobody sees.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -23,7 +23,6 @@ from eval_gate.model import limits
 
 if TYPE_CHECKING:
     from github.Requester import Requester
-    from tenacity import RetryCallState
 
 ATTEMPTS: Final = 5
 TIME_LIMIT_S: Final = limits.GITHUB_S
@@ -42,7 +41,7 @@ class Patience:
     """How long GitHub is waited for, in seconds; for archives longer than for answers of the API."""
 
     silence_s: int = 20
-    """Without a byte."""
+    """How long may pass without a byte."""
     answer_s: float = limits.ANSWER_S
     """For the whole of an answer, however slowly it comes."""
     transfer_silence_s: float = limits.TRANSFER_SILENCE_S
@@ -171,37 +170,27 @@ class Client:
 
         What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
         """
-        from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_after_delay
-
         if self._repeating:
             return once()
-        lost = False
-
-        def again() -> T:
-            nonlocal lost
-            if lost and made is not None and (found := made()) is not None:
-                return found
-            try:
-                return once()
-            except GitHubError as error:
-                lost = lost or error.lost
-                raise
-
-        retrying = Retrying(
-            retry=retry_if_exception(lambda error: isinstance(error, GitHubError) and error.worth_repeating),
-            stop=stop_after_attempt(ATTEMPTS) | stop_after_delay(TIME_LIMIT_S),
-            wait=_wait,
-            sleep=self._sleep,
-            reraise=True,
-        )
+        lost, attempt, begin = False, 0, time.monotonic()
         self._repeating = True
         try:
-            return retrying(again)
+            while True:
+                attempt += 1
+                try:
+                    found = made() if lost and made is not None else None
+                    return once() if found is None else found
+                except GitHubError as error:
+                    lost = lost or error.lost
+                    late = attempt == ATTEMPTS or time.monotonic() - begin >= TIME_LIMIT_S
+                    if late or not error.worth_repeating:
+                        raise
+                    self._sleep(error.wait_s or _wait(attempt))
         finally:
             self._repeating = False
 
     def close(self) -> None:
-        """Give connections back."""
+        """Close the connections to GitHub; another call would open new ones."""
         if self._opened is not None:
             self._opened.close()
 
@@ -292,12 +281,6 @@ def _message(data: object) -> str:
     return "; ".join([str(data.get("message") or ""), *details]).strip("; ")
 
 
-def _wait(state: RetryCallState) -> float:
-    """As long as GitHub asks, else 1, 2, 4, 8 seconds with jitter."""
-    from tenacity import wait_random_exponential
-
-    asked: float | None = None
-    with suppress(AttributeError):
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.wait_s if isinstance(error, GitHubError) else None
-    return asked if asked else wait_random_exponential(multiplier=1, max=8)(state)
+def _wait(attempt: int) -> float:
+    """Seconds before another attempt where GitHub asks for none: up to 1, 2, 4 and 8, at random."""
+    return random.uniform(0, 2 ** (attempt - 1))  # noqa: S311 (nobody has to guess it)

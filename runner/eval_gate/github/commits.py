@@ -89,7 +89,7 @@ class PullSide(Facts):
 
 
 def repository(client: Client) -> RepositoryFacts:
-    """Id and default branch."""
+    """The id of the repository and its default branch. Raises GitHubError."""
     return client.get("reading the repository", "", RepositoryFacts, permission=CONTENTS)
 
 
@@ -117,12 +117,12 @@ def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[
 
 
 def workflow_run(client: Client, run_id: int) -> RunFacts:
-    """One run."""
+    """The workflow run of this id. Raises GitHubError."""
     return client.get(f"reading run {run_id}", f"/actions/runs/{run_id}", RunFacts, permission=ACTIONS)
 
 
 def pull_request(client: Client, number: int) -> PullRequest:
-    """One pull request."""
+    """The pull request of this number. Raises GitHubError."""
     return client.get(f"reading pull request #{number}", f"/pulls/{number}", PullRequest, permission=PULLS)
 
 

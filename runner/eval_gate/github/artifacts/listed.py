@@ -69,7 +69,7 @@ class Wanted:
 
     @property
     def name(self) -> str:
-        """What people know it by."""
+        """The first of its names, by which messages speak of it."""
         return self.names[0]
 
 
@@ -83,7 +83,7 @@ class Trail:
     """There are more than were looked at."""
 
     def reject(self, artifact: Artifact, why: str) -> None:
-        """One more that cannot be used."""
+        """Note that an artifact cannot be used, and why."""
         self.seen.add(artifact.id)
         self.rejected[artifact.id] = why
 
