@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.results import result_of
@@ -35,32 +36,18 @@ async def judge(context: EvaluationContext) -> Judgement:
 
 async def _first_failure(context: EvaluationContext) -> Judgement:
     """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
-    specs = context.case.evaluators
     evaluations: list[Evaluation] = []
-    for spec in specs:
-        evaluation = await evaluate(spec, context)
-        evaluations.append(evaluation)
-        if not evaluation.passed:
+    for spec in context.case.evaluators:
+        evaluations.append(await evaluate(spec, context))
+        if not evaluations[-1].passed:
             break
-    failed = next((evaluation for evaluation in evaluations if not evaluation.passed), None)
-    run = sum(evaluation.checks_run for evaluation in evaluations)
-    skipped = sum(evaluation.checks_skipped for evaluation in evaluations)
-    warnings = [warning for evaluation in evaluations for warning in evaluation.warnings]
-    if run == 0:
-        warnings.append("all assertions skipped" if skipped else "the case has no assertions")
-    return Judgement(
-        passed=failed is None,
-        # an assertion's score is 1 or 0; a rubric may pass with less than all of it
-        score=failed.score if failed else min((evaluation.score for evaluation in evaluations), default=1.0),
-        error=failed.error if failed else None,
-        assertions_run=run,
-        assertions_skipped=skipped,
-        skipped_tokens=tuple(token for evaluation in evaluations for token in evaluation.skipped_tokens),
-        warnings=tuple(warnings),
-        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)),
-        judge_usage=Usage.total(evaluation.usage for evaluation in evaluations),
-        judge_cost_usd=total(evaluation.cost_usd for evaluation in evaluations),
-    )
+    failed = next((said for said in evaluations if not said.passed), None)
+    # an assertion's score is 1 or 0; a rubric may pass with less than all of it
+    score = failed.score if failed else min((said.score for said in evaluations), default=1.0)
+    joined = _joined(context, evaluations, score, failed.error if failed else None, passed=failed is None)
+    run = sum(said.checks_run for said in evaluations)
+    idle = "all assertions skipped" if joined.assertions_skipped else "the case has no assertions"
+    return replace(joined, assertions_run=run, warnings=joined.warnings if run else (*joined.warnings, idle))
 
 
 async def _all(context: EvaluationContext) -> Judgement:
@@ -68,17 +55,9 @@ async def _all(context: EvaluationContext) -> Judgement:
     specs = context.case.evaluators
     evaluations = [await evaluate(spec, context) for spec in specs]
     failed = [said for said in evaluations if not said.passed]
-    warnings = [warning for said in evaluations for warning in said.warnings]
-    if not specs:
-        warnings.append("the case has no assertions")
-    return Judgement(
-        passed=not failed,
-        score=(len(specs) - len(failed)) / len(specs) if specs else 1.0,
-        error=failed[0].error if failed else None,
-        assertions_run=len(specs),
-        warnings=tuple(warnings),
-        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=True)),
-    )
+    score = (len(specs) - len(failed)) / len(specs) if specs else 1.0
+    joined = _joined(context, evaluations, score, failed[0].error if failed else None, passed=not failed)
+    return joined if specs else replace(joined, warnings=("the case has no assertions",))
 
 
 async def _weighted(context: EvaluationContext) -> Judgement:
@@ -92,16 +71,24 @@ async def _weighted(context: EvaluationContext) -> Judgement:
     evaluations = await evaluate_all(specs, context, evaluate)
     score = weighted_mean((spec.weight, said.score) for spec, said in zip(specs, evaluations, strict=True))
     error = _shortfall(specs, evaluations)
+    joined = _joined(context, evaluations, score, error and cut(error, MAX_ERROR), passed=error is None)
+    return replace(joined, trace_summary=trace_summary(context.response))
+
+
+def _joined(
+    context: EvaluationContext, evaluations: Sequence[Evaluation], score: float, error: str | None, *, passed: bool
+) -> Judgement:
+    """What the first evaluators of the case, or all of them, said; each counts as one assertion."""
+    specs = context.case.evaluators
     return Judgement(
-        passed=error is None,
+        passed=passed,
         score=score,
-        error=error and cut(error, MAX_ERROR),
-        assertions_run=len(specs),
+        error=error,
+        assertions_run=len(evaluations),
         assertions_skipped=sum(said.checks_skipped for said in evaluations),
         skipped_tokens=tuple(token for said in evaluations for token in said.skipped_tokens),
         warnings=tuple(warning for said in evaluations for warning in said.warnings),
-        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=True)),
-        trace_summary=trace_summary(context.response),
+        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)),
         judge_usage=Usage.total(said.usage for said in evaluations),
         judge_cost_usd=total(said.cost_usd for said in evaluations),
     )

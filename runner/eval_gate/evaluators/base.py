@@ -51,7 +51,7 @@ class EvaluationContext:
     environment: Mapping[str, str] = field(default_factory=dict)
     """All the variables that a command which grades may see."""
     withheld: Withheld = field(default_factory=Withheld)
-    """Those that it may not."""
+    """Variables that are kept from such a command, so that its failure can be explained by them."""
     mask: Mask | None = None
     """Takes secrets out of what such a command prints."""
 
@@ -87,7 +87,7 @@ class Evaluation:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether the score is full and nothing that is required is missing."""
         return self.score >= 1.0 and not self.vetoed
 
 

@@ -29,7 +29,7 @@ def double(text: str) -> str:
 
 
 def names(values: Iterable[str]) -> str:
-    """`[get_weather, get_forecast]`."""
+    """A list of names in a sentence, such as `[get_weather, get_forecast]`, bounded as a whole and each by itself."""
     # more than these cannot be shown, and there may be very many
     return f"[{cut(', '.join(cut(value, MAX_NAME) for value in islice(values, MAX_LIST)), MAX_LIST)}]"
 
@@ -41,7 +41,7 @@ def score_text(score: float) -> str:
 
 
 def times(count: int) -> str:
-    """`1 time`, `3 times`."""
+    """How often something happened, as `1 time` or `3 times`."""
     return f"{count} time{'' if count == 1 else 's'}"
 
 

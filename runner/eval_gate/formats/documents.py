@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
+from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Document, Notation
 from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
@@ -13,8 +14,7 @@ from eval_gate.text.sources.json import MAX_BYTES, parse_json
 def read_bytes(path: Path, shown: str) -> bytes:
     """What is in a file, but for what makes it larger than any eval file. Raises GateError when it cannot be read."""
     try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
+        return read_up_to(path, MAX_BYTES)
     except OSError as error:
         problem = Problem(f"cannot be read: {error.strerror}", file=shown)
         raise GateError("unreadable", f"{shown} cannot be read", problems=[problem]) from error

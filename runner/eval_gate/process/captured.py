@@ -10,7 +10,7 @@ class Mask(Protocol):
     """Takes out of bytes what nobody may see. `cut_before` and `cut_after`: something is missing there."""
 
     def __call__(self, data: bytes, *, cut_before: bool = False, cut_after: bool = False) -> bytes:
-        """The bytes without it."""
+        """The same bytes without what nobody may see."""
         ...
 
 
@@ -75,7 +75,7 @@ class Capture:
         return self._total > self._limit
 
     def add(self, data: bytes) -> None:
-        """The next bytes."""
+        """Take the next bytes: the first ones are kept as the head, the newest ones as the tail."""
         self._total += len(data)
         if self._tail is None:
             self._kept += data
@@ -90,7 +90,7 @@ class Capture:
                 self._trim(self._tail)
 
     def captured(self) -> Captured:
-        """What is kept now."""
+        """What is kept so far; more may be added afterwards."""
         if self._tail is None:
             return Captured(bytes(self._kept), self._total)
         self._trim(self._tail)

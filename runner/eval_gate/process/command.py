@@ -42,8 +42,7 @@ async def run_command(
     if finished.stdout.cut:
         raise CommandError(f"the command printed more than {max_bytes:,} bytes")
     if finished.code:
-        how = f"ended with exit code {finished.code}" if finished.code > 0 else f"was ended by signal {-finished.code}"
-        raise CommandError(f"the command {how}{_last_words(finished)}")
+        raise CommandError(f"the command {finished.ending}{_last_words(finished)}")
     return finished.stdout.data
 
 

@@ -50,7 +50,7 @@ class Stream:
             self.closed.set()
 
     def captured(self) -> Captured:
-        """What was kept."""
+        """What was kept of all that the program wrote so far."""
         return self._capture.captured()
 
     def _read(self) -> None:

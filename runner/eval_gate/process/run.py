@@ -91,6 +91,11 @@ class Finished:
     seconds: float
     timed_out: bool
 
+    @property
+    def ending(self) -> str:
+        """How it ended, as the rest of a sentence about it."""
+        return f"exited with code {self.code}" if self.code >= 0 else f"was ended by signal {-self.code}"
+
 
 async def run(command: Command) -> Finished:
     """Run the command to its end, whatever its exit code. Raises ProcessError when it cannot be started.
@@ -172,7 +177,7 @@ async def _end(child: Child) -> None:
 
 
 async def _drain(*streams: Stream) -> None:
-    """Read what is left in the pipes."""
+    """Read what the program left in its pipes when it ended."""
     for stream in streams:
         await _within(DRAIN_S, stream.closed)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError, Problem
+from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
 from eval_gate.registry.base import Registry, ToolDefinition
@@ -56,8 +57,7 @@ def _invalid(shown: str, problems: Sequence[Problem]) -> GateError:
 
 def _read(file: Path, shown: str) -> bytes:
     try:
-        with file.open("rb") as stream:
-            data = stream.read(REGISTRY_BYTES + 1)
+        data = read_up_to(file, REGISTRY_BYTES)
     except OSError as error:
         raise GateError("registry-unreadable", f"{shown} cannot be read: {error.strerror}") from error
     if len(data) > REGISTRY_BYTES:
@@ -94,7 +94,7 @@ class _Reader:
     problems: list[Problem] = field(default_factory=list)
 
     def tool(self, entry: JsonValue, path: _Path) -> None:
-        """Add one entry of the list."""
+        """Take one entry of the list as a tool, or note what is wrong with it."""
         if not isinstance(entry, dict):
             self.problem(path, f"expected a tool, got {kind_of(entry)}")
             return
@@ -151,5 +151,5 @@ class _Reader:
 
 
 def _field(path: Sequence[str | int]) -> str:
-    """`tools[2].name`."""
+    """The place as people write it, such as `tools[2].name`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

@@ -83,7 +83,7 @@ class Sandbox:
                 shutil.rmtree(self.path, ignore_errors=True)
 
     def read(self, path: str) -> str:
-        """What the file holds."""
+        """The file as text. Raises SandboxError for a path that is refused and a file that is no text, or too large."""
         *above, name = file_names(path)
         with self._folder(above) as folder:
             return self._text(folder, name)

@@ -1,4 +1,4 @@
-"""Paths such as `$.response.items.0.status` into JSON values.
+"""Paths such as `$.response.items.0.status` into JSON values, and the one walk that tokens take too.
 
 Source: Agent Evals, "Assertion Types", jsonPath; agent-evals behaviour 3.3. An optional `$` or `$.` at the beginning,
 then keys between dots; digits index lists, and so does `[0]`. Nothing else of JSONPath is understood.
@@ -7,11 +7,11 @@ then keys between dots; digits index lists, and so does `[0]`. Nothing else of J
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 
-_BRACKETED: Final = re.compile(r"([^\[\]]*)((?:\[(?:0|[1-9][0-9]{0,8})\])+)")
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 _QUERY: Final = re.compile(r"\.\.|(?:^|\.)\*(?:$|\.)")
 _OTHER: Final = re.compile(r"[^0-9]")
@@ -31,10 +31,18 @@ def looks_like_a_query(path: str) -> bool:
 
 def value_at(value: JsonValue, path: str) -> JsonValue:
     """The value at `path`. Raises PathError when a key or index is not there, or a step leads into no container."""
+    return walk(value, _segments(path), _INDEX)
+
+
+def walk(value: JsonValue, segments: Iterable[str], index: re.Pattern[str]) -> JsonValue:
+    """The value to which these segments lead, each a key or an index, with indexes in brackets behind it.
+
+    `index` is how an index of a list is written. Raises PathError.
+    """
     walked = "$"
-    for segment in _segments(path):
-        for step in _steps(segment, value):
-            value = _child(value, step, walked)
+    for segment in segments:
+        for step in _steps(segment, value, index):
+            value = _child(value, step, walked, index)
             walked = f"{walked}.{step}"
     return value
 
@@ -47,23 +55,24 @@ def _segments(path: str) -> list[str]:
     return path.removeprefix("$.").split(".")
 
 
-def _steps(segment: str, value: JsonValue) -> list[str]:
-    """`key[0][1]` is a key and two indexes, but a key that is spelled so comes first."""
-    match = _BRACKETED.fullmatch(segment)
-    if match is None or (isinstance(value, dict) and segment in value):
+def _steps(segment: str, value: JsonValue, index: re.Pattern[str]) -> list[str]:
+    """`key[0][1]` is a key and two indexes, which fit `index`; but a key of `value` that is spelled so comes first."""
+    key, bracket, rest = segment.partition("[")
+    indexes = rest.removesuffix("]").split("][")
+    written_so = isinstance(value, dict) and segment in value
+    if written_so or not bracket or not rest.endswith("]") or "]" in key or not all(map(index.fullmatch, indexes)):
         return [segment]
-    indexes = _INDEX.findall(match[2])
-    return [match[1], *indexes] if match[1] else indexes
+    return [key, *indexes] if key else indexes
 
 
-def _child(value: JsonValue, step: str, walked: str) -> JsonValue:
+def _child(value: JsonValue, step: str, walked: str, index: re.Pattern[str]) -> JsonValue:
     shown, place = f'"{_cut(step)}"', _cut(walked)
     if isinstance(value, dict):
         if step not in value:
             raise PathError(f"there is no {shown} at {place}")
         return value[step]
     if isinstance(value, list):
-        if _INDEX.fullmatch(step) is None:
+        if index.fullmatch(step) is None:
             raise PathError(f"{shown} is no index of the list at {place}")
         if int(step) >= len(value):
             raise PathError(f"the list at {place} has {len(value)} elements and no {shown}")

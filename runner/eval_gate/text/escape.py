@@ -92,6 +92,16 @@ def console_line(text: str, limit: int = 2_000) -> str:
     return _COMMAND.sub(" : :", shown)
 
 
+def plain_word(text: str) -> str:
+    """Only `A-Za-z0-9._-`, for a file's name or a key: a hyphen stands for whatever else there is, however much."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)
+
+
+def variable_word(text: str) -> str:
+    """A word as part of a variable's name: `Z_AI` for `z.ai`."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", text).upper()
+
+
 def comment_key(text: str) -> str:
-    """A key inside a hidden comment: only `A-Za-z0-9._-`, and never `--`, which would end it."""
-    return re.sub(r"-{2,}", "-", re.sub(r"[^A-Za-z0-9._-]+", "-", text)).strip("-")[:200] or "default"
+    """A key inside a hidden comment: a plain word without `--`, which would end it."""
+    return re.sub(r"-{2,}", "-", plain_word(text)).strip("-")[:200] or "default"

@@ -61,7 +61,7 @@ class Redactor:
         self.learn(other._secrets)
 
     def __call__(self, text: str) -> str:
-        """The text without the secrets."""
+        """The text with `***` for every secret in it."""
         found = list(_stretches(text, self._forms))
         if self._secrets and _ESCAPED.search(text):
             found += _Unescaped(text).stretches(sorted(self._secrets))

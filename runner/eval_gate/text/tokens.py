@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.text.dotted_path import PathError, walk
 from eval_gate.text.javascript.strings import compact_json, js_string
 
 _TOKEN: Final = re.compile(r"\{\{(seed|snapshot):([^{}]*)\}\}")
 _ANY_SOURCE: Final = re.compile(r"\{\{\s*([A-Za-z_]\w*)\s*:[^{}]*\}\}")
-_SEGMENT: Final = re.compile(r"([^\[\]]*)((?:\[[0-9]+\])*)")
-_INDEX: Final = re.compile(r"\[([0-9]+)\]")
-_MAX_DIGITS: Final = 18
+_INDEX: Final = re.compile("[0-9]{1,18}")
+"""No list is so long that more digits could lead anywhere."""
 SOURCES: Final = ("seed", "snapshot")
 
 
@@ -25,7 +25,7 @@ class TokenData:
     snapshot: JsonValue = None
 
     def of(self, source: str) -> JsonValue:
-        """The data of a source."""
+        """What tokens of this source refer to: `seed`, or else the snapshot."""
         return self.seed if source == "seed" else self.snapshot
 
 
@@ -83,35 +83,7 @@ def value_text(value: JsonValue) -> str:
 
 def _walk(data: JsonValue, path: str) -> JsonValue:
     """The value at `path`, or None when any step leads nowhere. Own data only: no `.length`, no negative index."""
-    value = data
-    for segment in path.split("."):
-        for step in _steps(segment, value):
-            value = _child(value, step)
-            if value is None:
-                return None
-    return value
-
-
-def _steps(segment: str, value: JsonValue) -> tuple[str | int, ...]:
-    """`key[0][1]` is a key and two indexes; a key that is written so literally comes first."""
-    if isinstance(value, dict) and segment in value:
-        return (segment,)
-    match = _SEGMENT.fullmatch(segment)
-    if match is None or not match[2]:
-        return (segment,)
-    indexes = tuple(_number(index) for index in _INDEX.findall(match[2]))
-    return (match[1], *indexes) if match[1] else indexes
-
-
-def _number(digits: str) -> int:
-    """The index that is written; no list is so long that more digits could lead anywhere."""
-    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
-
-
-def _child(value: JsonValue, step: str | int) -> JsonValue:
-    if isinstance(value, dict):
-        return value.get(str(step)) if isinstance(step, str) else None
-    if isinstance(value, list):
-        index = step if isinstance(step, int) else _number(step) if step.isascii() and step.isdigit() else None
-        return value[index] if index is not None and index < len(value) else None
-    return None
+    try:
+        return walk(data, path.split("."), _INDEX)
+    except PathError:
+        return None

@@ -17,6 +17,7 @@ from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
 from eval_gate.targets.listing import find_targets
 from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.escape import variable_word
 from eval_gate.text.urls import public_url
 
 DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
@@ -107,8 +108,7 @@ def _agent(endpoint: str) -> Asked:
 
 def _environment(provider: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The variables of the provider's key, and others that it needs."""
-    usual = re.sub(r"[^A-Za-z0-9]+", "_", provider).upper() + "_API_KEY"
-    return _KEYS.get(provider, (usual,)), _VARIABLES.get(provider, ())
+    return _KEYS.get(provider, (f"{variable_word(provider)}_API_KEY",)), _VARIABLES.get(provider, ())
 
 
 def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:

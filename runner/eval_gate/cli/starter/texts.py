@@ -32,19 +32,25 @@ def ignored(results: str) -> str:
 
 def config(asked: Asked, evals: Sequence[str], seed: str | None = None) -> str:
     """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments."""
-    head, where, _, *rest = _read("eval-gate.yaml").rstrip("\n").split("\n\n")
+    paragraphs = {_subject(one): one for one in _read("eval-gate.yaml").rstrip("\n").split("\n\n")}
     places = "".join(f"\n  - {_scalar(place)}" for place in evals)
-    where = where.removesuffix("\n  - evals") + places
+    paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
     if seed is not None:
-        where += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_scalar(seed)}"
-    return "\n\n".join([head, where, _target(asked), *rest]) + "\n"
+        paragraphs["evals"] += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_scalar(seed)}"
+    paragraphs["agentEndpoint"] = _target(asked, paragraphs["agentEndpoint"])
+    return "\n\n".join(paragraphs.values()) + "\n"
 
 
-def _target(asked: Asked) -> str:
-    """The paragraph of the configuration that says who is evaluated."""
+def _subject(paragraph: str) -> str:
+    """The setting that a paragraph of the configuration is about, also where it is only a remark; "" for the head."""
+    found = re.search(r"(?m)^(?:# )?([a-z]\w*):", paragraph)
+    return found[1] if found else ""
+
+
+def _target(asked: Asked, usual: str) -> str:
+    """The paragraph of the configuration that says who is evaluated; `usual` says it of an agent."""
     match asked.kind:
         case Kind.AGENT_HERE | Kind.AGENT_ELSEWHERE:
-            usual = _read("eval-gate.yaml").split("\n\n")[2]
             return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
         case Kind.MODEL:
             said = {"provider": asked.provider, "model": asked.model}

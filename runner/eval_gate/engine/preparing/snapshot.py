@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.process.command import CommandError, run_command
@@ -129,8 +130,7 @@ async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redacto
 def _read(path: Path, name: str) -> bytes:
     if path.exists() and not path.is_file():
         raise _CaptureError(f"{name} is not a file")
-    with path.open("rb") as stream:
-        return _bounded(stream.read(MAX_BYTES + 1), name)
+    return _bounded(read_up_to(path, MAX_BYTES), name)
 
 
 async def _download(url: str, shown: str, time_limit_s: float, redact: Redactor) -> bytes:

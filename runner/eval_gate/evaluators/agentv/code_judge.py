@@ -98,8 +98,7 @@ def _trouble(finished: Finished, limit_s: float) -> str | None:
     if finished.stdout.cut:
         return f"it printed more than {MAX_OUTPUT:,} bytes"
     if finished.code:
-        how = f"exited with code {finished.code}" if finished.code > 0 else f"was ended by signal {-finished.code}"
-        return f"{how}{said}"
+        return f"{finished.ending}{said}"
     return None
 
 

@@ -102,7 +102,7 @@ def section(name: str, text: str) -> str:
 
 
 def json_text(value: JsonValue) -> str:
-    """A value as a judge reads it."""
+    """A value as indented JSON, which is how a judge reads it."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 

@@ -10,12 +10,13 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, NoReturn, TypeVar
+from typing import Final, TypeVar
 
 from eval_gate.evaluators.judge.prompt import MAX_ITEMS
 from eval_gate.evaluators.wording import cut
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
+from eval_gate.text.foreign.json import refuse_constant
 from eval_gate.text.foreign.well_formed import well_formed
 
 MAX_REPLY: Final = limits.VERDICT_CHARACTERS
@@ -105,11 +106,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, JsonValue], int, int]]:
             return
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
+_DECODER: Final = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def _is_whole(reply: str, start: int, end: int) -> bool:

@@ -66,7 +66,7 @@ class Grade:
 
     @property
     def share(self) -> float:
-        """0..1."""
+        """The score as a share of what the dimension can have, 0..1."""
         return self.score / self.dimension.max_score
 
     def passes(self, pass_at: float) -> bool:
@@ -75,7 +75,7 @@ class Grade:
 
     @property
     def short(self) -> str:
-        """`accuracy 2/3`."""
+        """The grade in a sentence, such as `accuracy 2/3`."""
         name = cut(self.dimension.name, MAX_NAME)
         return f"{name} {js_number(self.score)}/{js_number(self.dimension.max_score)}"
 

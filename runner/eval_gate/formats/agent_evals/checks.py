@@ -19,7 +19,7 @@ _ON_FILES: Final = (wire.FileExists, wire.FileNotExists, wire.FileContains, wire
 
 
 def check(suite: wire.Suite, findings: Findings) -> None:
-    """Everything about a suite."""
+    """Find what is odd in a suite: unknown keys, and assertions that can only hold, or only fail."""
     _unknown(suite, (), findings)
     _unknown(suite.agent, ("agent",), findings)
     _unknown(suite.defaults, ("defaults",), findings)

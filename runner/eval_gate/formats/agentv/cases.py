@@ -159,7 +159,7 @@ class CaseReader:
 
 
 def _name(raw: JsonValue, path: Path) -> str:
-    """What people call the case."""
+    """What people call the case: its id, or its place in the file where it has none that can be read."""
     name = raw.get("id") if isinstance(raw, dict) else None
     return name[:MAX_DESCRIPTION] if isinstance(name, str) and name else field_path(path)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from eval_gate.errors import did_you_mean
+from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Source
 from eval_gate.model import limits
 
@@ -195,8 +196,7 @@ def _is_file(path: Path) -> bool:
 
 def _read_text(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE + 1)
+        data = read_up_to(path, MAX_FILE)
     except OSError as error:
         raise FileError(f"cannot be read: {error.strerror}") from error
     if len(data) > MAX_FILE:

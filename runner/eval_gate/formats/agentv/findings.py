@@ -91,7 +91,7 @@ class Findings:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """All of them, up to a bound."""
+        """All warnings in their order, up to `FINDINGS`; a last one says how many more there are."""
         more = self._warned - len(self._warnings)
         return (*self._warnings, *([f"{more:,} more warnings about this file are not listed"] if more else []))
 

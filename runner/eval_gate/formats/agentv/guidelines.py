@@ -39,7 +39,7 @@ class Guidelines:
         self._known: dict[str, bool] = {}
 
     def match(self, found: Found) -> bool:
-        """Whether this file is one."""
+        """Whether one of the patterns makes this file a guideline."""
         if found.inside not in self._known:
             self._known[found.inside] = glob_match(found.inside, self._patterns)
         return self._known[found.inside]

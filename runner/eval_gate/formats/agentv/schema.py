@@ -20,7 +20,7 @@ _MODELS: tuple[type[wire.Wire], ...] = (
 
 
 def file_schema() -> dict[str, JsonValue]:
-    """The schema of a whole file."""
+    """The JSON Schema of an AgentV file: the suite, with a definition for each part of it."""
     schema: dict[str, JsonValue] = wire.Suite.model_json_schema()
     definitions = schema["$defs"]
     assert isinstance(definitions, dict)

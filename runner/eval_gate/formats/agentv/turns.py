@@ -75,7 +75,7 @@ class Turn:
 
     @property
     def files(self) -> Iterator[Attached]:
-        """The files, in order."""
+        """The files that the message attaches, in the order of its content."""
         return (part for part in self.parts if isinstance(part, Attached))
 
     def as_json(self) -> dict[str, JsonValue]:
@@ -216,5 +216,5 @@ class TurnReader:
 
 
 def written(turns: Sequence[Turn]) -> list[JsonValue]:
-    """The messages for graders."""
+    """The messages as graders read them, with the text of their files within."""
     return [turn.as_json() for turn in turns]

@@ -41,7 +41,7 @@ def check_keys(envelope: Envelope, findings: Findings) -> None:
 
 
 def check_case(case: Case, path: tuple[str | int, ...], tier: Tier, findings: Findings) -> None:
-    """Everything about one case."""
+    """Find what is odd in one case: unknown keys, tokens that stay as they are, checks that check nothing."""
     _unknown(case, path, findings)
     _unknown(case.input, (*path, "input"), findings)
     for token in find_tokens(case.input.message):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.registry.typescript.module import Module, parse_module
 
@@ -92,8 +93,7 @@ class SourceFiles:
         try:
             if not file.is_file():
                 raise SourceError(f"{name} is not a file")
-            with file.open("rb") as stream:
-                source = stream.read(MAX_FILE_BYTES + 1)
+            source = read_up_to(file, MAX_FILE_BYTES)
             source.decode("utf-8")
         except OSError as error:
             raise SourceError(f"{name}: {error.strerror}") from error

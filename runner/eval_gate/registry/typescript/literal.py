@@ -64,7 +64,7 @@ class ObjectLiteral:
 
 
 def text_of(node: Node) -> str:
-    """The source of a node."""
+    """The text of the source that a node of its tree stands for."""
     return (node.text or b"").decode("utf-8", "replace")
 
 

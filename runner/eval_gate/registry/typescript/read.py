@@ -105,7 +105,7 @@ class _Scan:
         self._hits = 0
 
     def registry(self, source: str) -> Registry:
-        """What was found."""
+        """The registry of all tools that were found, with a notice for each definition that could not be read."""
         notices = self._notices[:MAX_NOTICES]
         if len(self._notices) > MAX_NOTICES:
             notices.append(f"{source}: {len(self._notices) - MAX_NOTICES} more notices about tool definitions")

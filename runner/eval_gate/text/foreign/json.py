@@ -57,7 +57,7 @@ def read_foreign(
     try:
         value: JsonValue = json.loads(
             source,
-            parse_constant=constant or _refuse_constant,
+            parse_constant=constant or refuse_constant,
             parse_int=_whole if far else None,
             parse_float=_finite if far else None,
         )
@@ -107,5 +107,6 @@ def _finite(text: str) -> float:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """For `parse_constant` of whoever reads JSON: NaN and the infinities are none. Raises ForeignJsonError."""
     raise ForeignJsonError("is not JSON", too_much=False, detail=f"{name} is not a JSON value")

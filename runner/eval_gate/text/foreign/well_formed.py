@@ -18,7 +18,7 @@ def well_formed(text: str) -> str:
 
 
 def is_well_formed(text: str) -> bool:
-    """Whether UTF-8 can hold it."""
+    """Whether UTF-8 can hold the text: no half of a surrogate pair is in it."""
     if text.isascii():
         return True
     try:

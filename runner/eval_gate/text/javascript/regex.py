@@ -60,7 +60,7 @@ class PatternMatcher:
         return None
 
     async def aclose(self) -> None:
-        """End the worker."""
+        """End the process that matches; the next pattern would start another one."""
         async with self._one_at_a_time:
             await self._end()
 

@@ -13,7 +13,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, DOCUMENT_VALUES
-from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
+from eval_gate.text.foreign.json import ForeignJsonError, refuse_constant, refuse_too_much
 from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def parse_json(
 
     try:
         value: JsonValue = json.loads(
-            text, object_pairs_hook=members, parse_constant=_no_constant, parse_int=_bounded_int
+            text, object_pairs_hook=members, parse_constant=refuse_constant, parse_int=_bounded_int
         )
     except json.JSONDecodeError as error:
         _refuse(file, error.lineno, _what_is_wrong(text, error))
     except RecursionError:
         _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
-        _refuse(file, None, str(error))
+        _refuse(file, None, error.detail if isinstance(error, ForeignJsonError) else str(error))
     if duplicates:
         _refuse(file, _second_line(text, duplicates[0]), f'the key "{duplicates[0][:100]}" stands twice in one object')
     if deeper_than(value, MAX_DEPTH):
@@ -119,10 +119,6 @@ def _text(data: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         _refuse(file, line, f"not UTF-8: byte {error.start} is 0x{data[error.start]:02x}")
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _bounded_int(digits: str) -> int:

@@ -86,6 +86,6 @@ def mistakes(error: ValidationError) -> list[ErrorDetails]:
 
 
 def field_path(steps: Sequence[str | int]) -> str:
-    """`cases[2].expect.toolsCalled`."""
+    """The place as people write it, such as `cases[2].expect.toolsCalled`; "" for the document itself."""
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
     return path.removeprefix(".")

@@ -175,8 +175,8 @@ def test_capture_snapshot__much_output__comes_whole(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        pytest.param("echo no luck >&2; exit 7", "the command ended with exit code 7: no luck", id="exit code"),
-        pytest.param("exit 1", "the command ended with exit code 1", id="nothing said"),
+        pytest.param("echo no luck >&2; exit 7", "the command exited with code 7: no luck", id="exit code"),
+        pytest.param("exit 1", "the command exited with code 1", id="nothing said"),
         pytest.param("kill -9 $$", "the command was ended by signal 9", id="killed"),
         pytest.param("echo oops", "the output of the snapshot command is not valid JSON", id="no JSON"),
         pytest.param("true", "the output of the snapshot command is not valid JSON", id="nothing printed"),
