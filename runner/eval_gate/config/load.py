@@ -20,6 +20,7 @@ from eval_gate.config.setting import ENVIRONMENT_PREFIX, Setting
 from eval_gate.config.settings import SETTINGS, RunConfig
 from eval_gate.config.wire import read_config
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
 from eval_gate.text.foreign.well_formed import holds_halves
@@ -137,8 +138,7 @@ def _parse(data: bytes, shown_as: str, *, as_json: bool) -> tuple[JsonValue, Cal
 
 def _read(file: Path, shown_as: str) -> bytes:
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_CONFIG_BYTES + 1)
+        data = read_up_to(file, MAX_CONFIG_BYTES)
     except OSError as error:
         raise GateError(
             "no-configuration", f"{shown_as} cannot be read: {error.strerror}", "name an existing file with --config"

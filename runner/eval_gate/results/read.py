@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.comparison import Outcome, Unmeasured
@@ -282,8 +283,7 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
 
 def _read(file: Path) -> bytes:
     try:
-        with file.open("rb") as stream:
-            return stream.read(MAX_RESULT_BYTES + 1)
+        return read_up_to(file, MAX_RESULT_BYTES)
     except OSError as error:
         raise _corrupt(str(file), f"cannot be read: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ from pydantic import JsonValue, SecretStr, ValidationError
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.files.place import why_no_folder, why_not_read
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.targets.base import Target
@@ -216,8 +217,7 @@ def _system_prompt(path: str | None, root: Path) -> str | None:
     if path is None:
         return None
     try:
-        with (root / path).open("rb") as stream:
-            data = stream.read(MAX_PROMPT_BYTES + 1)
+        data = read_up_to(root / path, MAX_PROMPT_BYTES)
         if len(data) > MAX_PROMPT_BYTES:
             raise GateError("no-system-prompt", f"the system prompt {path} is larger than {MAX_PROMPT_BYTES:,} bytes")
         return data.decode("utf-8-sig")

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import PROVIDERS, kind_of_provider
@@ -90,8 +91,7 @@ def _read(source: str, root: Path) -> tuple[str, bytes]:
             )
         source, path = (Path(source) / held).as_posix(), path / held
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_up_to(path, MAX_BYTES)
     except OSError as error:
         raise GateError(
             "no-targets-file", f"{source} cannot be read: {error.strerror}", "name an existing file with --targets"

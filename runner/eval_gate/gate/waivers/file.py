@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.files.reading import read_up_to
 from eval_gate.gate.waivers.names import control_in, name_problem, reason_problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -55,8 +56,7 @@ def waivers_data(file: Path, *, shown_as: str) -> bytes:
         # a pipe or a device would be waited for
         if not file.is_file():
             return _nothing(file, shown_as)
-        with file.open("rb") as stream:
-            return stream.read(MAX_FILE_BYTES + 1)
+        return read_up_to(file, MAX_FILE_BYTES)
     except OSError as error:
         raise _unreadable(shown_as, error.strerror or type(error).__name__) from error
 

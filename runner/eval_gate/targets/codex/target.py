@@ -176,8 +176,7 @@ class CodexTarget:
             raise self._error(f"Codex CLI printed more than {MAX_OUTPUT:,} bytes", finished, log)
         text = finished.stdout.text()
         if finished.code != 0:
-            how = f"exited with code {finished.code}" if finished.code > 0 else f"was ended by signal {-finished.code}"
-            raise self._error(f"Codex CLI {how}{self._quoted(failure_of(text))}", finished, log)
+            raise self._error(f"Codex CLI {finished.ending}{self._quoted(failure_of(text))}", finished, log)
         try:
             return read_output(text)
         except OutputError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import secrets
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from eval_gate.files.writing import open_new
+from eval_gate.text.escape import plain_word
 
 MAX_PART: Final = 60
 """Characters of a foreign word within a file's name."""
@@ -17,7 +17,7 @@ MAX_PART: Final = 60
 
 def safe_part(word: str) -> str:
     """The word as part of a file's name: letters, digits and `._-`, and never a way to another folder."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
+    return plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
 
 
 def stamp(moment: datetime | None = None) -> str:

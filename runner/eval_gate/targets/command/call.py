@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
 from eval_gate.targets.command.template import Template, quoted
+from eval_gate.text.escape import plain_word
 from eval_gate.text.foreign.well_formed import well_formed
 
 PREFIX: Final = "eval-gate-cli-"
@@ -23,7 +23,6 @@ BATCH_INPUT: Final = "AGENT_BATCH_INPUT"
 """The variable with the path of a batch's cases."""
 _ASIDE: Final = 64_000
 """Bytes of stdout that are kept where it is not the answer."""
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _ID_IN_NAME: Final = 60
 
 
@@ -138,4 +137,4 @@ def _batch(call: Call, folder: PrivateFolder) -> dict[str, str]:
 
 def _file_name(eval_id: str) -> str:
     """The id as the beginning of a file's name: whatever it holds, it stays one."""
-    return _UNSAFE.sub("-", eval_id)[:_ID_IN_NAME].strip("-.") or "case"
+    return plain_word(eval_id)[:_ID_IN_NAME].strip("-.") or "case"

@@ -12,7 +12,7 @@ from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import Call, Caller
 from eval_gate.targets.command.settings import CliSettings, HealthCheck
-from eval_gate.targets.command.words import ending, last_words
+from eval_gate.targets.command.words import last_words
 from eval_gate.targets.container import System, connection_hint, reachable_host
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
@@ -88,7 +88,7 @@ class Health:
             return None
         said = last_words(finished)
         missing = self._withheld.needed(check.command_template, said)
-        return f"the command {ending(finished)}{said}{f'; {missing}' if missing else ''}"
+        return f"the command {finished.ending}{said}{f'; {missing}' if missing else ''}"
 
     @staticmethod
     def _hint(check: HealthCheck) -> str | None:

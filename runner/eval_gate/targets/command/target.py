@@ -23,7 +23,7 @@ from eval_gate.targets.command.batch import batch_input, read_batch
 from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, Call, Called, Caller
 from eval_gate.targets.command.health import Health
 from eval_gate.targets.command.settings import CliSettings
-from eval_gate.targets.command.words import ending, last_words
+from eval_gate.targets.command.words import last_words
 from eval_gate.targets.deadline import not_counted
 from eval_gate.targets.envelope import read_answer
 from eval_gate.targets.retry import RetryPolicy, with_retries
@@ -190,7 +190,7 @@ class CliTarget:
         if finished.code != 0:
             missing = self._withheld.needed(self._settings.command_template, said)
             raise TargetError(
-                f"CLI {ending(finished)}{said}{f'; {missing}' if missing else ''}",
+                f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
                 fault=TargetFault.REFUSED,
                 hint=_hint(finished.code, call.cwd),
             )

@@ -1,4 +1,4 @@
-"""What is said of a command that did not do its work: how it ended, and its last words."""
+"""The last words of a command that did not do its work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ QUOTED: Final = 300
 """Characters of a program's words that a message holds."""
 _LOOKED_AT: Final = 20_000
 """Bytes at the end of an output that are looked at for them."""
-
-
-def ending(finished: Finished) -> str:
-    """How it ended, as the rest of a sentence."""
-    return f"exited with code {finished.code}" if finished.code >= 0 else f"was ended by signal {-finished.code}"
 
 
 def last_words(finished: Finished) -> str:

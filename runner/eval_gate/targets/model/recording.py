@@ -16,6 +16,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.files.reading import read_up_to
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model import limits
 from eval_gate.model.base import Record
@@ -136,8 +137,7 @@ def read_recording(file: Path) -> tuple[Entry, ...]:
     Raises GateError `recording-corrupt`.
     """
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_up_to(file, MAX_BYTES)
     except FileNotFoundError:
         return ()
     except OSError as error:

@@ -166,7 +166,7 @@ class _Chat:
         except ProcessError as error:
             raise TargetError(f"VS Code could not be run: {error.message}", fault=TargetFault.UNREACHABLE) from error
         if finished.timed_out or finished.code != 0:
-            how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else f"exited with {finished.code}"
+            how = f"took more than {self._limits.call_s:g} s" if finished.timed_out else finished.ending
             words = finished.stderr.last_words(500) or finished.stdout.last_words(500)
             missing = self._withheld.needed("", words)
             what = f"VS Code's program {how}{f': {words}' if words else ''}{f'; {missing}' if missing else ''}"

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.process.captured import Captured
@@ -130,8 +131,7 @@ def workspace_from(template: Path | None) -> JsonValue:
     if template is None:
         return _EMPTY
     try:
-        with template.open("rb") as file:
-            data = file.read(MAX_TEMPLATE + 1)
+        data = read_up_to(template, MAX_TEMPLATE)
         found = json.loads(data) if len(data) <= MAX_TEMPLATE else None
     except OSError as error:
         raise _no_template(template, f"cannot be read: {error.strerror}") from error

@@ -300,7 +300,7 @@ def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) ->
 def test_vscode__chat_that_fails__quotes_it_without_secrets(tmp_path, program, subagents) -> None:
     program(exit=2, stderr=f"no chat for {SECRET}")
     error = broken(tmp_path)
-    assert error.message == "VS Code's program exited with 2: no chat for ***"
+    assert error.message == "VS Code's program exited with code 2: no chat for ***"
     assert locks(subagents) == []
 
 

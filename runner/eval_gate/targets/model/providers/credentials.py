@@ -9,6 +9,7 @@ from typing import Final
 
 from eval_gate.errors import GateError
 from eval_gate.targets.model.settings import ModelProvider, ModelSettings
+from eval_gate.text.escape import variable_word
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
 
@@ -74,7 +75,7 @@ def _variables(settings: ModelSettings) -> tuple[str, ...]:
     variables = _KEY_VARIABLES.get(settings.provider)
     if variables is None:
         provider, _ = settings.route
-        return _ODD_KEY_VARIABLES.get(provider, (f"{_variable(provider)}_API_KEY",))
+        return _ODD_KEY_VARIABLES.get(provider, (f"{variable_word(provider)}_API_KEY",))
     return variables
 
 
@@ -112,7 +113,7 @@ def _base_url(settings: ModelSettings, environment: Mapping[str, str]) -> str | 
     if settings.provider in _ADDRESSES:
         variable, default = _ADDRESSES[settings.provider]
     else:
-        variable, default = f"{_variable(settings.route[0])}_BASE_URL", ""
+        variable, default = f"{variable_word(settings.route[0])}_BASE_URL", ""
     if settings.base_url:
         return _checked(settings.base_url, "baseUrl")
     if settings.provider is not ModelProvider.OPENAI_COMPATIBLE and environment.get(variable):
@@ -148,7 +149,3 @@ def _checked(url: str, source: str) -> str:
             "invalid-url", f"{source}: the URL has credentials, a query or a fragment", "keys belong into apiKey"
         )
     return url.rstrip("/")
-
-
-def _variable(provider: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]+", "_", provider).upper()
