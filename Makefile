@@ -15,7 +15,7 @@ demo: $(VENV)/runtime  ## run the main job on bundled evals against a bundled lo
 	@$(BIN)/python -m runner demo
 
 test: git $(VENV)/dev  ## run the tests
-	@$(BIN)/python -m pytest -n auto $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	@$(BIN)/ruff check .

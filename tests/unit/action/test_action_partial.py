@@ -16,6 +16,7 @@ def job(tmp_path, github) -> Job:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [{"case": "gs-000"}, {"shard": "1/4"}])
 def test_baseline__a_later_run_of_some_cases_on_the_same_commit__does_not_hide_a_regression(job, github, part) -> None:
     """Somebody looks at one case by hand: from then on every other case would be new, and never a regression."""

@@ -26,6 +26,7 @@ def test_journal__missing__is_empty(tmp_path) -> None:
     assert list(read_journal(tmp_path / "none.jsonl")) == []
 
 
+@pytest.mark.slow
 @given(cut=st.integers(min_value=0, max_value=400))
 def test_journal__cut_anywhere__keeps_every_whole_line_and_can_be_continued(tmp_path_factory, cut) -> None:
     file = tmp_path_factory.mktemp("journal") / "cases.jsonl"

@@ -161,6 +161,7 @@ def test_load_suites__yaml_in_the_shape_of_another_format__is_not_read_as_that(t
     )
 
 
+@pytest.mark.slow
 def test_load_suites__yaml__costs_nothing_where_there_is_none(tree) -> None:
     code = (
         "import sys; from pathlib import Path; from eval_gate.formats.base import Reading; "

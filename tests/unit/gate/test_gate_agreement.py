@@ -33,6 +33,8 @@ from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_result
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 
+pytestmark = pytest.mark.slow
+
 TODAY = date(2026, 11, 21)
 SUITES = ("a.json", "b.json")
 MOST_RERUNS = 6

@@ -102,6 +102,7 @@ def _run(make, keys: dict[CaseKey, str | None]):
     return make(*(_suite(file, {k.case_id: v for k, v in keys.items() if k.suite == file}) for file in files))
 
 
+@pytest.mark.slow
 @given(before=_KEYS, after=_KEYS)
 def test_renamed__any_two_runs__takes_no_case_twice_and_none_that_kept_its_name(before, after):
     found = renamed(_run(make_baseline_run, before), _run(make_run, after))

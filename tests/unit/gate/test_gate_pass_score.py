@@ -126,6 +126,7 @@ RUNS = st.lists(CASES, min_size=1, max_size=6, unique_by=lambda case: case.id).m
 SCORES = st.floats(0.01, 1)
 
 
+@pytest.mark.slow
 @given(RUNS, SCORES)
 def test_held_to__twice__is_as_once_and_counts_what_it_holds(run, least) -> None:
     held = held_to(run, least)
@@ -137,6 +138,7 @@ def test_held_to__twice__is_as_once_and_counts_what_it_holds(run, least) -> None
     assert held.summary.errored == run.summary.errored
 
 
+@pytest.mark.slow
 @given(RUNS, SCORES, SCORES)
 def test_held_to__higher_score__accepts_no_other_case(run, one, other) -> None:
     low, high = sorted((one, other))

@@ -13,6 +13,8 @@ from eval_gate.model.result import RerunEnd
 from eval_gate.results.ledger import executions_of
 from tests.support.histories import Asked
 
+pytestmark = pytest.mark.slow
+
 MODULES = ("branch", "worlds", "rules", "simulate")
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "verdict.md"

@@ -151,6 +151,7 @@ def test_decide__one_more_failure__never_makes_it_milder(now, then, rules, data)
     assert SEVERITY[verdict(worse, then, *rules).outcome] >= SEVERITY[verdict(now, then, *rules).outcome]
 
 
+@pytest.mark.slow
 @given(RUNS, RUNS, RULES)
 def test_decide__order_of_cases__does_not_matter(now, then, rules) -> None:
     turned = dict(reversed(now.items()))

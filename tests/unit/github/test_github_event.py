@@ -138,6 +138,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, VALUES) | VALUES)
 def test_event__any_document__is_an_event_or_refused(tmp_path_factory, document) -> None:
     file = tmp_path_factory.mktemp("event") / "event.json"

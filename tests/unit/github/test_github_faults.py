@@ -328,6 +328,7 @@ def test_call__answer_comes_byte_by_byte__is_given_up_after_its_time_and_never_d
     assert max(made(world)) <= 1
 
 
+@pytest.mark.slow
 def test_download__drips_for_ever__ends_after_its_tries(world) -> None:
     blob = next(call for call in CALLS if call.name == BLOB)
     error = failing(impatient(world), blob, *[Fault.drip(0.05)] * ATTEMPTS)

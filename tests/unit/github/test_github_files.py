@@ -44,6 +44,7 @@ def as_the_runner_reads(data: bytes) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @given(outputs=st.dictionaries(NAME, VALUE, max_size=5), more=st.dictionaries(NAME, VALUE, max_size=2))
 def test_outputs__any_values__are_read_back_as_they_were(tmp_path_factory, outputs, more) -> None:
     file = tmp_path_factory.mktemp("out") / "output"

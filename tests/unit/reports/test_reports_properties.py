@@ -39,6 +39,7 @@ def runs(draw):
     return judge_against(now, Baseline(then, "b") if then else NOT_ASKED_FOR, Policy())
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(runs())
 def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
@@ -54,6 +55,7 @@ def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
 COUNTS = re.compile(r"\d+ cases?: \d+ pass, \d+ fail")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(runs(), st.integers(min_value=500, max_value=5_000))
 def test_markdown__any_limit__is_kept_with_marker_heading_and_counts(run, limit) -> None:

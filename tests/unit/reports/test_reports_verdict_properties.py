@@ -34,6 +34,8 @@ from tests.support.verdicts import (
     make_waivers,
 )
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = st.sampled_from(
     [
         "\n::error::pwned\n",

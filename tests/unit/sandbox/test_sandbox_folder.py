@@ -250,6 +250,7 @@ def test_entry__is_a_device__is_refused(sandbox: Sandbox) -> None:
             OPERATIONS[operation](sandbox, "zero")
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agent_evals.files.traversal")
 def test_race__folder_swapped_for_a_link_all_the_time__nothing_of_outside_is_ever_seen(
     sandbox: Sandbox, outside: Path

@@ -69,6 +69,7 @@ def links(answer: httpx.Response) -> dict[str, str]:
 # --- paging, comments
 
 
+@pytest.mark.slow
 def test_comments__more_than_a_page__are_listed_in_order_by_links_on_the_base_url(github, api, http):
     github.state.add_pull(7)
     pull = api.get_repo("acme/bot").get_pull(7)
@@ -640,6 +641,7 @@ def test_upload__in_blocks__is_read_back_by_rest(github, api, http):
     assert github.violations == []
 
 
+@pytest.mark.slow
 def test_upload__same_name_twice__is_a_conflict_until_it_is_deleted(github):
     upload = Upload(github)
     upload.put(upload.create(), b"one")

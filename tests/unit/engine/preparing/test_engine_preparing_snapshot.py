@@ -343,6 +343,7 @@ def test_capture_snapshot__inherited_environment__reaches_the_command(tmp_path, 
     assert capture(tmp_path, command='printf \'{"price": %s}\' "$PRICE"') == {"price": 7}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "encoding", "said"),
     [

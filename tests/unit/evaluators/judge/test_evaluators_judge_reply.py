@@ -151,6 +151,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.fixed_dictionaries({"score": JSON}, optional={"hits": JSON, "misses": JSON, "reasoning": JSON}))
 def test_read_verdict__any_object__is_none_or_well_formed(found) -> None:
     verdict = read_verdict(json.dumps(found))

@@ -184,6 +184,7 @@ def test_attachments__more_than_a_case_may_say__are_refused_once(repository) -> 
     ]
 
 
+@pytest.mark.slow
 def test_attachments__more_than_a_file_may_say__are_refused_once(repository) -> None:
     repository.write("evals/a.txt", b"x" * 1_000_000)
     count = agentv_turns.MAX_SUITE // 1_000_000

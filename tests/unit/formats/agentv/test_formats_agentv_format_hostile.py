@@ -51,6 +51,7 @@ def repository(tmp_path_factory) -> Repository:
     return Repository(tmp_path_factory.mktemp("repository"))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(cases=CASES, rest=st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=3), strict=st.booleans())
 def test_load__anything_in_the_place_of_cases__is_a_suite_or_problems_with_lines(

@@ -89,6 +89,7 @@ def branch(random: Random, means: list[float]) -> Baseline:
     return Baseline(runs[0], "main", ledger=ledger_of(runs))
 
 
+@pytest.mark.slow
 def test_max_score_drop__nothing_changed__is_red_in_at_most_two_of_a_hundred() -> None:
     """Against one run alone most of them would be red: two grades of 50 cases differ by a tenth somewhere."""
     red = naive = worlds = 0

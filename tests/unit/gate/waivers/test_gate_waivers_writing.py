@@ -138,6 +138,7 @@ def test_with_entries__one_list_under_two_names__is_left_alone() -> None:
     assert "nothing can be added to" in refused(text, "new")[0]
 
 
+@pytest.mark.slow
 def test_with_entries__full_list__is_refused_by_the_reader() -> None:
     full = yaml.dump(
         {"accepted": [{"case": f"c{n}", "reason": "r", "until": "2026-12-01"} for n in range(MAX_ENTRIES)]}
@@ -165,6 +166,7 @@ def said(waivers) -> list[str]:
     return sorted(one.model_dump_json(exclude={"origin"}) for one in waivers)
 
 
+@pytest.mark.slow
 @given(
     st.fixed_dictionaries({}, optional={"accepted": LISTS, "quarantine": LISTS}),
     st.sampled_from([True, False, None]),

@@ -312,6 +312,7 @@ def test_nearest__expired_since_it_was_listed__is_expired(github, store, keep) -
     assert (taken(found), found.trail) == ("of-c4", "seen 2: 1 expired")
 
 
+@pytest.mark.slow
 def test_nearest__a_bomb__is_read_no_further_than_allowed(store, keep, monkeypatch) -> None:
     monkeypatch.setattr(stored, "MAX_RESULT_BYTES", 100_000)
     keep("c4")
@@ -353,6 +354,7 @@ except GateError as error:
 """
 
 
+@pytest.mark.slow
 def test_nearest__record_with_very_many_mistakes__is_refused_within_bounds(tmp_path) -> None:
     """Two kilobytes of zip are two megabytes of mistakes, and must not be gigabytes of memory."""
     beginning = unfit(suites=[]).partition(b'"suites": [')[0]
@@ -366,6 +368,7 @@ def test_nearest__record_with_very_many_mistakes__is_refused_within_bounds(tmp_p
     assert int(megabytes) < 600
 
 
+@pytest.mark.slow
 def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, store, keep) -> None:
     for _ in range(MAX_TRIED + 5):
         keep("c5", {"run.json": record(complete=False)})
@@ -469,6 +472,7 @@ def test_nearest__fewer_than_half_of_the_cases_were_judged__is_the_run_before_an
     assert found.trail == "seen 2: 1 that could not be measured"
 
 
+@pytest.mark.slow
 def test_nearest__an_outage_longer_than_is_looked_back__is_not_taken_for_no_baseline(store, keep) -> None:
     keep("c1")
     for _ in range(MAX_TRIED):

@@ -373,6 +373,7 @@ def test_barrel__very_many_notices__are_bounded(tmp_path) -> None:
     assert found.notices[-1] == "tools.exports.ts: 150 more notices about tool definitions"
 
 
+@pytest.mark.slow
 def test_barrel__long_chain_of_stars__is_followed_without_recursion(tmp_path) -> None:
     chain = {f"m{number}.ts": f"export * from './m{number + 1}';" for number in range(1200)}
     put(tmp_path, chain | {"m1200.ts": tool("a")})

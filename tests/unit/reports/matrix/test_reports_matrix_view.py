@@ -155,6 +155,7 @@ def many(cases: int, differing: int) -> Matrix:
     return matrix_of([leg("one", *first), leg("two", *second)], BEGAN, "1.0.0")
 
 
+@pytest.mark.slow
 def test_reports__thousands_of_cases__are_bounded_and_say_what_is_left_out() -> None:
     matrix = many(6_000, 1_000)
     markdown, page, console = (render_matrix(form, matrix) for form in ("md", "html", "console"))

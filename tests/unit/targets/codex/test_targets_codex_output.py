@@ -73,6 +73,7 @@ def test_read_output__half_a_surrogate_pair__becomes_text_that_files_can_hold() 
     assert read_output('{"output": "a\\ud800b"}').answer == "a\ufffdb"
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_read_output__any_text__is_an_answer_or_an_output_error(text) -> None:
     with suppress(OutputError):

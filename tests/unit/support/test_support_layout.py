@@ -1,0 +1,66 @@
+"""The tests have the rooms of the package, and `tests/README.md` lists what there is to build them with."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+PACKAGE, TESTS = ROOT / "runner" / "eval_gate", ROOT / "tests"
+
+TESTED_ELSEWHERE = {
+    "action/publishing": "unit/action",
+    "action/trust": "unit/action",
+    "cli/agent_evals": "integration",
+    "cli/commands": "integration",
+    "cli/starter": "integration",
+    "files": "unit/results",
+    "reports/console": "unit/reports",
+    "session": "integration",
+}
+"""Rooms without a folder of unit tests, and the folder whose tests walk through them."""
+COPIED = "cli/starter/files/checks"
+NO_ROOMS = {"examples", "support"}
+"""Of `unit/`: what is tested there is not in the package."""
+
+
+def rooms(folder: Path) -> set[str]:
+    """Folders with Python in them, below this one; not what the program only copies."""
+    return {file.parent.relative_to(folder).as_posix() for file in folder.rglob("*.py")} - {".", COPIED}
+
+
+def test_rooms__each__has_its_folder_of_unit_tests_or_says_where_it_is_tested() -> None:
+    made = rooms(TESTS / "unit")
+    within = {parent.as_posix() for room in made for parent in Path(room).parents} - {"."}
+    assert rooms(PACKAGE) - made - within == TESTED_ELSEWHERE.keys()
+    assert made - rooms(PACKAGE) == NO_ROOMS
+    for folder in TESTED_ELSEWHERE.values():
+        assert list((TESTS / folder).rglob("test_*.py")), folder
+
+
+def test_modules_of_tests__each__begins_with_its_rooms() -> None:
+    for file in (TESTS / "unit").rglob("test_*.py"):
+        if (room := file.parent.relative_to(TESTS / "unit").as_posix()) != ".":
+            assert file.stem.startswith(f"test_{room.replace('/', '_')}"), file
+
+
+def test_support__each_module__is_in_the_readme() -> None:
+    listed = re.findall(
+        r"`([\w/]+\.py|\w+/)`", (TESTS / "README.md").read_text().partition("## What `support/` offers")[2]
+    )
+    there = {file.name for file in (TESTS / "support").glob("*.py")}
+    there |= {f"{file.parent.name}/" for file in (TESTS / "support").glob("*/*.py")}
+    assert sorted(listed) == sorted(there)
+
+
+def test_readme__its_folders__are_those_there_are() -> None:
+    folders = (TESTS / "README.md").read_text().partition("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)/` \|", folders, flags=re.MULTILINE)
+    there = {file.parent.relative_to(TESTS).parts[0] for file in TESTS.glob("*/**/*.*") if file.suffix != ".pyc"}
+    assert sorted(listed) == sorted(there - {"support"})
+
+
+def test_properties__none__has_a_wall_clock_of_its_own() -> None:
+    """One profile for all, in `conftest.py`."""
+    found = [file for file in TESTS.rglob("test_*.py") if re.search(r"settings\([^)]*\bdeadline\s*=", file.read_text())]
+    assert found == []
