@@ -46,7 +46,7 @@ PROCESSES: Final = {"action": ("integration/action",)}
 """Tests that run the code in processes, where it cannot be seen which line they execute: the last resort."""
 FIRST_S: Final = 6.0
 """So much of the tests' time is spent on a mutant at first."""
-REST_S: Final = 45.0
+REST_S: Final = 90.0
 LIBRARIES: Final = ("hypothesis", "hypothesis.strategies", "httpx", "pydantic", "pytest", "yaml")
 QUIET: Final = ("-q", "--no-header", "--tb=no", "-p", "no:randomly", "-p", "no:cacheprovider", "--assert=plain")
 

@@ -17,6 +17,7 @@ from eval_gate.model.result import RerunEnd, Trial
 from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
+from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -318,3 +319,24 @@ def test_judge__stored_run_again__goes_by_what_was_known_when_it_was_made() -> N
     ]
     assert again.comparison.changes[0].case_record.counts.runs == 10
     assert again.comparison.evidence == first.comparison.evidence
+
+
+def test_judge__stored_run_again__knows_cases_that_only_runs_before_the_baseline_had() -> None:
+    runs = [earlier(0, a="passed"), *(earlier(day, a="passed", b="failed") for day in range(1, 6))]
+    branch = Baseline(runs[0], "main", ledger=ledger_of(runs))
+    first = judge_against(here(a="P", b="FFF"), branch, REGRESSIONS)
+    again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
+    assert changes(again) == changes(first)
+    record = {change.case_id: change.case_record for change in again.comparison.changes}["b"]
+    assert record is not None
+    assert record.counts.failures == 5
+
+
+def test_judge__stored_run_again__knows_how_scores_varied() -> None:
+    runs = [make_graded_baseline({"a": score, "b": score}, run_id=f"r{at}") for at, score in enumerate((0.8, 0.9, 0.7))]
+    branch = Baseline(runs[0], "main", ledger=ledger_of(runs))
+    first = judge_against(make_graded_run({"a": 0.8, "b": 0.8}), branch, REGRESSIONS)
+    again = judge_against(first, Baseline(branch.result, "main"), REGRESSIONS)
+    records = [change.score_record for change in again.comparison.changes]
+    assert records == [change.score_record for change in first.comparison.changes]
+    assert [one.runs for one in records if one is not None] == [3, 3]

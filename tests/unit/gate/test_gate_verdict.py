@@ -13,6 +13,7 @@ from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from tests.support.graded import make_graded_run
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against, make_waiver, make_waivers, rules_of
 
@@ -280,3 +281,18 @@ def test_judge__any_run__keeps_how_it_was_made_with_its_rules() -> None:
     kept = judge_against(run, NOT_ASKED_FOR, Policy(confirm=9)).policy
     assert kept is not None
     assert (kept.trials, kept.confirm) == (3, 2)
+
+
+def test_decide__no_cases_and_a_least_coverage__is_no_verdict() -> None:
+    assert said(verdict({}, None, min_coverage=0.5)) == ("error", 3, ["nothing-judged"])
+
+
+@pytest.mark.parametrize(("scores", "words"), [((0.5, 1.0), "1 score"), ((0.5, 0.6), "2 scores")])
+def test_decide__baseline_that_could_not_be_had__is_missed_for_low_scores(scores, words) -> None:
+    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    policy = Policy(frozenset({FailOn.FAILURES}), max_score_drop=0.1, pass_score=0.2)
+    found = judge_against(make_graded_run(dict(zip("ab", scores, strict=True))), absent, policy).verdict
+    assert found is not None
+    assert [reason.message for reason in found.reasons] == [
+        f"whether {words} dropped cannot be told: GitHub does not answer"
+    ]
