@@ -18,10 +18,11 @@ from eval_gate.model.case import Brief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.evaluator import LlmJudge
 from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.pace import Pace
-from eval_gate.targets.model.providers.build import build_chat
 from eval_gate.targets.model.recording import Mode, Recording
-from eval_gate.targets.model.settings import ModelSettings, retry_policy
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.retry import retry_policy
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 

@@ -42,16 +42,16 @@ from eval_gate.results.ledger import LEDGER_NAME, read_ledger
 from eval_gate.results.read import entry_of, extract, read_archive, read_history, read_run
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
+from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.command.template import Template
-from eval_gate.targets.envelope import read_answer
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import _retry_after as agent_asks
+from eval_gate.targets.http.wire import PRESETS, Wire
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.model.providers.errors import _retry_after as model_asks
 from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
-from eval_gate.targets.wire import PRESETS, Wire
 from eval_gate.text import escape, inert
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign

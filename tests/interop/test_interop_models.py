@@ -21,7 +21,7 @@ import pytest
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.model.providers.build import build_chat
+from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.agents import unused_port
 

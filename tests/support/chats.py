@@ -11,8 +11,10 @@ from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.chat import Turn
 from eval_gate.targets.model.pace import Pace
 from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import RetryPolicy
 
+TOY = ModelSettings.model_validate({"name": "toy", "provider": "openai", "model": "toy"})
 Answer = Callable[[Sequence[Message], Sequence[ToolSpec]], Turn]
 
 

@@ -1,18 +1,21 @@
-"""The protocol of a target, and the only error it raises."""
+"""The protocol of a target, what a kind is unless it says otherwise, and the only error it raises."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.result import Blame, TargetIdentity
+from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import compact_json
+
+Settings = TypeVar("Settings", bound=TargetSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +61,20 @@ class TargetFault(StrEnum):
     """It is this run's own doing that nobody was asked, or that nothing came of it: settings, files, our folders."""
 
 
+@dataclass(eq=False, repr=False)
 class TargetError(Exception):
     """A target could not answer. `message` quotes the target's own words, bounded, and names no secret.
 
     `retry_after_s` is what the target asked for, in seconds. `status` is that of an HTTP answer.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        fault: TargetFault,
-        retryable: bool = False,
-        status: int | None = None,
-        retry_after_s: float | None = None,
-        hint: str | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fault = fault
-        self.retryable = retryable
-        self.status = status
-        self.retry_after_s = retry_after_s
-        self.hint = hint
+    message: str
+    _: KW_ONLY
+    fault: TargetFault
+    retryable: bool = False
+    status: int | None = None
+    retry_after_s: float | None = None
+    hint: str | None = None
 
     def mask(self, redact: Callable[[str], str]) -> None:
         """Take what nobody may see out of what this says."""
@@ -148,6 +142,45 @@ class Target(Protocol):
     async def aclose(self) -> None:
         """Give back connections and processes."""
         ...
+
+
+class DescribedTarget(Generic[Settings]):
+    """A kind of target: it says how it responds, and of all else only what differs from this."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    @property
+    def identity(self) -> TargetIdentity:
+        """What results call it: its provider and its name."""
+        name, provider = self._settings.name, self._settings.provider
+        return TargetIdentity(name=name, provider=provider, identity=f"{provider}:{name}")
+
+    @property
+    def workers(self) -> int | None:
+        """How many cases at once its description asks for; None when it does not say."""
+        return self._settings.workers
+
+    @property
+    def takes_stubs(self) -> bool:
+        """No: whoever is asked calls tools of its own."""
+        return False
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Nothing is worth a line in the result."""
+        return ()
+
+    @property
+    def timeout_ms(self) -> float | None:
+        """Its own limit for one case, in milliseconds; None where the run's holds."""
+        return None
+
+    async def check_health(self) -> None:
+        """Do nothing: whether it is able to answer is not known before it is asked."""
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds no connections and no processes."""
 
 
 @runtime_checkable

@@ -13,28 +13,17 @@ from typing import TypeAlias
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.base import BatchTarget, Target
-from eval_gate.targets.build import (
-    Surroundings,
-    described_by_flags,
-    make_asker,
-    make_target,
-    model_settings,
-)
-from eval_gate.targets.kinds import CODEX, VSCODE, kind_of_provider
+from eval_gate.targets.build import Surroundings, described_by_flags, make_target, model_settings
+from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
 from eval_gate.targets.masked import masked
 from eval_gate.targets.model.asking import Asker
-from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.receiving import receiver_of
+from eval_gate.targets.settings import ProgramSettings
 from eval_gate.text.redact import Redactor
 
 Grader: TypeAlias = Asker | Target
 """Who grades: a model with everything around it, or any other target that answers."""
-
-AGENTS = CODEX | VSCODE
-"""Providers whose answers are seldom the bare JSON that a grade is."""
-PROGRAMS = AGENTS | {"cli"}
-"""Providers that start one."""
 
 
 class TargetBook:
@@ -83,9 +72,7 @@ class TargetBook:
         settings = chosen.settings
         if settings.judge_target is not None:
             return self.grader(eval_file, settings.judge_target)
-        if isinstance(settings, ModelSettings):
-            return settings.name, self._grader(None, chosen)
-        return None
+        return (settings.name, self._grader(None, chosen)) if chosen.kind.is_model else None
 
     def grader(self, eval_file: str, name: str) -> tuple[str, Grader]:
         """A grader by name: a target of the list, or `provider:model`."""
@@ -96,18 +83,17 @@ class TargetBook:
         if listed is None:
             raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
         chosen = listed.choose(name, self._around.environment, keyless=self._around.replays)
-        if chosen.settings.provider in AGENTS:
+        if chosen.kind.chatty:
             self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
         return name, self._grader(place, chosen)
 
     def _grader(self, place: Path | None, chosen: Chosen) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
-            settings = chosen.settings
             self._around.redact.include(chosen.redact)
             self._admit(chosen)
-            if isinstance(settings, ModelSettings):
-                self._graders[key] = make_asker(settings, self._choice, self._around)
+            if chosen.kind.is_model:
+                self._graders[key] = chosen.kind.asker(chosen.settings, self._choice, self._around)
             else:
                 self._graders[key] = self._made(chosen)
             self._notices |= dict.fromkeys(chosen.notices)
@@ -120,7 +106,7 @@ class TargetBook:
             self._around.doorkeeper(receiver)
 
     def _made(self, chosen: Chosen) -> Target:
-        self.starts_programs |= chosen.settings.provider in PROGRAMS
+        self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
         return make_target(chosen, self._choice, self._around)
 
     def _described(self, eval_file: str, wanted: str | None) -> tuple[Path | None, Chosen]:
@@ -158,7 +144,7 @@ class TargetBook:
 
     def _note(self, chosen: Chosen, target: Target) -> None:
         self._notices |= dict.fromkeys(chosen.notices)
-        if getattr(chosen.settings, "provider_batching", False) and not isinstance(target, BatchTarget):
+        if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
             what = f"target {chosen.settings.name}: {chosen.settings.provider} takes no batches (provider_batching)"
             self._notices[f"{what}: each case is asked by itself"] = None
 
@@ -166,7 +152,7 @@ class TargetBook:
 def _model(name: str) -> Chosen | None:
     """The model that `provider:model` names; None for what is the name of a target."""
     provider, colon, model = name.partition(":")
-    if not colon or kind_of_provider(provider.lower()) is not ModelSettings:
+    if not colon or not names_model(provider):
         return None
     return Chosen(model_settings(name, {"provider": provider, "model": model}), Redactor())
 

@@ -15,7 +15,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.wire import Wire
+from eval_gate.targets.http.wire import Wire
 from eval_gate.text.foreign.well_formed import well_formed
 
 Answer: TypeAlias = str | Mapping[str, object]

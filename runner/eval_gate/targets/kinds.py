@@ -1,80 +1,120 @@
-"""The providers there are, and what describes a target of each."""
+"""The kinds of targets there are: a row each, with all that is known of one outside of its own folder."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue, TypeAdapter
 
-from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.model.settings import PROVIDER_NAMES, ModelSettings, is_model_provider
+from eval_gate.config.settings import TargetChoice
+from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
+from eval_gate.targets.settings import TargetSettings
 
 if TYPE_CHECKING:
-    from eval_gate.targets.codex.settings import CodexSettings
-    from eval_gate.targets.command.settings import CliSettings
-    from eval_gate.targets.mock import MockSettings
-    from eval_gate.targets.vscode.settings import VscodeSettings
-
-    Description: TypeAlias = HttpSettings | MockSettings | ModelSettings | CliSettings | CodexSettings | VscodeSettings
-    """What a target may be described as."""
+    from eval_gate.targets.base import Target
+    from eval_gate.targets.build import Surroundings
+    from eval_gate.targets.model.asking import Asker
 
 
-def _mock() -> type[Description]:
-    from eval_gate.targets.mock import MockSettings
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind. What it consists of is named as `module:name` below this room, and imported when it is first used.
 
-    return MockSettings
+    `settings_at` is its `TargetSettings`; `build_at` and `asker_at` take those, a TargetChoice and Surroundings.
+    """
+
+    providers: tuple[str, ...]
+    """The words that `provider` may be, in lower case."""
+    settings_at: str
+    build_at: str
+    other_names: Mapping[str, str] = field(default_factory=dict)
+    """Other words for `provider`, and which of those above they mean."""
+    asker_at: str | None = None
+    """Where it is a model: with this it grades by itself, and `provider:name` names it."""
+    chatty: bool = False
+    """Whether its answers are seldom the bare JSON that a grade is."""
+
+    @property
+    def is_model(self) -> bool:
+        """Whether it is a model, and not something that may use one."""
+        return self.asker_at is not None
+
+    @property
+    def settings(self) -> type[TargetSettings]:
+        """What describes it."""
+        found: type[TargetSettings] = _named(self.settings_at)
+        return found
+
+    def target(self, settings: TargetSettings, choice: TargetChoice, around: Surroundings) -> Target:
+        """The target, not yet connected. Raises GateError for settings that are wrong."""
+        made: Target = _named(self.build_at)(settings, choice, around)
+        return made
+
+    def asker(self, settings: TargetSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+        """The model to grade with, not yet connected. Raises GateError for settings that are wrong."""
+        assert self.asker_at is not None
+        made: Asker = _named(self.asker_at)(settings, choice, around)
+        return made
 
 
-def _cli() -> type[Description]:
-    from eval_gate.targets.command.settings import CliSettings
-
-    return CliSettings
-
-
-def _codex() -> type[Description]:
-    from eval_gate.targets.codex.settings import CodexSettings
-
-    return CodexSettings
-
-
-def _vscode() -> type[Description]:
-    from eval_gate.targets.vscode.settings import VscodeSettings
-
-    return VscodeSettings
-
-
-CODEX: Final = frozenset({"codex", "codex-cli"})
-VSCODE: Final = frozenset({"vscode", "vscode-insiders"})
-_KINDS: Final[dict[str, Callable[[], type[Description]]]] = {
-    "http": lambda: HttpSettings,
-    "mock": _mock,
-    "cli": _cli,
-    **dict.fromkeys(sorted(CODEX), _codex),
-    **dict.fromkeys(sorted(VSCODE), _vscode),
-}
-"""Providers that are no models. Each is imported when a target asks for it."""
-
-PROVIDERS: Final = (*_KINDS, *PROVIDER_NAMES)
-"""Every word that `provider` may be."""
+KINDS: tuple[Kind, ...] = (
+    Kind(("http",), "http.settings:HttpSettings", "http.target:build"),
+    Kind(("mock",), "mock:MockSettings", "mock:build"),
+    Kind(("cli",), "command.settings:CliSettings", "command.target:build"),
+    Kind(
+        ("codex",),
+        "codex.settings:CodexSettings",
+        "codex.target:build",
+        other_names={"codex-cli": "codex"},
+        chatty=True,
+    ),
+    Kind(("vscode", "vscode-insiders"), "vscode.settings:VscodeSettings", "vscode.target:build", chatty=True),
+    Kind(
+        tuple(ModelProvider),
+        "model.settings:ModelSettings",
+        "model.build:build",
+        other_names={name: provider.value for name, provider in PROVIDER_NAMES.items() if name != provider},
+        asker_at="model.build:make_asker",
+    ),
+)
+DEFAULT_PROVIDER: Final = "http"
+"""What a description is of that names none."""
 
 
-def kind_of_provider(provider: str) -> type[Description] | None:
-    """What describes a target of this provider; None for a provider there is not."""
-    kind = _KINDS.get(provider)
-    if kind is not None:
-        return kind()
-    return ModelSettings if is_model_provider(provider) else None
+def _named(place: str) -> Any:
+    return resolve_name(f"{__package__}.{place}")
+
+
+def providers() -> tuple[str, ...]:
+    """Every word that `provider` may be."""
+    return tuple(word for kind in KINDS for word in (*kind.providers, *kind.other_names))
+
+
+def kind_of(provider: str) -> Kind | None:
+    """The kind that this word means; None for a provider there is not."""
+    word = provider.strip().lower()
+    return next((kind for kind in KINDS if word in kind.providers or word in kind.other_names), None)
+
+
+def names_model(provider: str) -> bool:
+    """Whether this word for a provider is one of models."""
+    kind = kind_of(provider)
+    return kind is not None and kind.is_model
 
 
 def json_schema() -> dict[str, JsonValue]:
     """The JSON Schema of a targets file."""
-    kinds = (HttpSettings, ModelSettings, _mock(), _cli(), _codex(), _vscode())
     schemas: list[JsonValue] = []
     definitions: dict[str, JsonValue] = {}
-    for kind in kinds:
-        schema = TypeAdapter(kind).json_schema()
+    for kind in KINDS:
+        schema = TypeAdapter(kind.settings).json_schema()
         definitions |= schema.pop("$defs", {})
+        schema["properties"]["provider"] = {"enum": sorted((*kind.providers, *kind.other_names))}
+        if DEFAULT_PROVIDER not in kind.providers:
+            schema["required"] = list(dict.fromkeys(("name", "provider", *schema["required"])))
         schemas.append(schema)
     return {
         "title": "Eval Gate targets",

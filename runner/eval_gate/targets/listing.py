@@ -5,32 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pydantic import JsonValue, ValidationError
-from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
-from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.kinds import PROVIDERS, kind_of_provider
-from eval_gate.targets.model.settings import LITERAL_KEY, ModelSettings, literal_keys
-from eval_gate.targets.variables import Resolver, Unset
+from eval_gate.targets.kinds import DEFAULT_PROVIDER, Kind, kind_of, providers
+from eval_gate.targets.settings import TWICE, Spelled, TargetSettings, camel, has_style, names_at, spelled, styled
+from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
-
-if TYPE_CHECKING:
-    from eval_gate.targets.kinds import Description
 
 FILE_NAMES: Final = ("targets.yaml", "targets.yml", ".agentv/targets.yaml", ".agentv/targets.yml")
 DEFAULT_NAME: Final = "default"
 MAX_BYTES: Final = limits.TARGETS_BYTES
 MAX_PROBLEMS: Final = 20
-_KEYS: Final = frozenset({"apiKey"})
-"""Settings that are never left out because their variable is not set."""
 
 Locate = Callable[[Sequence[str | int]], int | None]
 
@@ -39,7 +33,7 @@ Locate = Callable[[Sequence[str | int]], int | None]
 class Chosen:
     """A target's description, resolved. `notices` say what was left out."""
 
-    settings: Description
+    settings: TargetSettings
     redact: Redactor
     notices: tuple[str, ...] = ()
     entry: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -48,6 +42,13 @@ class Chosen:
     """The list that it stands in; None where it was given."""
     variables: tuple[str, ...] = ()
     """What was put in for its references."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of target that it describes."""
+        kind = kind_of(self.settings.provider)
+        assert kind is not None  # its settings have been read
+        return kind
 
 
 def find_targets(folder: Path, repository: Path, root: Path) -> Path | None:
@@ -102,21 +103,11 @@ def _read(source: str, root: Path) -> tuple[str, bytes]:
 
 
 def _parsed(document: JsonValue, file: str | None, locate: Locate) -> tuple[dict[str, JsonValue], ...]:
-    """The raw targets of a list, or of a mapping with a list `targets`; keys in camelCase, all on one level."""
+    """The descriptions of a list, or of a mapping with a list `targets`, as they were written."""
     targets = document.get("targets") if isinstance(document, dict) else document
     if not isinstance(targets, list) or not all(isinstance(one, dict) for one in targets):
         raise _invalid([Problem("expected a list of targets (mappings)", file=file, line=locate(()))])
-    return tuple(_flat(one) for one in targets if isinstance(one, dict))
-
-
-def _flat(raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """Older files have settings below `settings`. Of two spellings of one key snake_case wins (agentv behaviour 4)."""
-    nested = raw.get("settings")
-    flat = {**raw, **nested} if isinstance(nested, dict) else dict(raw)
-    if isinstance(nested, dict):
-        del flat["settings"]
-    ordered = sorted(flat.items(), key=lambda item: "_" in item[0])
-    return {to_camel(key) if "_" in key else key: value for key, value in ordered}
+    return tuple(one for one in targets if isinstance(one, dict))
 
 
 class TargetList:
@@ -126,17 +117,15 @@ class TargetList:
         self._raw = raw
         self._file = file
         self._locate = locate
-        self._names = [str(one.get("name", "")) for one in raw]
+        self._spelled = tuple(map(spelled, raw))
+        self.entries = tuple(one.values for one in self._spelled)
+        """Every description as it was written, keys in camelCase."""
+        self._names = [str(one.get("name", "")) for one in self.entries]
         twice = sorted(name for name, times in Counter(self._names).items() if times > 1)[:MAX_PROBLEMS]
         if twice:
             place = {name: index for index, name in enumerate(self._names)}
             last = [place[name] for name in twice]
             raise _invalid([self._problem("another target has this name", index, ["name"]) for index in last])
-
-    @property
-    def entries(self) -> tuple[Mapping[str, JsonValue], ...]:
-        """Every description as it was written, keys in camelCase."""
-        return self._raw
 
     def choose(self, name: str | None, environment: Mapping[str, str], *, keyless: bool = False) -> Chosen:
         """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
@@ -144,41 +133,43 @@ class TargetList:
         `keyless`: nobody will be asked, so that a model's key need not be there.
         """
         index = self._index(name)
-        described = self._kind(index)
-        raw = self._raw[index]
-        if keyless and described is ModelSettings:
-            raw = {key: value for key, value in raw.items() if key != "apiKey"}
-        resolver = Resolver(environment, partial=described in {HttpSettings, ModelSettings})
-        resolved = resolver(raw)
-        assert isinstance(resolved, dict)
-        if isinstance(resolved.get("provider"), str):
-            resolved["provider"] = str(resolved["provider"]).strip().lower()
+        kind, provider = self._kind(index)
+        described = kind.settings
+        found = spelled(self._raw[index], described.other_names)
+        given = {key: value for key, value in found.values.items() if not keyless or key not in described.keys}
+        resolver = Resolver(environment, partial=described.refers_within_texts)
+        resolved = {key: resolver(value, (key,)) for key, value in given.items()} | {"provider": provider}
         left_out = {unset.path[0]: unset for unset in resolver.unset if _optional(unset, described)}
         for key in left_out:
             del resolved[str(key)]
-        problems = [
-            self._problem(f"the variable {unset.variable} is not set", index, unset.path)
+        problems = [self._problem(f"{key} {TWICE}", index, path) for key, path in found.twice.items()]
+        problems += [
+            self._problem(f"the variable {unset.variable} is not set", index, self._written(unset.path, found))
             for unset in resolver.unset
             if unset not in left_out.values()
         ]
-        if described is ModelSettings:
-            problems += [self._problem(LITERAL_KEY, index, [key]) for key in literal_keys(self._raw[index])]
+        problems += [
+            self._problem(LITERAL_KEY, index, found.written[key])
+            for key in sorted(described.keys)
+            if is_literal(found.values.get(key))
+        ]
         settings = None
         try:
             settings = described.model_validate(resolved)
         except ValidationError as error:
             problems += [
-                self._shape_problem(detail, index, described, resolver.redactor)
+                self._mistake(detail, index, described, found, resolver.redactor)
                 for detail in mistakes(error)
                 if not any(unset.path == detail["loc"] for unset in resolver.unset)
             ]
         if settings is None or problems:
             raise _invalid(problems)
         notices = tuple(
-            f"target {self._names[index]}: {unset.variable} is not set, so {key} is left out"
+            f"target {self._names[index]}: {unset.variable} is not set, so {found.written[str(key)][-1]} is left out"
             for key, unset in left_out.items()
         )
-        return Chosen(settings, resolver.redactor, notices, raw, self._file, tuple(resolver.used))
+        entry, used = self.entries[index], tuple(resolver.used)
+        return Chosen(settings, resolver.redactor, notices, entry, self._file, used)
 
     def _index(self, name: str | None) -> int:
         if name is not None and name in self._names:
@@ -195,51 +186,53 @@ class TargetList:
             f"--target with one of {', '.join(self._names) or 'none, the list is empty'}",
         )
 
-    def _problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
-        place = ".".join(part for part in (f"targets[{self._names[index] or index}]", field_path(path)) if part)
-        return Problem(message, file=self._file, line=self._line(index, path), field=place)
-
-    def _line(self, index: int, path: Sequence[str | int]) -> int | None:
-        """The line of a setting, however it is spelled and wherever it stands."""
-        whole = self._locate([index])
-        spellings = [path, [_snake(str(step)) if isinstance(step, str) else step for step in path]]
-        for start in ([index], [index, "settings"]):
-            for spelling in spellings:
-                line = self._locate([*start, *spelling])
-                if line != whole:
-                    return line
-        return whole
-
-    def _kind(self, index: int) -> type[Description]:
-        """What describes a target of this provider. Raises GateError for a provider there is not."""
-        provider = str(self._raw[index].get("provider", "http")).strip().lower()
-        kind = kind_of_provider(provider)
+    def _kind(self, index: int) -> tuple[Kind, str]:
+        """The kind of a target, and what it calls its provider. Raises GateError for a provider there is not."""
+        word = str(self.entries[index].get("provider", DEFAULT_PROVIDER)).strip().lower()
+        kind = kind_of(word)
         if kind is None:
-            said = f'the provider "{provider[:80]}" is not known{did_you_mean(provider, PROVIDERS)}'
+            said = f'the provider "{word[:80]}" is not known{did_you_mean(word, providers())}'
             raise _invalid([self._problem(said, index, ["provider"])])
-        return kind
+        return kind, kind.other_names.get(word, word)
 
-    def _shape_problem(
-        self, detail: ErrorDetails, index: int, described: type[Description], redact: Redactor
+    def _problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
+        """What is wrong at this path, as its author wrote it; they need not be told that it is below `settings`."""
+        shown = path[1:] if path[:1] == ("settings",) and len(path) > 1 else path
+        place = ".".join(part for part in (f"targets[{self._names[index] or index}]", field_path(shown)) if part)
+        return Problem(message, file=self._file, line=self._locate([index, *path]), field=place)
+
+    def _mistake(
+        self, detail: ErrorDetails, index: int, described: type[TargetSettings], found: Spelled, redact: Redactor
     ) -> Problem:
-        path = detail["loc"]
-        if detail["type"] == "extra_forbidden":
-            known = [info.alias or key for key, info in described.model_fields.items()]
-            return self._problem(f"unknown setting{did_you_mean(str(path[-1]), known)}", index, path)
-        return self._problem(redact(sentence(detail)), index, path)
+        path = self._written(detail["loc"], found)
+        if detail["type"] != "extra_forbidden":
+            return self._problem(redact(sentence(detail)), index, path)
+        word, around = str(path[-1]), detail["loc"][:-1]
+        known = [*names_at(described, around), *(() if around else described.other_names)]
+        example = word if has_style(word) else self._example
+        nearest = did_you_mean(word, [styled(name, example) for name in known])
+        return self._problem(f"unknown setting{nearest}", index, path)
+
+    def _written(self, path: tuple[str | int, ...], found: Spelled) -> tuple[str | int, ...]:
+        """A path below our names as its author wrote it, or would have."""
+        if not path:
+            return ()
+        name = camel(str(path[0]))  # what is missing may be named as in Python
+        return (*found.written.get(name, (styled(name, self._example),)), *path[1:])
+
+    @cached_property
+    def _example(self) -> str:
+        """The first key of the list that shows whether its author writes snake_case or camelCase; empty for none."""
+        return next((key for one in self._spelled for (*_, key) in one.written.values() if has_style(key)), "")
 
 
-def _optional(unset: Unset, described: type[Description]) -> bool:
+def _optional(unset: Unset, described: type[TargetSettings]) -> bool:
     """Whether the setting may be left out: then an unset variable is as if it were absent (agentv behaviour 4)."""
-    if not unset.whole or len(unset.path) != 1 or unset.path[0] in _KEYS:
+    if not unset.whole or len(unset.path) != 1 or unset.path[0] in described.keys:
         return False
     fields = {info.alias or key: info for key, info in described.model_fields.items()}
     field = fields.get(str(unset.path[0]))
     return field is not None and not field.is_required() and field.default is None
-
-
-def _snake(key: str) -> str:
-    return "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in key)
 
 
 def _invalid(problems: Sequence[Problem]) -> GateError:

@@ -27,27 +27,27 @@ class MaskedTarget:
 
     @property
     def identity(self) -> TargetIdentity:
-        """The target's."""
+        """What the target is, without secrets."""
         return self._redact.model(self.inner.identity)
 
     @property
     def workers(self) -> int | None:
-        """The target's."""
+        """How many cases at once the target's description asks for."""
         return self.inner.workers
 
     @property
     def takes_stubs(self) -> bool:
-        """The target's."""
+        """Whether the target can be answered with a case's stubs."""
         return self.inner.takes_stubs
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The target's."""
+        """What the target has to say for the result, without secrets."""
         return tuple(map(self._redact, self.inner.notices))
 
     @property
     def timeout_ms(self) -> float | None:
-        """The target's."""
+        """The target's own limit for one case, in milliseconds."""
         return self.inner.timeout_ms
 
     async def respond(self, request: Request) -> Response:
@@ -56,7 +56,7 @@ class MaskedTarget:
             return self._redact.model(await self.inner.respond(request))
 
     async def check_health(self) -> None:
-        """The target's. Raises TargetError."""
+        """Ask the target's health check. Raises TargetError."""
         with self._errors():
             await self.inner.check_health()
 
@@ -74,7 +74,7 @@ class MaskedTarget:
 
 
 class MaskedBatchTarget(MaskedTarget):
-    """The same for one that can answer many cases in one call."""
+    """A target behind the door that can answer many cases in one call."""
 
     def __init__(self, inner: BatchTarget, redact: Redactor) -> None:
         super().__init__(inner, redact)
@@ -82,7 +82,7 @@ class MaskedBatchTarget(MaskedTarget):
 
     @property
     def batches(self) -> bool:
-        """The target's."""
+        """Whether the target's description asks for batches."""
         return self._batch.batches
 
     async def respond_batch(self, requests: Sequence[Request]) -> Mapping[str, Response]:

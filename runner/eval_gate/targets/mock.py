@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.result import TargetIdentity
-from eval_gate.targets.base import Request, TargetError, TargetFault
-from eval_gate.targets.described import Described
-from eval_gate.targets.envelope import read_record
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.build import Surroundings
+from eval_gate.targets.command.envelope import read_record
+from eval_gate.targets.settings import Described, TargetSettings
 
 DEFAULT_RESPONSE = "This is the mock target's answer. Set `response` or `responses` in its description."
 
@@ -52,13 +53,19 @@ class MockAnswer(Described):
         return read_record(record)
 
 
-class MockSettings(Described):
+def _answer(value: object) -> object:
+    """A text alone is an answer."""
+    return {"response": value} if isinstance(value, str) else value
+
+
+class MockSettings(TargetSettings):
     """A mock target. `responses` are by case id, each a text or a whole answer; the others get `response`."""
 
-    name: Annotated[str, Field(min_length=1)]
     provider: Literal["mock"] = "mock"
     response: str = DEFAULT_RESPONSE
-    responses: dict[str, MockAnswer | str] = Field(default_factory=dict)
+    responses: dict[str, Annotated[MockAnswer, BeforeValidator(_answer, json_schema_input_type=MockAnswer | str)]] = (
+        Field(default_factory=dict)
+    )
     tool_calls: tuple[MockCall, ...] = ()
     output_messages: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give them.")
     trace: list[dict[str, JsonValue]] | None = Field(None, description="As AgentV's commands give it.")
@@ -66,42 +73,18 @@ class MockSettings(Described):
     delay_ms: float = Field(0, ge=0, le=600_000)
     delay_min_ms: float | None = Field(None, ge=0, le=600_000)
     delay_max_ms: float | None = Field(None, ge=0, le=600_000)
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Annotated[str, Field(min_length=1)] | None = None
-    provider_batching: bool = False
 
-    @model_validator(mode="after")
-    def _range(self) -> Self:
-        if (self.delay_min_ms or 0) > (self.delay_max_ms if self.delay_max_ms is not None else float("inf")):
-            raise ValueError("delayMinMs is greater than delayMaxMs")
-        return self
+    @field_validator("delay_max_ms")
+    @classmethod
+    def _range(cls, most: float | None, info: ValidationInfo) -> float | None:
+        least = info.data.get("delay_min_ms")
+        if least is not None and most is not None and most < least:
+            raise ValueError(f"is less than the smallest delay, {least:g}")
+        return most
 
 
-class MockTarget:
+class MockTarget(DescribedTarget[MockSettings]):
     """Answers without asking anybody."""
-
-    def __init__(self, settings: MockSettings) -> None:
-        self._settings = settings
-
-    @property
-    def identity(self) -> TargetIdentity:
-        """The mock by its name."""
-        return TargetIdentity(name=self._settings.name, provider="mock", identity=f"mock:{self._settings.name}")
-
-    @property
-    def workers(self) -> int | None:
-        """How many cases at once its description asks for."""
-        return self._settings.workers
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """None."""
-        return None
-
-    @property
-    def takes_stubs(self) -> bool:
-        """It has no conversation to lead."""
-        return False
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -118,20 +101,12 @@ class MockTarget:
         response = answer.as_response()
         return response.model_copy(update={"duration_ms": (time.perf_counter() - started) * 1000})
 
-    async def check_health(self) -> None:
-        """Always well."""
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
-
     def _answer(self, case_id: str) -> MockAnswer:
         settings = self._settings
         own = settings.responses.get(case_id)
-        if isinstance(own, MockAnswer):
-            return own
-        if own is not None:
-            return MockAnswer(response=own)
-        return MockAnswer.model_validate(settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True))
+        return own or MockAnswer.model_validate(
+            settings.model_dump(include=set(MockAnswer.model_fields), exclude_unset=True)
+        )
 
     def _delay_s(self) -> float:
         settings = self._settings
@@ -140,3 +115,8 @@ class MockTarget:
         least = settings.delay_min_ms or 0.0
         most = settings.delay_max_ms if settings.delay_max_ms is not None else max(least, settings.delay_ms)
         return random.uniform(least, most) / 1000  # noqa: S311 (a delay, not a secret)
+
+
+def build(settings: MockSettings, choice: TargetChoice, around: Surroundings) -> MockTarget:
+    """The mock, which needs nothing but its description."""
+    return MockTarget(settings)

@@ -5,27 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
 from eval_gate.process.environment import is_plain
-from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.model.providers.credentials import key_variable
-from eval_gate.targets.model.settings import ModelProvider, ModelSettings, canonical, is_model_provider
+from eval_gate.targets.kinds import kind_of
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:
     from eval_gate.targets.listing import Chosen
-
-_HARMLESS: Final = frozenset(
-    {
-        *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget"),
-        *("workers", "providerBatching", "maxRetries", "initialDelayMs", "maxDelayMs", "backoffFactor"),
-        "retryableStatusCodes",
-    }
-)
-"""Settings of a model that say what it is asked and how often, and not where its key goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +32,7 @@ class Receiver:
 
 
 class Doorkeeper(Protocol):
-    """Decides."""
+    """Decides which targets are given variables."""
 
     def __call__(self, receiver: Receiver) -> None:
         """Raises GateError where it must not be given them."""
@@ -55,17 +44,12 @@ def receiver_of(chosen: Chosen, environment: Mapping[str, str]) -> Receiver | No
 
     That is what its description refers to or has passed on, and a provider's key where it names an address of its own.
     """
-    settings, place = chosen.settings, None
-    names = [*chosen.variables, *getattr(settings, "pass_env", ())]
-    if isinstance(settings, HttpSettings):
-        place = settings.url
-    elif isinstance(settings, ModelSettings):
-        place = settings.base_url or settings.endpoint
-        implied = key_variable(settings, environment) if place else None
-        names += [implied] if implied else []
+    settings = chosen.settings
+    names = [*chosen.variables, *settings.given(environment)]
     given = dict.fromkeys(name for name in names if environment.get(name, "").strip() and not is_plain(name))
     if not given:
         return None
+    place = settings.place
     shown = public_url(place) if place and "://" in place else place
     return Receiver(settings.name, chosen.entry, chosen.file, tuple(given), chosen.redact(shown) if shown else None)
 
@@ -78,12 +62,5 @@ def alike(one: Mapping[str, JsonValue], other: Mapping[str, JsonValue]) -> bool:
 
 def _deciding(entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     provider = entry.get("provider")
-    if not isinstance(provider, str) or not is_model_provider(provider.strip()):
-        return entry
-    try:
-        found = canonical({**entry, "provider": provider.strip()})
-    except ValueError:
-        return entry
-    # there the provider is a part of the model's name
-    harmless = _HARMLESS - {"model"} if found.get("provider") == ModelProvider.MODEL else _HARMLESS
-    return {key: value for key, value in found.items() if key not in harmless}
+    kind = kind_of(provider) if isinstance(provider, str) else None
+    return kind.settings.deciding(entry) if kind else entry

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
@@ -32,8 +33,14 @@ class RetryPolicy(Frozen):
         return min(max(jittered, (asked_s or 0.0) * 1000), self.max_delay_ms) / 1000
 
 
+def retry_policy(settings: BaseModel, max_retries: int | None = None) -> RetryPolicy:
+    """The policy that a target's settings describe; `max_retries` from the command line wins."""
+    own = settings.model_dump(include=set(RetryPolicy.model_fields), exclude_none=True)
+    return RetryPolicy(**own | ({} if max_retries is None else {"max_retries": max_retries}))
+
+
 async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPolicy) -> Response:
-    """The same for a whole response: its `attempts` count every try."""
+    """As `retried`, for a whole response: its `attempts` count every try. Raises TargetError."""
     response, attempts = await retried(call, policy)
     return response if attempts == 1 else response.model_copy(update={"attempts": attempts})
 
@@ -43,38 +50,14 @@ async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tupl
 
     The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made.
     """
-    try:
-        return await call(), 1
-    except TargetError as error:
-        if not error.retryable or policy.max_retries == 0:
-            raise
-        first = error
-    return await _again(call, policy, first)
-
-
-async def _again(call: Callable[[], Awaitable[T]], policy: RetryPolicy, first: TargetError) -> tuple[T, int]:
-    """The second try and those after it. Only now the library is imported: a run without trouble pays nothing."""
-    from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
-
-    def wait(state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        waits_after(error)
-        asked = error.retry_after_s if isinstance(error, TargetError) else None
-        return policy.delay_s(state.attempt_number, asked)
-
-    made = [first]  # the first try has already been made: its failure is what the first wait answers to
-
-    async def once() -> T:
-        if made:
-            raise made.pop()
+    for failures in range(1, policy.max_retries + 1):
+        try:
+            return await call(), failures
+        except TargetError as error:
+            if not error.retryable:
+                raise
+            waits_after(error)
+            delay_s = policy.delay_s(failures, error.retry_after_s)
+        await asyncio.sleep(delay_s)
         waits_after(None)
-        return await call()
-
-    retrying = AsyncRetrying(
-        stop=stop_after_attempt(policy.max_retries + 1),
-        wait=wait,
-        retry=retry_if_exception(lambda error: isinstance(error, TargetError) and error.retryable),
-        reraise=True,
-    )
-    result: T = await retrying(once)
-    return result, int(retrying.statistics["attempt_number"])
+    return await call(), policy.max_retries + 1

@@ -13,8 +13,9 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.text.redact import Redactor
 
-_WORDS: Final = frozenset({"model", "deployment", "version", "apiVersion"})
+_WORDS: Final = frozenset({"model", "apiVersion"})
 """Settings whose values are words that answers may hold, and never secrets."""
+LITERAL_KEY: Final = "a key must not be written into a file: write ${{ NAME }} and set the variable NAME"
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
@@ -25,6 +26,11 @@ class Unset:
     variable: str
     path: tuple[str | int, ...]
     whole: bool
+
+
+def is_literal(value: JsonValue) -> bool:
+    """Whether this holds a credential itself instead of `${{ NAME }}`: see `LITERAL_KEY`."""
+    return value not in (None, "") and not (isinstance(value, str) and _VARIABLE.fullmatch(value.strip()))
 
 
 class Resolver:

@@ -8,6 +8,7 @@ from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, default_gateway, reachable_host
 from eval_gate.targets.listing import read_targets
+from eval_gate.targets.retry import retry_policy
 
 YAML = """
 targets:
@@ -39,8 +40,8 @@ def test_choose__named_target__has_both_spellings_and_resolved_secrets(tmp_path)
     settings, redact = chosen.settings, chosen.redact
     assert settings.headers == {"Authorization": "Bearer abcdef"}
     assert settings.request_template == {"q": "{{message}}"}
-    assert settings.retry_policy(None).max_retries == 5
-    assert settings.retry_policy(1).max_retries == 1
+    assert retry_policy(settings).max_retries == 5
+    assert retry_policy(settings, 1).max_retries == 1
     assert redact("the abcdef one") == "the *** one"
     assert "abcdef" not in repr(redact)
 

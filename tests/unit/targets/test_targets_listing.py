@@ -100,7 +100,21 @@ def test_variables__unset_and_optional__is_left_out_and_said(tmp_path) -> None:
     chosen = choose(tmp_path, text, KEY="sk-abcdef")
     assert chosen.settings.temperature is None
     assert chosen.notices == ("target a: HEAT is not set, so temperature is left out",)
-    assert refused(tmp_path, text, HEAT="1") == ["targets.yaml:2: targets[a].apiKey: the variable KEY is not set"]
+    assert refused(tmp_path, text, HEAT="1") == ["targets.yaml:2: targets[a].api_key: the variable KEY is not set"]
+
+
+@pytest.mark.contract("agentv.targets.variables")
+def test_variables__unset_and_optional_under_another_name__is_left_out_by_that_name(tmp_path) -> None:
+    text = "targets:\n- {name: a, provider: openai, model: m, max_tokens: '${{ MOST }}'}\n"
+    assert choose(tmp_path, text).notices == ("target a: MOST is not set, so max_tokens is left out",)
+
+
+@pytest.mark.contract("agentv.targets.spellings")
+def test_spellings__two_names_of_one_setting_that_differ__are_told_with_the_line(tmp_path) -> None:
+    text = "targets:\n- name: a\n  provider: codex\n  binary: b\n  command: c\n"
+    assert refused(tmp_path, text) == [
+        "targets.yaml:5: targets[a].command: executable is given twice, under different names and with different values"
+    ]
 
 
 @pytest.mark.contract("agentv.targets.variables")
@@ -117,6 +131,7 @@ def test_variables__any_that_was_used__is_masked(tmp_path) -> None:
         "delayMs: 7, delay_ms: 5",
         "settings: {delay_ms: 5}",
         "provider: MOCK, delayMs: 5",
+        "provider: ' Mock ', delay_ms: 5",
     ],
 )
 def test_spellings__whatever_they_are__are_one_setting(tmp_path, settings) -> None:
@@ -138,7 +153,7 @@ def test_spellings__whatever_they_are__are_one_setting(tmp_path, settings) -> No
         ),
         (
             "targets:\n- name: a\n  provider: mock\n  delay_ms: soon\n",
-            ['targets.yaml:4: targets[a].delayMs: must be a number, got text "soon"'],
+            ['targets.yaml:4: targets[a].delay_ms: must be a number, got text "soon"'],
         ),
         (
             "targets:\n- name: a\n  provider: vscod\n",

@@ -19,7 +19,7 @@ _KEPT: Final = 10_000
 _MESSAGES: Final = ("agent_message", "response", "output")
 """Types of items that hold an answer."""
 _TEXTS: Final = ("text", "content", "output")
-"""Where they hold it."""
+"""The fields of such an item that hold it, the first one counts."""
 
 
 class OutputError(Exception):
@@ -120,7 +120,7 @@ def _loaded(text: str) -> JsonValue:
 
 
 def _answer(documents: Sequence[Item]) -> str | None:
-    """By the rules in their order; within each the last one counts."""
+    """The answer by the first rule that finds one, the last one that it finds; None where there is none."""
     for rule in (_from_item, _from_messages, _from_response, _from_output):
         for document in reversed(documents):
             answer = rule(document)

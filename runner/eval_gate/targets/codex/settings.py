@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field
 
-from eval_gate.targets.described import Described
-from eval_gate.targets.other_names import canonical, shown
-
-OTHER_NAMES: Final = {"command": "executable", "binary": "executable", "arguments": "args"}
-"""Other names of settings, and ours."""
-PROVIDERS: Final = ("codex", "codex-cli")
-"""Every name of the provider, in lower case."""
-LONGEST_S: Final = 86_400
-
-
-def no_nul(text: str) -> str:
-    """The text. Raises ValueError for one that no program can be given."""
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    return text
+from eval_gate.targets.settings import LONGEST_S, ProgramSettings, Text, Value
 
 
 def _words(value: object) -> object:
@@ -34,17 +21,11 @@ def _words(value: object) -> object:
         raise ValueError(f"cannot be split into arguments: {str(error).lower()}") from error
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(no_nul)]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Value = Annotated[str, AfterValidator(no_nul)]
-
-
-class CodexSettings(Described):
+class CodexSettings(ProgramSettings):
     """One Codex target. Paths are relative to the root of the run."""
 
-    model_config = ConfigDict(json_schema_extra=shown(OTHER_NAMES, PROVIDERS))
+    other_names: ClassVar[Mapping[str, str]] = {"command": "executable", "binary": "executable", "arguments": "args"}
 
-    name: Text
     provider: Literal["codex"] = "codex"
     executable: Text = Field("codex", description="A name that is looked up on PATH, or a path.")
     args: Annotated[tuple[Value, ...], BeforeValidator(_words, json_schema_input_type=tuple[str, ...] | str)] = Field(
@@ -55,19 +36,4 @@ class CodexSettings(Described):
     log_dir: Text | None = Field(None, description=".agentv/logs/codex unless given.")
     log_format: Literal["summary", "json"] = Field("summary", description="A line per event, or the events themselves.")
     system_prompt: Text | None = Field(None, description="Stands first in the prompt, instead of our own words.")
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Text | None = None
     provider_batching: bool = Field(default=False, description="Codex cannot: every case is asked on its own.")
-    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
-    env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for Codex, such as its key.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_name(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        found = canonical(data, OTHER_NAMES)
-        provider = found.get("provider")
-        if isinstance(provider, str) and provider.strip().lower() in PROVIDERS:
-            found["provider"] = "codex"
-        return found

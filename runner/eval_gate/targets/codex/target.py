@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from eval_gate.config.settings import TargetChoice
+from eval_gate.errors import GateError
+from eval_gate.files.place import why_no_folder
 from eval_gate.model import limits
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
@@ -13,7 +16,8 @@ from eval_gate.model.trace import OutputMessage
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.folder import private_folder
 from eval_gate.process.run import Captured, Command, Finished, ProcessError, run
-from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.codex.log import FOLDER, CodexLog, logs_wanted, no_log, open_log
 from eval_gate.targets.codex.output import OutputError, Reading, failure_of, read_output
 from eval_gate.targets.codex.settings import CodexSettings
@@ -47,13 +51,13 @@ def arguments(settings: CodexSettings) -> tuple[str, ...]:
     )
 
 
-class CodexTarget:
+class CodexTarget(DescribedTarget[CodexSettings]):
     """Runs Codex once for each case."""
 
     def __init__(
         self, settings: CodexSettings, *, root: Path, environment: Mapping[str, str], redact: Redactor
     ) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._root = root
         self._redact = redact
         home = {_HOME: environment[_HOME]} if _HOME in environment else {}
@@ -68,16 +72,6 @@ class CodexTarget:
         """The program as it was named, with its arguments: another model is another identity."""
         shown = " ".join((self._settings.executable, *self._settings.args))
         return TargetIdentity(name=self._settings.name, provider="codex", identity=self._redact(f"codex:{shown}")[:300])
-
-    @property
-    def workers(self) -> int | None:
-        """How many cases at once its description asks for."""
-        return self._settings.workers
-
-    @property
-    def takes_stubs(self) -> bool:
-        """It calls its own tools."""
-        return False
 
     @property
     def timeout_ms(self) -> float | None:
@@ -125,9 +119,6 @@ class CodexTarget:
             if log.trouble:
                 self._trouble[log.trouble] = None
         return self._response(request, finished, log)
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
 
     @property
     def _folder(self) -> Path | None:
@@ -205,3 +196,11 @@ class CodexTarget:
     def _last_words(self, stream: Captured) -> str:
         words = stream.last_words(4 * _LAST_WORDS)
         return words if len(words) <= _LAST_WORDS else f"…{words[1 - _LAST_WORDS :]}"
+
+
+def build(settings: CodexSettings, choice: TargetChoice, around: Surroundings) -> CodexTarget:
+    """Codex, not yet started. Raises GateError for a folder of logs outside of the working directory."""
+    if settings.log_dir is not None and (why := why_no_folder(settings.log_dir, anywhere=False, root=around.root)):
+        what = f'target {settings.name}: the log_dir "{settings.log_dir[:200]}" {why}'
+        raise GateError("output-outside", what, "name a folder below the working directory")
+    return CodexTarget(settings, root=around.root, environment=around.environment, redact=around.redact)

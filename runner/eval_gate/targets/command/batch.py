@@ -10,9 +10,9 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import Call
-from eval_gate.targets.envelope import parse_object, read_record
-from eval_gate.targets.wire import quote
+from eval_gate.targets.command.envelope import parse_object, read_record
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
+from eval_gate.text.foreign.quote import quote
 
 
 def batch_input(calls: Iterable[Call]) -> bytes:

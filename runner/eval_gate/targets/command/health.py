@@ -70,7 +70,7 @@ class Health:
         return None if folder is None else folder / (own or ".")
 
     async def _ask(self, check: HealthCheck, cwd: Path | None) -> str | None:
-        """None when all is well, else why it is not."""
+        """Ask once, in at most the time that was set: None when all is well, else why it is not."""
         limit_s = check.timeout_seconds or self._settings.timeout_seconds or DEFAULT_LIMIT_S
         if check.url is not None:
             return await _ask_url(check.url, limit_s)
@@ -100,7 +100,7 @@ class Health:
 
 
 async def _ask_url(url: str, limit_s: float) -> str | None:
-    """None when it answers 2xx, else what it does instead."""
+    """Ask the URL once: None when it answers 2xx, else what it does instead."""
     import httpx
 
     shown = public_url(url)

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from eval_gate.errors import GateError
 from eval_gate.targets.command.template import Template
-from eval_gate.targets.described import Described
-from eval_gate.targets.other_names import canonical, shown
+from eval_gate.targets.settings import LONGEST_S, Described, ProgramSettings, Text
 from eval_gate.text.urls import public_url
-
-OTHER_NAMES: Final = {
-    "command": "commandTemplate",
-    "attachmentsFormat": "filesFormat",
-    "cliVerbose": "verbose",
-    "keepOutputFiles": "keepTempFiles",
-}
-"""Other names of settings, and ours."""
-LONGEST_S: Final = 86_400
-
-
-def _no_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    return text
 
 
 def _command(text: str) -> str:
@@ -48,11 +33,8 @@ def _url(text: str) -> str:
     return text
 
 
-Text = Annotated[str, Field(min_length=1), AfterValidator(_no_nul)]
 CommandText = Annotated[str, Field(min_length=1), AfterValidator(_command)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-Value = Annotated[str, AfterValidator(_no_nul)]
 
 
 class HealthCheck(Described):
@@ -76,12 +58,16 @@ class HealthCheck(Described):
         return self
 
 
-class CliSettings(Described):
+class CliSettings(ProgramSettings):
     """One command that answers a case. Relative folders are below that of the eval file."""
 
-    model_config = ConfigDict(json_schema_extra=shown(OTHER_NAMES, ("cli",)))
+    other_names: ClassVar[Mapping[str, str]] = {
+        "command": "commandTemplate",
+        "attachmentsFormat": "filesFormat",
+        "cliVerbose": "verbose",
+        "keepOutputFiles": "keepTempFiles",
+    }
 
-    name: Text
     provider: Literal["cli"] = "cli"
     command_template: CommandText = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
@@ -95,21 +81,6 @@ class CliSettings(Described):
     healthcheck: HealthCheck | None = None
     verbose: bool = Field(default=False, description="Say with every answer which command was run.")
     keep_temp_files: bool = Field(default=False, description="Leave prompt and output files where they are.")
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Text | None = None
     provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
     batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
-    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
-    env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the command.")
     max_retries: int | None = Field(None, ge=0, le=20, description="How often a call that timed out is repeated.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_name(cls, data: object) -> object:
-        if not isinstance(data, dict):
-            return data
-        found = canonical(data, OTHER_NAMES)
-        provider = found.get("provider")
-        if isinstance(provider, str):
-            found["provider"] = provider.strip().lower()
-        return found

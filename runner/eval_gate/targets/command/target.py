@@ -12,20 +12,22 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.model import limits
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.captured import Captured
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.run import ProcessError, Refusal
-from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.command.batch import batch_input, read_batch
 from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, Call, Called, Caller
+from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.command.health import Health
 from eval_gate.targets.command.settings import CliSettings
 from eval_gate.targets.command.words import last_words
 from eval_gate.targets.deadline import not_counted
-from eval_gate.targets.envelope import read_answer
 from eval_gate.targets.retry import RetryPolicy, with_retries
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
@@ -38,7 +40,7 @@ _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
 
 
-class CliTarget:
+class CliTarget(DescribedTarget[CliSettings]):
     """Runs a command for each case, or one for a whole batch."""
 
     def __init__(
@@ -50,7 +52,7 @@ class CliTarget:
         redact: Redactor,
         max_retries: int | None = None,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._root = root
         self._redact = redact
         variables = allowed(environment, settings.env)
@@ -74,20 +76,10 @@ class CliTarget:
         return TargetIdentity(name=name, provider="cli", identity=f"cli:{name}#{digest}")
 
     @property
-    def workers(self) -> int | None:
-        """How many cases at once its description asks for."""
-        return self._settings.workers
-
-    @property
     def timeout_ms(self) -> float | None:
         """How long one call may take."""
         limit = self._settings.timeout_seconds
         return None if limit is None else limit * 1000
-
-    @property
-    def takes_stubs(self) -> bool:
-        """A command calls its own tools."""
-        return False
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -221,6 +213,17 @@ class CliTarget:
         if not self._settings.verbose:
             return ()
         return (f"ran: {one_line(self._redact(called.line), _SHOWN_LINE)}",)
+
+
+def build(settings: CliSettings, choice: TargetChoice, around: Surroundings) -> CliTarget:
+    """The command, not yet started."""
+    return CliTarget(
+        settings,
+        root=around.root,
+        environment=around.environment,
+        redact=around.redact,
+        max_retries=choice.max_retries,
+    )
 
 
 def _hint(code: int, cwd: Path) -> str | None:

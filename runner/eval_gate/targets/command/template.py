@@ -28,7 +28,7 @@ _ARITHMETIC: Final = ("$((", "((", "$[")
 _REST: Final = "\0"
 """Closes what nothing closes: no template holds it."""
 _UNREAD: Final = "\0\0"
-"""The same, for what shells do not read alike."""
+"""Closes nothing either: it stands for what shells do not read alike."""
 _HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT"})
 """Their values are ours, and hold nothing that means something to a shell."""
 
@@ -42,12 +42,12 @@ class Template:
 
     @classmethod
     def of_command(cls, text: str) -> Self:
-        """Of a shell command. Lower-case braces and the shell's own `${NAME}` stay as they are. Raises ValueError."""
+        """The template of a shell command. Lower-case braces and the shell's own `${NAME}` stay. Raises ValueError."""
         return cls._parse(text, PLACEHOLDERS)
 
     @classmethod
     def of_file(cls, text: str) -> Self:
-        """Of what stands in a command for one file. Raises ValueError."""
+        """The template of what stands in a command for one file. Raises ValueError."""
         return cls._parse(text, FILE_PLACEHOLDERS)
 
     @classmethod

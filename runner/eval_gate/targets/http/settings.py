@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
-from pydantic.alias_generators import to_camel
+from pydantic import BeforeValidator, Field, JsonValue
 
 from eval_gate.model.limits import MAX_ANSWER_BYTES
-from eval_gate.targets.retry import RetryPolicy
-
-Text = Annotated[str, Field(min_length=1)]
-
-
-class Provider(StrEnum):
-    """What can answer a message."""
-
-    HTTP = "http"
+from eval_gate.targets.settings import Described, TargetSettings, Text
 
 
 class PresetName(StrEnum):
@@ -28,25 +19,25 @@ class PresetName(StrEnum):
     OPENAI_CHAT = "openai-chat"
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
-    )
-
-
-class HealthCheck(_Settings):
+class HttpHealthCheck(Described):
     """Asked once before the run: any 2xx is healthy."""
 
-    type: Annotated[str, Field(pattern="^http$")] = "http"
+    type: Literal["http"] = "http"
     url: Text
     timeout_seconds: float = Field(10, gt=0, le=600)
 
 
-class HttpSettings(_Settings):
+def _health_check(value: object) -> object:
+    """An address alone is a health check."""
+    return {"url": value} if isinstance(value, str) else value
+
+
+class HttpSettings(TargetSettings):
     """One HTTP agent. Every key may also be written in snake_case."""
 
-    name: Text
-    provider: Provider = Provider.HTTP
+    refers_within_texts: ClassVar[bool] = True
+
+    provider: Literal["http"] = "http"
     url: Text
     preset: PresetName = PresetName.EVAL_GATE
     headers: dict[str, str] = Field(default_factory=dict)
@@ -55,10 +46,10 @@ class HttpSettings(_Settings):
     )
     response_path: Text | None = Field(None, description="Where the answer's text is, such as data.reply or a[0].b.")
     tool_calls_path: Text | None = Field(None, description="Where the list of tool calls is.")
-    healthcheck: HealthCheck | Text | None = None
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Text | None = None
-    provider_batching: bool = False
+    healthcheck: Annotated[
+        HttpHealthCheck | None,
+        BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
+    ] = None
     max_retries: int | None = Field(None, ge=0, le=20)
     initial_delay_ms: float | None = Field(None, ge=0)
     max_delay_ms: float | None = Field(None, ge=0)
@@ -66,7 +57,7 @@ class HttpSettings(_Settings):
     retryable_status_codes: frozenset[int] | None = None
     max_response_bytes: int = Field(MAX_ANSWER_BYTES, gt=0, le=1_000_000_000)
 
-    def retry_policy(self, max_retries: int | None) -> RetryPolicy:
-        """The target's policy; `max_retries` from the command line wins."""
-        own = self.model_dump(include=set(RetryPolicy.model_fields), exclude_none=True)
-        return RetryPolicy(**own | ({} if max_retries is None else {"max_retries": max_retries}))
+    @property
+    def place(self) -> str:
+        """The agent's URL."""
+        return self.url

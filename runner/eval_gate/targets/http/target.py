@@ -7,18 +7,22 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies
 
 import httpx
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.model import limits
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
-from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, reachable_host
-from eval_gate.targets.http.settings import HealthCheck, HttpSettings
-from eval_gate.targets.retry import with_retries
-from eval_gate.targets.wire import Wire, quote
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.wire import Wire
+from eval_gate.targets.retry import retry_policy, with_retries
+from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
@@ -31,7 +35,7 @@ MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _RETRY_AFTER_LIMIT_S = 3_600.0
 
 
-class HttpTarget:
+class HttpTarget(DescribedTarget[HttpSettings]):
     """An agent behind a URL. One connection per case in flight, kept open between cases."""
 
     def __init__(
@@ -43,10 +47,10 @@ class HttpTarget:
         max_retries: int | None = None,
         system: System | None = None,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._redact = redact
         self._concurrency = concurrency
-        self._retry = settings.retry_policy(max_retries)
+        self._retry = retry_policy(settings, max_retries)
         self._system = system or System()
         self._wire = Wire(settings)
         self._url, self._headers = self._address()
@@ -58,26 +62,6 @@ class HttpTarget:
         shown = self._redact(public_url(self._settings.url))
         return TargetIdentity(name=self._settings.name, provider="http", identity=shown)
 
-    @property
-    def workers(self) -> int | None:
-        """How many cases at once the target's own description asks for."""
-        return self._settings.workers
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """An endpoint has none of its own."""
-        return None
-
-    @property
-    def takes_stubs(self) -> bool:
-        """An endpoint calls its own tools."""
-        return False
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Nothing to report."""
-        return ()
-
     async def respond(self, request: Request) -> Response:
         """Ask once, and again where the policy says so. Raises TargetError."""
         return await with_retries(lambda: self._once(request), self._retry)
@@ -87,8 +71,6 @@ class HttpTarget:
         check = self._settings.healthcheck
         if check is None:
             return
-        if isinstance(check, str):
-            check = HealthCheck.model_validate({"url": check})
         url = httpx.URL(check.url)
         url = url.copy_with(host=reachable_host(url.host, self._system))
         try:
@@ -230,6 +212,18 @@ class HttpTarget:
             max_line_size=65_536,
             max_field_size=65_536,
         )
+
+
+def build(settings: HttpSettings, choice: TargetChoice, around: Surroundings) -> HttpTarget:
+    """The agent, not yet connected. Raises GateError for what is no address."""
+    public_url(settings.url)
+    around.redact.learn([unquote(urlsplit(settings.url).password or "")])
+    return HttpTarget(
+        settings,
+        redact=around.redact,
+        concurrency=choice.concurrency or settings.workers or 1,
+        max_retries=choice.max_retries,
+    )
 
 
 async def _at_most(limit: int, stream: httpx.AsyncByteStream, unpacker: Unpacker) -> bytes:

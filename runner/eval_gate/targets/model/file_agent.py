@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.model.agent import SuiteAgent
-from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.result import TargetIdentity
+from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.sandbox.folder import Limits, Sandbox
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.tools import run_tool, spec_of
-from eval_gate.targets.base import Request, Target, TargetError, TargetFault
+from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import measured, not_counted
 from eval_gate.targets.model.asking import Asker
-from eval_gate.targets.model.target import Talk
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.model.target import ModelTarget, Talk
 
 MAX_CALLS: Final = 64
 """Calls of one turn that are carried out; the others are answered with a refusal."""
@@ -37,49 +37,28 @@ class _Place:
     sandbox: Sandbox | None = None
 
 
-class FileAgentTarget:
-    """A model target that also answers for agents of suites; cases without one go on to the target inside.
+class FileAgentTarget(ModelTarget):
+    """A model target that also answers for agents of suites; cases without one are asked as of any model.
 
     The cases of a suite share a folder and are asked one at a time, in the order they come: suites write a file in one
     case and read it in the next. Each trial of a suite has a folder of its own, and all are gone with `aclose`.
     """
 
-    def __init__(self, inner: Target, asker: Asker, folders: Path | None = None, limits: Limits | None = None) -> None:
-        """`asker` is the model of `inner`, which closes it. Folders are made below `folders`, when first needed."""
-        self._inner = inner
-        self._asker = asker
+    def __init__(
+        self,
+        settings: ModelSettings,
+        asker: Asker,
+        system_prompt: str | None,
+        tools: Sequence[ToolSpec],
+        *,
+        folders: Path | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """Folders of agents are made below `folders`, when first needed."""
+        super().__init__(settings, asker, system_prompt, tools)
         self._folders = folders
         self._limits = limits
         self._places: dict[tuple[str, int], _Place] = {}
-
-    @property
-    def identity(self) -> TargetIdentity:
-        """The model's."""
-        return self._inner.identity
-
-    @property
-    def workers(self) -> int | None:
-        """The model's."""
-        return self._inner.workers
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """The model's."""
-        return self._inner.timeout_ms
-
-    @property
-    def takes_stubs(self) -> bool:
-        """The model's."""
-        return self._inner.takes_stubs
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """The model's."""
-        return self._inner.notices
-
-    async def check_health(self) -> None:
-        """The model's. Raises TargetError."""
-        await self._inner.check_health()
 
     async def aclose(self) -> None:
         """Give connections back, and remove all folders."""
@@ -87,18 +66,18 @@ class FileAgentTarget:
             if place.sandbox is not None:
                 place.sandbox.close()
         self._places.clear()
-        await self._inner.aclose()
+        await super().aclose()
 
     async def respond(self, request: Request) -> Response:
         """Turns until one calls nothing. Raises TargetError, also when the agent's turns are used up before."""
         agent = request.agent
         if agent is None:
-            return await self._inner.respond(request)
+            return await super().respond(request)
         started = time.perf_counter()
         try:
             with measured() as waits:
                 async with self._folder(request, agent) as sandbox:
-                    talk = await self._lead(request, agent, sandbox)
+                    talk = await self._led(request, agent, sandbox)
                     files = sandbox.snapshot() if sandbox else ()
         except (SandboxError, OSError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
@@ -122,7 +101,7 @@ class FileAgentTarget:
         finally:
             place.turn.release()
 
-    async def _lead(self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None) -> Talk:
+    async def _led(self, request: Request, agent: SuiteAgent, sandbox: Sandbox | None) -> Talk:
         """The conversation, to the turn that calls nothing."""
         system = [Message(role="system", content=agent.instructions)] if agent.instructions.strip() else []
         talk = Talk([*system, *request.messages])

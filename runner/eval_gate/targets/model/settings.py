@@ -5,132 +5,71 @@ Names and defaults: AgentV spec, "Provider Integration" and "Provider Retry Conf
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Annotated, Final, Self
+from typing import Annotated, ClassVar, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SecretStr, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, SecretStr, ValidationInfo, field_validator
 
-from eval_gate.targets.retry import RetryPolicy
+from eval_gate.targets.model.providers.table import (
+    API_VERSION,
+    PROVIDER_NAMES,
+    PROVIDERS,
+    ModelProvider,
+    Provider,
+    other_provider,
+)
+from eval_gate.targets.settings import TargetSettings, Text, spelled
 
-API_VERSION: Final = "2024-10-01-preview"
-GEMINI_MODEL: Final = "gemini-2.5-flash"
-LITERAL_KEY: Final = "a key must not be written into a file: write ${{ NAME }} and set the variable NAME"
-_REFERENCE: Final = re.compile(r"\s*\$\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}\s*")
+_HARMLESS: Final = frozenset(
+    {
+        *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget"),
+        *("workers", "providerBatching", "maxRetries", "initialDelayMs", "maxDelayMs", "backoffFactor"),
+        "retryableStatusCodes",
+    }
+)
+"""Settings that say what a model is asked and how often, and not where its key goes."""
 
-
-class ModelProvider(StrEnum):
-    """Who answers. `model` is every other provider pydantic-ai knows, named within the model: `groq:llama-3.3-70b`."""
-
-    AZURE = "azure"
-    ANTHROPIC = "anthropic"
-    GEMINI = "gemini"
-    OPENAI = "openai"
-    OPENAI_COMPATIBLE = "openai-compatible"
-    MODEL = "model"
-
-
-PROVIDER_NAMES: Final[Mapping[str, ModelProvider]] = {
-    **{provider.value: provider for provider in ModelProvider},
-    "azure-openai": ModelProvider.AZURE,
-    "google": ModelProvider.GEMINI,
-    "google-gemini": ModelProvider.GEMINI,
-}
-"""Every name of a model provider, in lower case."""
-
-OTHER_NAMES: Final[Mapping[str, str]] = {
-    "resource": "endpoint",
-    "resourceName": "endpoint",
-    "deployment": "model",
-    "deploymentName": "model",
-    "variant": "model",
-    "version": "apiVersion",
-    "maxTokens": "maxOutputTokens",
-    "retryInitialDelayMs": "initialDelayMs",
-    "retryMaxDelayMs": "maxDelayMs",
-    "retryBackoffFactor": "backoffFactor",
-    "retryStatusCodes": "retryableStatusCodes",
-}
-"""Other names of settings, as AgentV's users write them, and ours."""
-
-_OWNERS: Final[Mapping[str, frozenset[ModelProvider]]] = {
-    "endpoint": frozenset({ModelProvider.AZURE}),
-    "apiVersion": frozenset({ModelProvider.AZURE}),
-    "baseUrl": frozenset(ModelProvider) - {ModelProvider.AZURE},
-    "thinkingBudget": frozenset({ModelProvider.ANTHROPIC, ModelProvider.GEMINI}),
-}
-
-Text = Annotated[str, Field(min_length=1)]
 ApiVersion = Annotated[Text, AfterValidator(lambda text: text.removeprefix("?").removeprefix("api-version="))]
 
 
-def _show_other_names(schema: dict[str, JsonValue]) -> None:
-    """Editors check files by the schema: it has to know every spelling. Only Gemini can do without a model."""
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    for other, ours in OTHER_NAMES.items():
-        shape = properties[ours]
-        assert isinstance(shape, dict)
-        properties[other] = shape | {"description": f"The same as {ours}."}
-    names: list[JsonValue] = [*sorted(PROVIDER_NAMES)]
-    properties["provider"] = {"enum": names}
-    schema["required"] = ["name", "provider"]
+class ModelSettings(TargetSettings):
+    """One model target. Every key may also be written in snake_case, and many have other names."""
 
+    model_config = ConfigDict(allow_inf_nan=False)
 
-class ModelSettings(BaseModel):
-    """One model target. Every key may also be written in snake_case, and as `OTHER_NAMES` says."""
+    other_names: ClassVar[Mapping[str, str]] = {
+        "resource": "endpoint",
+        "resourceName": "endpoint",
+        "deployment": "model",
+        "deploymentName": "model",
+        "variant": "model",
+        "version": "apiVersion",
+        "maxTokens": "maxOutputTokens",
+        "retryInitialDelayMs": "initialDelayMs",
+        "retryMaxDelayMs": "maxDelayMs",
+        "retryBackoffFactor": "backoffFactor",
+        "retryStatusCodes": "retryableStatusCodes",
+    }
+    keys: ClassVar[frozenset[str]] = frozenset({"apiKey"})
+    refers_within_texts: ClassVar[bool] = True
 
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        validate_by_name=False,
-        validate_by_alias=True,
-        allow_inf_nan=False,
-        json_schema_extra=_show_other_names,
-    )
-
-    name: Text
     provider: ModelProvider
     model: Text = Field(description="The model or deployment; for the provider `model`: `provider:name`.")
     endpoint: Text | None = Field(None, description="Azure: the resource's URL, host or name.")
-    base_url: Text | None = Field(None, description="Where the provider's API is, if not at the provider.")
+    base_url: Text | None = Field(
+        None, description="Where the provider's API is, if not at the provider.", validate_default=True
+    )
     api_key: SecretStr | None = Field(None, min_length=1, description="Never literal: ${{ NAME }}.")
     api_version: ApiVersion | None = Field(None, description=f"Azure; {API_VERSION} unless given.")
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, gt=0)
     thinking_budget: int | None = Field(None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes.")
     system_prompt_path: Text | None = None
-    workers: int | None = Field(None, ge=1, le=1000)
-    judge_target: Text | None = None
-    provider_batching: bool = False
     max_retries: int = Field(3, ge=0, le=20)
     initial_delay_ms: float = Field(1000, ge=0)
     max_delay_ms: float = Field(60_000, ge=0)
     backoff_factor: float = Field(2, ge=1)
     retryable_status_codes: frozenset[int] = frozenset({408, 429, 500, 502, 503, 504, 529})
-
-    @model_validator(mode="before")
-    @classmethod
-    def _one_spelling(cls, data: object) -> object:
-        return canonical(data) if isinstance(data, dict) else data
-
-    @model_validator(mode="after")
-    def _belongs_together(self) -> Self:
-        given = {alias for alias in _OWNERS if getattr(self, _field_name(alias)) is not None}
-        wrong = sorted(alias for alias in given if self.provider not in _OWNERS[alias])
-        problems = [f"{alias} is no setting of {self.provider.value}" for alias in wrong]
-        if self.provider is ModelProvider.OPENAI_COMPATIBLE and self.base_url is None:
-            problems.append("baseUrl is missing: openai-compatible is a server of your own")
-        if self.provider is ModelProvider.MODEL and not all(self.model.partition(":")):
-            problems.append("model is not of the form provider:name, such as groq:llama-3.3-70b-versatile")
-        if self.thinking_budget == -1 and self.provider is not ModelProvider.GEMINI:
-            problems.append("thinkingBudget -1 is known to gemini only")
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
 
     @property
     def route(self) -> tuple[str, str]:
@@ -140,74 +79,63 @@ class ModelSettings(BaseModel):
             return provider, model
         return self.provider.value, self.model
 
+    @property
+    def row(self) -> Provider:
+        """What is known of its provider."""
+        return other_provider(self.route[0]) if self.provider is ModelProvider.MODEL else PROVIDERS[self.provider]
 
-def canonical(raw: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The settings under our names, the provider's name as we call it, defaults of the provider filled in.
+    @property
+    def place(self) -> str | None:
+        """The provider's address, where it is another than the provider's own."""
+        return self.base_url or self.endpoint
 
-    Raises ValueError for a setting that is given twice with different values.
-    """
-    found: dict[str, JsonValue] = {}
-    for key, value in _flat(raw):
-        name = OTHER_NAMES.get(_camel(key), _camel(key))
-        if name in found and found[name] != value:
-            raise ValueError(f"{name} is given twice, under different names and with different values")
-        found[name] = value
-    _settle_provider(found)
-    if found.get("provider") == ModelProvider.GEMINI:
-        found.setdefault("model", GEMINI_MODEL)
-    if found.get("provider") == ModelProvider.AZURE:
-        found.setdefault("apiVersion", API_VERSION)
-    return found
+    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The vendor's own variable for a key, where the description names an address and no key."""
+        if not self.place or self.api_key is not None:
+            return ()
+        return tuple(name for name in self.row.key_variables if environment.get(name))[:1]
 
+    @classmethod
+    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The settings with the provider as we call it, also where `model: provider:name` names one of ours."""
+        named, model = values.get("provider"), values.get("model")
+        provider = PROVIDER_NAMES.get(named.strip().casefold()) if isinstance(named, str) else None
+        if provider is ModelProvider.MODEL and isinstance(model, str):
+            prefix, _, rest = model.partition(":")
+            own = PROVIDER_NAMES.get(prefix.casefold())
+            if rest and own not in {None, ModelProvider.MODEL}:
+                provider, values = own, values | {"model": rest}
+        return values if provider is None else {**PROVIDERS[provider].defaults, **values, "provider": provider.value}
 
-def _settle_provider(found: dict[str, JsonValue]) -> None:
-    """Replace other names of a provider, also where `provider: model` names one of ours within the model."""
-    named, model = found.get("provider"), found.get("model")
-    if isinstance(named, str):
-        found["provider"] = PROVIDER_NAMES.get(named.casefold(), named)
-    if found.get("provider") == ModelProvider.MODEL and isinstance(model, str):
-        prefix, _, rest = model.partition(":")
-        own = PROVIDER_NAMES.get(prefix.casefold())
-        if rest and own not in {None, ModelProvider.MODEL}:
-            found["provider"], found["model"] = own, rest
+    @classmethod
+    def deciding(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """All but what says only what is asked and how often."""
+        found = spelled(entry, cls.other_names)
+        if found.twice:
+            return entry
+        values = cls.settled(found.values)
+        # there the provider is a part of the model's name
+        harmless = _HARMLESS - {"model"} if values.get("provider") == ModelProvider.MODEL else _HARMLESS
+        return {name: value for name, value in values.items() if name not in harmless}
 
+    @field_validator("endpoint", "base_url", "api_version", "thinking_budget")
+    @classmethod
+    def _belongs_to_the_provider(cls, value: str | int | None, info: ValidationInfo) -> str | int | None:
+        provider = info.data.get("provider")
+        if provider is None:
+            return value
+        row = PROVIDERS[provider]
+        if value is not None and info.field_name not in row.settings:
+            raise ValueError(f"is no setting of {provider.value}")
+        if info.field_name == "thinking_budget" and value == -1 and not row.open_budget:
+            raise ValueError("-1 is known to gemini only")
+        if info.field_name == "base_url" and value is None and provider is ModelProvider.OPENAI_COMPATIBLE:
+            raise ValueError(f"is missing: {provider.value} is a server of your own")
+        return value
 
-def literal_keys(raw: Mapping[str, JsonValue]) -> list[str]:
-    """The settings, as they were written, that hold a key itself instead of `${{ NAME }}`: see `LITERAL_KEY`.
-
-    To be asked before variables are replaced.
-    """
-    return [
-        key
-        for key, value in _flat(raw)
-        if _camel(key) == "apiKey"
-        and value not in (None, "")
-        and not (isinstance(value, str) and _REFERENCE.fullmatch(value))
-    ]
-
-
-def is_model_provider(name: object) -> bool:
-    """Whether a target's `provider` is one of those described here."""
-    return isinstance(name, str) and name.casefold() in PROVIDER_NAMES
-
-
-def retry_policy(settings: ModelSettings, max_retries: int | None = None) -> RetryPolicy:
-    """When a request is repeated; `max_retries` from the command line wins."""
-    own = settings.model_dump(include=set(RetryPolicy.model_fields))
-    return RetryPolicy(**own | ({} if max_retries is None else {"max_retries": max_retries}))
-
-
-def _flat(raw: Mapping[str, JsonValue]) -> list[tuple[str, JsonValue]]:
-    """All settings; older files have them below `settings`."""
-    nested = raw.get("settings")
-    if not isinstance(nested, dict):
-        return [*raw.items()]
-    return [*((key, value) for key, value in raw.items() if key != "settings"), *nested.items()]
-
-
-def _camel(key: str) -> str:
-    return to_camel(key) if "_" in key else key
-
-
-def _field_name(alias: str) -> str:
-    return re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", alias)
+    @field_validator("model")
+    @classmethod
+    def _names_the_provider(cls, model: str, info: ValidationInfo) -> str:
+        if info.data.get("provider") is ModelProvider.MODEL and not all(model.partition(":")):
+            raise ValueError("is not of the form provider:name, such as groq:llama-3.3-70b-versatile")
+        return model

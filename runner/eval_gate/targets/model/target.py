@@ -10,28 +10,23 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.result import TargetIdentity
 from eval_gate.model.usage import Usage, total
-from eval_gate.targets.base import Request
+from eval_gate.targets.base import DescribedTarget, Request
 from eval_gate.targets.deadline import measured
 from eval_gate.targets.model.asking import Asked, Asker
+from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import compact_json
 
 OPEN_OBJECT: dict[str, JsonValue] = {"type": "object", "additionalProperties": True}
 """The schema of a tool whose arguments nobody described."""
 
 
-class ModelTarget:
+class ModelTarget(DescribedTarget[ModelSettings]):
     """A model with a system prompt and tools. Cases with `stubs` become conversations, the others one request."""
 
     def __init__(
-        self,
-        name: str,
-        asker: Asker,
-        system_prompt: str | None,
-        tools: Sequence[ToolSpec],
-        workers: int | None = None,
+        self, settings: ModelSettings, asker: Asker, system_prompt: str | None, tools: Sequence[ToolSpec]
     ) -> None:
-        self._name = name
-        self._workers = workers
+        super().__init__(settings)
         self._asker = asker
         self._system = (Message(role="system", content=system_prompt),) if system_prompt else ()
         self._tools = tuple(tools)
@@ -41,18 +36,8 @@ class ModelTarget:
         """Provider and model; the address without credentials."""
         chat = self._asker.chat
         return TargetIdentity(
-            name=self._name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
+            name=self._settings.name, provider=chat.provider, identity=f"{chat.provider}:{chat.model}", model=chat.model
         )
-
-    @property
-    def workers(self) -> int | None:
-        """How many cases at once its description asks for."""
-        return self._workers
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """None: each request has its own."""
-        return None
 
     @property
     def takes_stubs(self) -> bool:
@@ -85,9 +70,6 @@ class ModelTarget:
                 return
             talk.answer(asked.turn.tool_calls, stubs)
 
-    async def check_health(self) -> None:
-        """Nothing to ask: a question would cost money."""
-
     async def aclose(self) -> None:
         """Give connections back."""
         await self._asker.aclose()
@@ -113,7 +95,7 @@ class Talk:
     open_calls: bool = False
 
     def add(self, asked: Asked) -> None:
-        """What the model said."""
+        """The model's next turn, asked for or recorded."""
         turn = asked.turn
         self.turns += 1
         self.text = turn.text  # of the last turn, even if it is empty (tool-forge behaviour A-20)

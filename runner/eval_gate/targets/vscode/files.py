@@ -19,7 +19,6 @@ from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.coding_agent.files import stamp
 from eval_gate.targets.coding_agent.program import find_program
 from eval_gate.targets.vscode.dispatch import Prompt, Reply
-from eval_gate.targets.vscode.request import orchestrator_text, request_text
 from eval_gate.targets.vscode.subagent import Subagent, claimed, first_unlocked, provisioned, workspace_from
 
 MAX_RESPONSE: Final = limits.VSCODE_BYTES
@@ -125,13 +124,13 @@ class _Chat:
 
     def _write_request(self, name: str, prompt: Prompt) -> Path:
         messages = self._subagent.messages
-        text = request_text(prompt.document, messages / f"{name}_res.tmp.md", messages / f"{name}_res.md")
+        text = _request_text(prompt.document, messages / f"{name}_res.tmp.md", messages / f"{name}_res.md")
         return self._subagent.write_message(f"{name}_req.md", text)
 
     def _write_batch(self, names: Sequence[str], prompts: Sequence[Prompt]) -> Path:
         requests = [self._write_request(name, prompt) for name, prompt in zip(names, prompts, strict=True)]
         responses = [self._subagent.messages / f"{name}_res.md" for name in names]
-        return self._subagent.write_message(f"{self._stamp}_orchestrator.md", orchestrator_text(requests, responses))
+        return self._subagent.write_message(f"{self._stamp}_orchestrator.md", _orchestrator_text(requests, responses))
 
     async def _wake(self) -> None:
         """See that the editor has the workspace open and its agent works. Raises TargetError (unreachable)."""
@@ -207,3 +206,37 @@ class _Chat:
         if found.cut:
             return Reply(None, seconds, f"the response is larger than {MAX_RESPONSE:,} bytes")
         return Reply(found.data.decode("utf-8-sig", "replace"), seconds)
+
+
+def _request_text(document: str, unfinished: Path, response: Path) -> str:
+    """One request: the prompt document, and the two files by which the answer is handed over."""
+    return f"""\
+[[ ## task ## ]]
+
+{document.strip()}
+
+[[ ## response ## ]]
+
+Hand over your answer as a file, in these two steps:
+
+1. Write the complete answer to `{unfinished}`.
+2. When that file is complete, and not before, rename it to `{response}`.
+
+Only this file is read. What you say in the chat, and any other file you make, is not.
+"""
+
+
+def _orchestrator_text(requests: Sequence[Path], responses: Sequence[Path]) -> str:
+    """Several requests in one chat: each goes to a subagent that knows nothing of the others."""
+    listed = "\n".join(f"{number}. `messages/{path.name}`" for number, path in enumerate(requests, start=1))
+    awaited = "\n".join(f"* `messages/{path.name}`" for path in responses)
+    return f"""\
+Every file in this list is a request of its own. Give each one to a new subagent with the #runSubagent tool: pass it
+the file's path only, and do not open the files yourself, so that no request sees another.
+
+{listed}
+
+The work is done when all of these files exist:
+
+{awaited}
+"""

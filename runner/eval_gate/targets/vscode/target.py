@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.process.environment import Withheld, allowed
-from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.build import Surroundings
 from eval_gate.targets.coding_agent.files import new_file, shown_path
 from eval_gate.targets.coding_agent.prompt import ATTACHMENT_FILES, linked_files, prompt_document, refuse_missing_file
 from eval_gate.targets.deadline import not_counted
@@ -30,7 +32,7 @@ _DESKTOP: Final = (
 _MAX_TROUBLE: Final = 10
 
 
-class VscodeTarget:
+class VscodeTarget(DescribedTarget[VscodeSettings]):
     """Asks one subagent of VS Code after the other, or for all cases of a file in one chat."""
 
     def __init__(
@@ -42,7 +44,7 @@ class VscodeTarget:
         redact: Redactor,
         dispatcher: Dispatcher | None = None,
     ) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._root = root
         self._dispatcher = dispatcher or _file_dispatcher(settings, root, environment, redact)
         self._turn = asyncio.Lock()
@@ -59,11 +61,6 @@ class VscodeTarget:
     def workers(self) -> int | None:
         """One: there is one window to type into."""
         return 1
-
-    @property
-    def takes_stubs(self) -> bool:
-        """The agent calls its own tools."""
-        return False
 
     @property
     def batches(self) -> bool:
@@ -112,9 +109,6 @@ class VscodeTarget:
             raise broken[0]
         return answers
 
-    async def aclose(self) -> None:
-        """Nothing to close: the editor stays open, as it was found."""
-
     async def _dispatch(self, requests: Sequence[Request]) -> tuple[Reply, ...]:
         prompts = [Prompt(prompt_document(request, ATTACHMENT_FILES), linked_files(request)) for request in requests]
         with not_counted():
@@ -150,6 +144,11 @@ class VscodeTarget:
             what = f"the prompt cannot be written to {PROMPTS}: {why}"
             raise TargetError(what, fault=TargetFault.NOT_ASKED) from error
         return shown_path(path, self._root)
+
+
+def build(settings: VscodeSettings, choice: TargetChoice, around: Surroundings) -> VscodeTarget:
+    """The agent, not yet asked; the editor is neither looked for nor opened."""
+    return VscodeTarget(settings, root=around.root, environment=around.environment, redact=around.redact)
 
 
 def _file_dispatcher(

@@ -6,6 +6,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from eval_gate.targets.codex.settings import CodexSettings
+from eval_gate.targets.listing import read_targets
 
 
 def settings(**described) -> CodexSettings:
@@ -47,8 +48,9 @@ def test_codex_settings__arguments__are_a_list_or_one_text(key, given, args) -> 
 
 
 @pytest.mark.parametrize("provider", ["codex", "codex-cli", "Codex"])
-def test_codex_settings__every_name_of_the_provider__is_one(provider) -> None:
-    assert settings(provider=provider).provider == "codex"
+def test_codex_settings__every_name_of_the_provider__is_one(provider, tmp_path) -> None:
+    chosen = read_targets([{"name": "coder", "provider": provider}], tmp_path).choose(None, {})
+    assert (type(chosen.settings), chosen.settings.provider) == (CodexSettings, "codex")
 
 
 @pytest.mark.parametrize(
@@ -76,6 +78,5 @@ def test_codex_settings__two_names_that_agree__are_one_setting() -> None:
 def test_codex_settings__schema_for_editors__knows_every_name() -> None:
     schema = TypeAdapter(CodexSettings).json_schema()
     assert {"executable", "command", "binary", "args", "arguments", "timeoutSeconds"} <= set(schema["properties"])
-    assert schema["properties"]["provider"] == {"enum": ["codex", "codex-cli"]}
     assert {"type": "string"} in schema["properties"]["args"]["anyOf"]
-    assert schema["required"] == ["name", "provider"]
+    assert schema["required"] == ["name"]

@@ -63,7 +63,6 @@ def test_settings__defaults__are_those_of_agentv() -> None:
         ({"keep_output_files": True}, "keep_temp_files", True),
         ({"keepOutputFiles": True}, "keep_temp_files", True),
         ({"provider_batching": True}, "provider_batching", True),
-        ({"provider": " CLI "}, "provider", "cli"),
     ],
 )
 def test_settings__every_spelling__is_read(given, field, value) -> None:

@@ -18,8 +18,7 @@ from eval_gate.targets.deadline import counted_against
 from eval_gate.targets.model.chat import Turn
 from eval_gate.targets.model.file_agent import MAX_CALLS, FileAgentTarget
 from eval_gate.targets.model.recording import Mode, Recording
-from eval_gate.targets.model.target import ModelTarget
-from tests.support.chats import ScriptedChat, limited, make_asker, says
+from tests.support.chats import TOY, ScriptedChat, limited, make_asker, says
 
 TOOLS = ("readFile", "writeFile", "listFiles", "deleteFile")
 AGENT = SuiteAgent(name="ToolTestAgent", model="gpt-5-mini", instructions="use the tools", tools=TOOLS, max_turns=3)
@@ -27,7 +26,7 @@ AGENT = SuiteAgent(name="ToolTestAgent", model="gpt-5-mini", instructions="use t
 
 def target_of(chat, folders: Path, **options) -> FileAgentTarget:
     asker = make_asker(chat, **({"recording": options.pop("recording")} if "recording" in options else {}))
-    return FileAgentTarget(ModelTarget("toy", asker, "the target's own prompt", ()), asker, folders, **options)
+    return FileAgentTarget(TOY, asker, "the target's own prompt", (), folders=folders, **options)
 
 
 def asked(

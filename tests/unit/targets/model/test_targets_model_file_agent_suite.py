@@ -17,9 +17,9 @@ from eval_gate.formats.base import Reading, Source
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import Request
-from eval_gate.targets.build import Surroundings, make_asker, model_settings
+from eval_gate.targets.build import Surroundings, model_settings
+from eval_gate.targets.model.build import make_asker
 from eval_gate.targets.model.file_agent import FileAgentTarget
-from eval_gate.targets.model.target import ModelTarget
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.sources.json import parse_json
 from eval_gate.text.tokens import TokenData
@@ -53,7 +53,7 @@ def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outco
 
     async def main() -> dict[str, Outcome]:
         asker, patterns = make_asker(settings, choice, around), PatternMatcher()
-        target = FileAgentTarget(ModelTarget("gpt-5-mini", asker, None, ()), asker, folders)
+        target = FileAgentTarget(settings, asker, None, (), folders=folders)
         try:
             return {case.id: await one(case, target, patterns) for case in suite.cases}
         finally:

@@ -4,16 +4,13 @@ import pytest
 from pydantic import ValidationError
 
 from eval_gate.errors import GateError
+from eval_gate.targets.kinds import names_model
+from eval_gate.targets.listing import read_targets
 from eval_gate.targets.model.providers.credentials import credentials
-from eval_gate.targets.model.settings import (
-    API_VERSION,
-    LITERAL_KEY,
-    ModelProvider,
-    ModelSettings,
-    is_model_provider,
-    literal_keys,
-    retry_policy,
-)
+from eval_gate.targets.model.providers.table import API_VERSION, ModelProvider
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.retry import retry_policy
+from eval_gate.targets.variables import LITERAL_KEY
 
 pytestmark = pytest.mark.contract("retry.configured")
 
@@ -47,12 +44,12 @@ def said(provider: str = "openai", **more) -> str:
 )
 def test_provider__every_name__means_one(written, provider) -> None:
     assert described(written).provider is provider
-    assert is_model_provider(written)
+    assert names_model(written)
 
 
-@pytest.mark.parametrize("name", ["http", "cli", "mock", "", None, 5])
+@pytest.mark.parametrize("name", ["http", "cli", "mock", "", "codex"])
 def test_provider__others__are_not_ours(name) -> None:
-    assert not is_model_provider(name)
+    assert not names_model(name)
 
 
 def test_provider__unknown__is_refused_with_the_list() -> None:
@@ -130,13 +127,17 @@ def test_model__of_gemini__has_a_default_and_others_have_none() -> None:
 @pytest.mark.parametrize(
     ("provider", "raw", "words"),
     [
-        ("openai", {"endpoint": "acme"}, "endpoint is no setting of openai"),
-        ("azure", {"baseUrl": "http://h"}, "baseUrl is no setting of azure"),
-        ("openai", {"version": "1"}, "apiVersion is no setting of openai"),
-        ("openai", {"thinkingBudget": 5}, "thinkingBudget is no setting of openai"),
-        ("openai", {"thinkingBudget": 5, "version": "1"}, "apiVersion is no setting of openai; thinkingBudget is no"),
-        ("anthropic", {"thinkingBudget": -1}, "known to gemini only"),
-        (COMPATIBLE, {}, "baseUrl is missing"),
+        ("openai", {"endpoint": "acme"}, "endpoint: Value error, is no setting of openai"),
+        ("azure", {"baseUrl": "http://h"}, "baseUrl: Value error, is no setting of azure"),
+        ("openai", {"version": "1"}, "apiVersion: Value error, is no setting of openai"),
+        ("openai", {"thinkingBudget": 5}, "thinkingBudget: Value error, is no setting of openai"),
+        (
+            "openai",
+            {"thinkingBudget": 5, "version": "1"},
+            "is no setting of openai; thinkingBudget: Value error, is no",
+        ),
+        ("anthropic", {"thinkingBudget": -1}, "thinkingBudget: Value error, -1 is known to gemini only"),
+        (COMPATIBLE, {}, "is missing: openai-compatible is a server of your own"),
         ("azure", {"deployment": "d"}, "model is given twice"),
         ("openai", {"maxTokens": 5, "max_output_tokens": 6}, "maxOutputTokens is given twice"),
         ("openai", {"temperatur": 1}, "temperatur: Extra inputs"),
@@ -185,24 +186,28 @@ def test_retry__both_families_of_names__are_taken(names) -> None:
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ({"apiKey": "sk-abc"}, ["apiKey"]),
-        ({"api_key": "sk-abc"}, ["api_key"]),
-        ({"apiKey": "Bearer ${{ KEY }}"}, ["apiKey"]),
-        ({"apiKey": "${{ KEY }}x"}, ["apiKey"]),
-        ({"apiKey": "$KEY"}, ["apiKey"]),
-        ({"apiKey": 12345}, ["apiKey"]),
-        ({"apiKey": ["sk"]}, ["apiKey"]),
-        ({"settings": {"api_key": "sk-abc"}}, ["api_key"]),
-        ({"apiKey": "${{ KEY }}"}, []),
-        ({"apiKey": " ${{KEY}} "}, []),
-        ({"apiKey": None}, []),
-        ({"apiKey": ""}, []),
-        ({"model": "sk-abc", "name": "t"}, []),
+        ({"apiKey": "sk-abc"}, "apiKey"),
+        ({"api_key": "sk-abc"}, "api_key"),
+        ({"apiKey": "Bearer ${{ KEY }}"}, "apiKey"),
+        ({"apiKey": "${{ KEY }}x"}, "apiKey"),
+        ({"apiKey": "$KEY"}, "apiKey"),
+        ({"apiKey": 12345}, "apiKey"),
+        ({"apiKey": ["sk"]}, "apiKey"),
+        ({"settings": {"api_key": "sk-abc"}}, "api_key"),
+        ({"apiKey": "${{ KEY }}"}, None),
+        ({"apiKey": " ${{KEY}} "}, None),
+        ({"apiKey": None}, None),
     ],
 )
-def test_literal_keys__are_named_as_they_were_written(raw, expected) -> None:
-    assert literal_keys(raw) == expected
-    assert "${{ NAME }}" in LITERAL_KEY
+def test_key__that_is_literal__is_refused_by_the_name_it_was_written_under(tmp_path, raw, expected) -> None:
+    listed = read_targets([{"name": "t", "provider": "openai", "model": "m"} | raw], tmp_path)
+    if expected is None:
+        assert listed.choose(None, {"KEY": KEY}).settings.name == "t"
+        return
+    with pytest.raises(GateError) as caught:
+        listed.choose(None, {"KEY": KEY})
+    assert (caught.value.problems[0].field, caught.value.problems[0].message) == (f"targets[t].{expected}", LITERAL_KEY)
+    assert "sk" not in str(caught.value.problems[0].field)
 
 
 def test_key__is_never_shown() -> None:
@@ -321,7 +326,6 @@ def test_schema__names_all_settings_in_camel_case() -> None:
     properties = schema["properties"]
     assert {"deploymentName", "resource", "maxTokens", "retryStatusCodes"} <= set(properties)
     assert properties["maxTokens"]["anyOf"] == properties["maxOutputTokens"]["anyOf"]
-    assert "google" in properties["provider"]["enum"]
     assert schema["required"] == ["name", "provider"]
     assert {"provider", "model", "apiKey", "baseUrl", "thinkingBudget", "retryableStatusCodes"} <= set(properties)
     assert not [name for name in properties if "_" in name]

@@ -10,13 +10,13 @@ import pytest
 from eval_gate.model.conversation import Message, Response, ToolSpec
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.model.target import ModelTarget
-from tests.support.chats import ScriptedChat, limited, make_asker, says
+from tests.support.chats import TOY, ScriptedChat, limited, make_asker, says
 
 TOOLS = (ToolSpec(name="get_weather", parameters={"type": "object", "properties": {"city": {"type": "string"}}}),)
 
 
 def respond(chat: ScriptedChat, stubs=None, max_turns: int = 5, system: str | None = "be brief") -> Response:
-    target = ModelTarget("toy", make_asker(chat), system, TOOLS)
+    target = ModelTarget(TOY, make_asker(chat), system, TOOLS)
     question = Message(role="user", content="weather in Lisbon?")
     return asyncio.run(target.respond(Request("gs-1", (question,), stubs=stubs, max_turns=max_turns)))
 

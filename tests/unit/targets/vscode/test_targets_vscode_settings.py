@@ -17,7 +17,6 @@ def settings(**described) -> VscodeSettings:
     [
         ("vscode", "code", "~/.subagent/vscode-agents"),
         ("vscode-insiders", "code-insiders", "~/.subagent/vscode-insiders-agents"),
-        ("VSCode", "code", "~/.subagent/vscode-agents"),
     ],
 )
 def test_vscode_settings__nothing_said__has_the_defaults(provider, command, subagents) -> None:
@@ -56,4 +55,3 @@ def test_vscode_settings__what_is_wrong__is_refused(wrong, words) -> None:
 def test_vscode_settings__schema_for_editors__knows_every_name() -> None:
     schema = TypeAdapter(VscodeSettings).json_schema()
     assert {"vscodeCmd", "command", "subagentRoot", "dryRun"} <= set(schema["properties"])
-    assert schema["properties"]["provider"] == {"enum": ["vscode", "vscode-insiders"]}

@@ -16,35 +16,17 @@ from eval_gate.text.redact import Redactor
 
 
 class ModelChat:
-    """A model behind one pool of connections. Nothing here or below repeats a request."""
+    """A `Chat`: a model behind one pool of connections. Nothing here or below repeats a request."""
 
     def __init__(self, settings: ModelSettings, built: BuiltModel, *, redact: Redactor, timeout_s: float) -> None:
-        self._provider, self._model = settings.route
+        self.provider, self.model = settings.route
+        self.address = built.address
+        self.settings = built.deciding
         self._built = built
         self._timeout_s = timeout_s
         self._transcript = Transcript()
-        self._explainer = Explainer(f"{self._provider} ({self._model})", settings.retryable_status_codes, redact)
+        self._explainer = Explainer(f"{self.provider} ({self.model})", settings.retryable_status_codes, redact)
         self._failures: tuple[type[Exception], ...] = (*FAILURES, *built.failures)
-
-    @property
-    def provider(self) -> str:
-        """Our name for the provider, such as `azure` or `groq`."""
-        return self._provider
-
-    @property
-    def model(self) -> str:
-        """The model or deployment that is asked."""
-        return self._model
-
-    @property
-    def address(self) -> str:
-        """Where it is asked, without credentials and query; empty when only the provider's library knows."""
-        return self._built.address
-
-    @property
-    def settings(self) -> dict[str, object]:
-        """What decides the answer beside messages and tools."""
-        return dict(self._built.deciding)
 
     async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
         """One request. Raises TargetError and nothing else; may be cancelled at any time."""

@@ -18,8 +18,8 @@ from pydantic_ai.exceptions import (
 )
 
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.wire import quote
 from eval_gate.text.foreign.http_answer import UnreadableAnswerError
+from eval_gate.text.foreign.quote import quote
 from eval_gate.text.redact import Redactor
 
 MAX_WORDS: Final = 300
@@ -54,7 +54,7 @@ class Explainer:
         self._redact = redact
 
     def explain(self, error: Exception, answer: httpx2.Response | None) -> TargetError:
-        """The same, in the provider's own words where there are any: bounded, on one line, without the key.
+        """The TargetError for this, in the provider's own words where there are any: on one line, bounded, without key.
 
         `answer` is what came over the wire, where that is known.
         """
@@ -70,12 +70,13 @@ class Explainer:
             case ModelConnectionError():
                 return self._broken(error, "no connection" if _unsent(error) else "the connection broke")
             case UserError():
-                return self._error(f"cannot be asked: {self._words(str(error))}", TargetFault.NOT_ASKED)
+                what = f"cannot be asked: {self._words(str(error))}"
+                return TargetError(self._says(what), fault=TargetFault.NOT_ASKED)
         if answer is not None and answer.is_redirect:
             where = self._words(answer.headers.get("location", "")) or "nowhere"
-            return self._error(
-                f"answered HTTP {answer.status_code}: it points to {where}",
-                TargetFault.REFUSED,
+            return TargetError(
+                self._says(f"answered HTTP {answer.status_code}: it points to {where}"),
+                fault=TargetFault.REFUSED,
                 status=answer.status_code,
                 hint="check the address",
             )
@@ -89,9 +90,9 @@ class Explainer:
                 code = problem.get("code")
                 status = code if isinstance(code, int) and 400 <= code < 600 else None
                 words = self._words(" ".join(_texts(problem)))
-                return self._error(
-                    f"answered with an error: {words}",
-                    TargetFault.REFUSED,
+                return TargetError(
+                    self._says(f"answered with an error: {words}"),
+                    fault=TargetFault.REFUSED,
                     status=status,
                     retryable=status in self._retryable,
                 )
@@ -99,17 +100,17 @@ class Explainer:
 
     def late(self, timeout_s: float) -> TargetError:
         """No complete answer within the caller's time."""
-        return self._error(f"gave no answer within {timeout_s:g} s", TargetFault.LATE, retryable=True)
+        return TargetError(self._says(f"gave no answer within {timeout_s:g} s"), fault=TargetFault.LATE, retryable=True)
 
     def _malformed(self, what: str) -> TargetError:
-        return self._error(f"gave an answer that cannot be read: {what}", TargetFault.MALFORMED)
+        return TargetError(self._says(f"gave an answer that cannot be read: {what}"), fault=TargetFault.MALFORMED)
 
     def _refused(self, error: ModelHTTPError) -> TargetError:
         words = self._words(" ".join(_texts(error.body)))
         spent = isinstance(error, ModelQuotaExceededError)
-        return self._error(
-            f"answered HTTP {error.status_code}{f': {words}' if words else ''}",
-            TargetFault.REFUSED,
+        return TargetError(
+            self._says(f"answered HTTP {error.status_code}{f': {words}' if words else ''}"),
+            fault=TargetFault.REFUSED,
             status=error.status_code,
             # a spent budget is a 429 as well, but no wait brings it back
             retryable=error.status_code in self._retryable and not spent,
@@ -119,26 +120,11 @@ class Explainer:
 
     def _broken(self, error: ModelConnectionError, what: str, fault: TargetFault = TargetFault.REFUSED) -> TargetError:
         words = self._words(_innermost(error))
-        return self._error(f"{what}: {words}", TargetFault.UNREACHABLE if _unsent(error) else fault, retryable=True)
+        fault = TargetFault.UNREACHABLE if _unsent(error) else fault
+        return TargetError(self._says(f"{what}: {words}"), fault=fault, retryable=True)
 
-    def _error(
-        self,
-        what: str,
-        fault: TargetFault,
-        *,
-        retryable: bool = False,
-        status: int | None = None,
-        retry_after_s: float | None = None,
-        hint: str | None = None,
-    ) -> TargetError:
-        return TargetError(
-            f"{self._who}: {what}",
-            fault=fault,
-            retryable=retryable,
-            status=status,
-            retry_after_s=retry_after_s,
-            hint=hint,
-        )
+    def _says(self, what: str) -> str:
+        return f"{self._who}: {what}"
 
     def _words(self, text: str) -> str:
         # masked before it is cut: half a key would pass

@@ -6,7 +6,8 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse
@@ -14,9 +15,10 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from eval_gate.errors import GateError
-from eval_gate.targets.model.providers.credentials import OPENAI_URL, Credentials
+from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.pool import connection_pool
-from eval_gate.targets.model.settings import API_VERSION, ModelProvider, ModelSettings
+from eval_gate.targets.model.providers.table import API_VERSION, OPENAI_URL
+from eval_gate.targets.model.settings import ModelSettings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -43,7 +45,7 @@ _NOT_KNOWN: Final = re.compile(r"unsupported|not supported|unrecognized|not perm
 
 
 class Request(Protocol):
-    """Asks once."""
+    """Makes one request of a model and repeats nothing."""
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
         """Raises what pydantic-ai and the vendor's library raise."""
@@ -64,23 +66,16 @@ class BuiltModel:
     failures: tuple[type[Exception], ...] = ()
 
 
+Build: TypeAlias = Callable[[ModelSettings, Credentials, float], BuiltModel]
+"""What a provider's row names: it makes a model whose every request takes at most so many seconds."""
+
+
 def build_model(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
     """The model with one pool of connections. Raises GateError for a provider or settings it cannot have."""
     for message, category in _REMARKS:
         warnings.filterwarnings("ignore", message=message, category=category)
-    match settings.provider:
-        case ModelProvider.ANTHROPIC:
-            return _anthropic(settings, access, timeout_s)
-        case ModelProvider.GEMINI:
-            return _gemini(settings, access, timeout_s)
-        case ModelProvider.AZURE:
-            return _azure(settings, access, timeout_s)
-        case ModelProvider.MODEL:
-            from eval_gate.targets.model.providers.others import build_other
-
-            return build_other(settings, access, timeout_s)
-        case _:
-            return _openai(settings, access, timeout_s)
+    build: Build = resolve_name(f"{__package__}.{settings.row.build}")
+    return build(settings, access, timeout_s)
 
 
 def deciding(settings: ModelSettings) -> dict[str, object]:
@@ -100,7 +95,7 @@ def sampling(settings: ModelSettings) -> RequestSettings:
 
 
 class PlainRequest:
-    """One request of one model."""
+    """A request of a model whose settings never change."""
 
     def __init__(self, model: Model, settings: RequestSettings) -> None:
         self._model = model
@@ -148,7 +143,8 @@ def _refuses(error: ModelHTTPError, parameter: str) -> bool:
     return error.status_code in {400, 422} and parameter in said and _NOT_KNOWN.search(said) is not None
 
 
-def _openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """OpenAI, and every server that speaks its protocol."""
     from openai import AsyncOpenAI, OpenAIError
     from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -167,7 +163,8 @@ def _openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> B
     return BuiltModel(request, access.base_url, deciding(settings), pool.aclose, (OpenAIError,))
 
 
-def _azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """A deployment of Azure OpenAI."""
     from openai import OpenAIError
     from pydantic_ai.providers.azure import AzureProvider
 
@@ -191,7 +188,8 @@ def _reasons(provider: Provider[AsyncOpenAI], model: str) -> bool:
     return bool(profile.get("openai_supports_reasoning", False))
 
 
-def _anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """Anthropic, or a gateway that speaks its protocol."""
     from anthropic import AnthropicError, AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel, AnthropicModelSettings
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -231,7 +229,8 @@ def _anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) -
     return BuiltModel(PlainRequest(model, request), access.base_url, deciding(settings), pool.aclose, (AnthropicError,))
 
 
-def _gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+    """Gemini by its own interface."""
     from google.genai.errors import APIError
     from google.genai.types import HttpRetryOptions
     from pydantic_ai.models.google import GoogleModel, GoogleModelSettings

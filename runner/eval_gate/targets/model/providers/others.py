@@ -21,7 +21,7 @@ from eval_gate.text.urls import public_url
 _ADDRESS_PARAMETERS: Final = ("base_url", "api_base", "azure_endpoint")
 
 
-def build_other(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
+def other(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
     """The model, with the provider's own client. Raises GateError for what is not known, installed or configured."""
     name, _ = settings.route
     if name.startswith("gateway/"):

@@ -9,8 +9,8 @@ import pytest
 
 from eval_gate.model.conversation import Message, ToolCall
 from eval_gate.model.usage import Usage
+from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.chat import Turn
-from eval_gate.targets.model.providers.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.model_server import (
     Answer,

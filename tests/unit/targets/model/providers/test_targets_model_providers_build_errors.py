@@ -13,7 +13,7 @@ import pytest
 
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.model.providers.build import build_chat
+from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.agents import unused_port
 from tests.support.model_server import (

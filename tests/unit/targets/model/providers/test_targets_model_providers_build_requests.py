@@ -14,8 +14,8 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.targets.base import TargetError
+from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.chat import Turn
-from eval_gate.targets.model.providers.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.model_server import (
     Answer,
@@ -574,7 +574,7 @@ def test_history__odd_messages__never_break_us(provider) -> None:
 def test_imports__a_run_without_model_targets__loads_no_provider() -> None:
     code = (
         "import sys, eval_gate.cli.main, eval_gate.targets.build;"
-        "import eval_gate.targets.model.settings, eval_gate.targets.model.providers.build;"
+        "import eval_gate.targets.model.settings, eval_gate.targets.model.build;"
         "import eval_gate.targets.model.prices;"
         "heavy = {'pydantic_ai', 'openai', 'anthropic', 'google.genai', 'genai_prices', 'httpx2'};"
         "print(sorted(heavy & set(sys.modules)))"

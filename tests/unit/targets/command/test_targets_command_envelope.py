@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from eval_gate.model.usage import Usage
-from eval_gate.targets import envelope
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.envelope import read_answer, read_record
+from eval_gate.targets.command import envelope
+from eval_gate.targets.command.envelope import read_answer, read_record
 
 
 def read(**document):
@@ -265,14 +265,14 @@ def test_read_answer__nested_without_end__is_refused(depth) -> None:
 @pytest.mark.parametrize(
     ("document", "limit", "words"),
     [
-        ({"output_messages": [assistant("x")] * 4}, "MAX_MESSAGES", "4 messages, more than 3"),
-        ({"text": "", "trace": [{"type": "error"}] * 4}, "MAX_EVENTS", "4 events, more than 3"),
+        ({"output_messages": [assistant("x")] * 4}, "ANSWER_MESSAGES", "4 messages, more than 3"),
+        ({"text": "", "trace": [{"type": "error"}] * 4}, "ANSWER_EVENTS", "4 events, more than 3"),
         (
             {"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 4)]},
-            "MAX_CALLS",
+            "ANSWER_CALLS",
             "4 tool calls, more than 3",
         ),
-        ({"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 2)] * 2}, "MAX_CALLS", "4 tool calls"),
+        ({"output_messages": [assistant("x", tool_calls=[{"tool": "t"}] * 2)] * 2}, "ANSWER_CALLS", "4 tool calls"),
     ],
 )
 def test_read_answer__too_many_parts__is_refused(monkeypatch, document, limit, words) -> None:

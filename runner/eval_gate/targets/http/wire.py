@@ -9,24 +9,20 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from eval_gate.model import limits
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.limits import MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings, PresetName
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.quote import MAX_QUOTE, quote
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.sources.shape import kind_of
 
-MAX_QUOTE = 200
-MAX_CALLS: Final = limits.ANSWER_CALLS
-MAX_NAME: Final = limits.CALL_NAME
 MAX_INDEX_DIGITS = 12
 _PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +112,8 @@ class Wire:
             return None
         if not isinstance(calls, list):
             raise _malformed(f'"{self._calls_path}" is not a list but {kind_of(calls)}', body)
-        if len(calls) > MAX_CALLS:
-            raise _malformed(f'"{self._calls_path}" lists {len(calls):,} calls, more than {MAX_CALLS:,}', body)
+        if len(calls) > ANSWER_CALLS:
+            raise _malformed(f'"{self._calls_path}" lists {len(calls):,} calls, more than {ANSWER_CALLS:,}', body)
         return tuple(self._tool_call(call, f"{self._calls_path}[{index}]", body) for index, call in enumerate(calls))
 
     def _tool_call(self, call: JsonValue, place: str, body: bytes) -> ToolCall:
@@ -125,8 +121,8 @@ class Wire:
         params = _at(call, self._preset.call_params)
         if isinstance(params, str):
             params = _arguments(params, f"{place}.{self._preset.call_params}", body)
-        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-            raise _malformed(f'"{place}" has no {self._preset.call_name} of up to {MAX_NAME} characters', body)
+        if not isinstance(name, str) or not 0 < len(name) <= CALL_NAME:
+            raise _malformed(f'"{place}" has no {self._preset.call_name} of up to {CALL_NAME} characters', body)
         if params is not None and not isinstance(params, dict):
             raise _malformed(f'"{place}.{self._preset.call_params}" is not a mapping but {kind_of(params)}', body)
         success, duration = _at(call, "success"), _at(call, "durationMs")
@@ -232,12 +228,6 @@ def _well_formed_values(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
         return value
     cleaned: dict[str, JsonValue] = json.loads(well_formed(found))
     return cleaned
-
-
-def quote(body: bytes) -> str:
-    """The beginning of foreign bytes, on one line and bounded."""
-    text = " ".join(_CONTROL.sub(" ", body[: MAX_QUOTE * 4].decode("utf-8", "replace")).split())
-    return f"«{text[:MAX_QUOTE]}{'…' if len(text) > MAX_QUOTE or len(body) > MAX_QUOTE * 4 else ''}»" if text else "«»"
 
 
 def _malformed(what: str, body: bytes) -> TargetError:

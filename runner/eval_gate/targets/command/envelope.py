@@ -10,20 +10,24 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar, get_args
 
-from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.limits import ANSWER_VALUES, MAX_COST_USD, MAX_TOKENS, in_range
+from eval_gate.model.limits import (
+    ANSWER_CALLS,
+    ANSWER_EVENTS,
+    ANSWER_MESSAGES,
+    ANSWER_VALUES,
+    CALL_NAME,
+    MAX_COST_USD,
+    MAX_TOKENS,
+    in_range,
+)
 from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.wire import MAX_CALLS, MAX_NAME
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
-
-MAX_MESSAGES: Final = limits.ANSWER_MESSAGES
-MAX_EVENTS: Final = limits.ANSWER_EVENTS
 
 Part = TypeVar("Part")
 _EVENT_TYPES: Final = get_args(TraceEvent.model_fields["type"].annotation)
@@ -97,7 +101,7 @@ class _Lost:
 
 
 def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
-    """None for an object that has neither messages nor a text: it is somebody's own JSON."""
+    """The answer in an object; None for one without messages and text, which is somebody's own JSON."""
     messages = _messages(document, lost)
     if not messages and "text" not in document:
         return None
@@ -107,8 +111,8 @@ def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
         tool_calls = tuple(ToolCall(name=call.tool, params=_params(call.input), id=call.id) for call in calls)
     else:
         text, tool_calls = _as_text(document["text"]), _calls_of(trace or ())
-    if len(tool_calls) > MAX_CALLS:
-        raise _too_much(f"reports {len(tool_calls):,} tool calls, more than {MAX_CALLS:,}")
+    if len(tool_calls) > ANSWER_CALLS:
+        raise _too_much(f"reports {len(tool_calls):,} tool calls, more than {ANSWER_CALLS:,}")
     return Response(
         text=text,
         tool_calls=tool_calls,
@@ -131,7 +135,7 @@ def _messages(document: Mapping[str, JsonValue], lost: _Lost) -> tuple[OutputMes
     raw = _either(document, "output_messages", "outputMessages")
     if not isinstance(raw, list):
         return ()
-    _bounded(raw, MAX_MESSAGES, "messages")
+    _bounded(raw, ANSWER_MESSAGES, "messages")
     return lost.keep((_message(one, lost) for one in raw), "message")
 
 
@@ -144,7 +148,7 @@ def _message(raw: JsonValue, lost: _Lost) -> OutputMessage | None:
         calls = []
     elif not isinstance(calls, list):
         calls = [None]  # counts as one that cannot be read
-    _bounded(calls, MAX_CALLS, "tool calls")
+    _bounded(calls, ANSWER_CALLS, "tool calls")
     return OutputMessage(
         role=role,
         name=_name(raw, "name"),
@@ -172,7 +176,7 @@ def _trace(document: Mapping[str, JsonValue], lost: _Lost) -> tuple[TraceEvent, 
     raw = document.get("trace")
     if not isinstance(raw, list):
         return None
-    _bounded(raw, MAX_EVENTS, "events")
+    _bounded(raw, ANSWER_EVENTS, "events")
     return lost.keep((_event(one) for one in raw), "event")
 
 
@@ -250,7 +254,7 @@ def _either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:
 def _name(raw: JsonValue, key: str) -> str | None:
     """A text that is neither empty nor boundless."""
     value = raw.get(key) if isinstance(raw, dict) else None
-    return value if isinstance(value, str) and 0 < len(value) <= MAX_NAME else None
+    return value if isinstance(value, str) and 0 < len(value) <= CALL_NAME else None
 
 
 def _mapping(raw: Mapping[str, JsonValue], key: str) -> dict[str, JsonValue] | None:

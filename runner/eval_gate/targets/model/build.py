@@ -1,0 +1,75 @@
+"""A model as it is described, with everything around it. The providers' libraries are imported here, never before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from eval_gate.config.settings import TargetChoice
+from eval_gate.errors import GateError, needing
+from eval_gate.files.place import why_not_read
+from eval_gate.files.reading import read_up_to
+from eval_gate.model.limits import PROMPT_BYTES
+from eval_gate.targets.build import Surroundings
+from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.chat import Chat
+from eval_gate.targets.model.file_agent import FileAgentTarget
+from eval_gate.targets.model.pace import Pace
+from eval_gate.targets.model.providers.credentials import credentials
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.retry import retry_policy
+from eval_gate.text.redact import Redactor
+
+
+def build(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> FileAgentTarget:
+    """The model with its system prompt. Raises GateError for a prompt, a key or an address that is missing or wrong."""
+    own = settings.system_prompt_path
+    if not choice.system_prompt and own and (why := why_not_read(own, root=around.root)):
+        raise GateError("no-system-prompt", f'the system prompt "{own[:200]}" {why}', "name a file inside of it")
+    prompt = _system_prompt(choice.system_prompt or own, around.root)
+    return FileAgentTarget(settings, make_asker(settings, choice, around), prompt, around.tools)
+
+
+def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:
+    """The model with its retries, its pace and the run's recording. Raises GateError as `build_chat`."""
+    if around.replays and settings.api_key is None:
+        settings = settings.model_copy(update={"api_key": SecretStr("nobody-is-asked")})
+    policy = retry_policy(settings, choice.max_retries)
+    chat = build_chat(settings, around.environment, timeout_s=around.timeout_s, redact=around.redact)
+    return Asker(chat, policy, Pace(choice.concurrency or settings.workers or 1), around.recording, around.redact)
+
+
+def build_chat(
+    settings: ModelSettings, environment: Mapping[str, str], *, timeout_s: float, redact: Redactor | None = None
+) -> Chat:
+    """A chat with the model that is described; nothing is asked yet. `timeout_s` is for one whole request, in seconds.
+
+    `redact` learns the key. Raises GateError for a key or an address that is missing or wrong, for a provider that is
+    not there, and `not-installed` where the libraries are missing.
+    """
+    access = credentials(settings, environment)
+    redact = redact or Redactor()
+    redact.include(access.redact)
+    with needing("models", "asking a model"):
+        from eval_gate.targets.model.providers.chat import ModelChat
+        from eval_gate.targets.model.providers.models import build_model
+
+        model = build_model(settings, access, timeout_s)
+    return ModelChat(settings, model, redact=redact, timeout_s=timeout_s)
+
+
+def _system_prompt(path: str | None, root: Path) -> str | None:
+    if path is None:
+        return None
+    try:
+        data = read_up_to(root / path, PROMPT_BYTES)
+        if len(data) > PROMPT_BYTES:
+            raise GateError("no-system-prompt", f"the system prompt {path} is larger than {PROMPT_BYTES:,} bytes")
+        return data.decode("utf-8-sig")
+    except OSError as error:
+        what = f"the system prompt {path} cannot be read: {error.strerror}"
+        raise GateError("no-system-prompt", what, "name an existing file") from error
+    except UnicodeDecodeError as error:
+        raise GateError("no-system-prompt", f"the system prompt {path} is not UTF-8", "save it as UTF-8") from error

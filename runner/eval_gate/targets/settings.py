@@ -1,0 +1,172 @@
+"""What the descriptions of all targets have in common: how settings are spelled, and those that every target has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final, get_args, get_origin
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic.alias_generators import to_camel
+
+LONGEST_S: Final = 86_400
+"""A day: the longest that one answer of a program may take."""
+TWICE: Final = "is given twice, under different names and with different values"
+
+
+def no_nul(text: str) -> str:
+    """The text. Raises ValueError for one that no program can be given."""
+    if "\0" in text:
+        raise ValueError("holds a NUL character")
+    return text
+
+
+Value = Annotated[str, AfterValidator(no_nul)]
+Text = Annotated[str, Field(min_length=1), AfterValidator(no_nul)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Described(BaseModel):
+    """Settings as people write them: keys in camelCase or snake_case, and no unknown ones."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """All settings, in camelCase."""
+        return tuple(info.alias or name for name, info in cls.model_fields.items())
+
+
+def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
+    """The settings that may stand at `path` below what has this type, in camelCase; none within foreign data."""
+    if isinstance(shape, type) and issubclass(shape, Described):
+        if not path:
+            return shape.names()
+        fields = shape.model_fields.items()
+        return names_at(
+            next((info.annotation for name, info in fields if path[0] in {name, info.alias}), None), path[1:]
+        )
+    below = path[1:] if get_origin(shape) in {dict, list, tuple} else path
+    return next((found for one in get_args(shape) if (found := names_at(one, below))), ())
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A description by our names, in camelCase: the values, and for each the keys under which its author wrote it.
+
+    `twice` are settings that were written under a second name with another value, and where; the first one is kept.
+    """
+
+    values: dict[str, JsonValue] = field(default_factory=dict)
+    written: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    twice: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def spelled(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None = None) -> Spelled:
+    """The description with one name for every setting; `other_names` are others, in camelCase, and ours.
+
+    Older files have settings below `settings`. Of two spellings of one key snake_case wins (agentv behaviour 4).
+    """
+    nested = raw.get("settings")
+    entries = [((key,), value) for key, value in raw.items() if key != "settings" or not isinstance(nested, dict)]
+    below = [(("settings", key), value) for key, value in nested.items()] if isinstance(nested, dict) else []
+    last: dict[str, tuple[tuple[str, ...], JsonValue]] = {}
+    for path, value in sorted([*entries, *below], key=lambda entry: "_" in entry[0][-1]):
+        last[camel(path[-1])] = path, value
+    found = Spelled()
+    for key, (path, value) in last.items():
+        name = (other_names or {}).get(key, key)
+        if name not in found.values:
+            found.values[name], found.written[name] = value, path
+        elif found.values[name] != value:
+            found.twice[name] = path
+    return found
+
+
+def camel(key: str) -> str:
+    """The key in camelCase."""
+    return to_camel(key) if "_" in key else key
+
+
+def has_style(key: str) -> bool:
+    """Whether it shows if its author writes snake_case or camelCase."""
+    return "_" in key or key != key.lower()
+
+
+def styled(name: str, example: str) -> str:
+    """The name, given in camelCase, in the style of this key."""
+    return re.sub(r"[A-Z]", lambda sign: f"_{sign[0].lower()}", name) if "_" in example else name
+
+
+class TargetSettings(Described):
+    """What every target is described with. A kind adds its own settings, and says where it differs."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema, kind: kind.show_other_names(schema))
+
+    other_names: ClassVar[Mapping[str, str]] = {}
+    """Other names of its settings, in camelCase, and ours."""
+    keys: ClassVar[frozenset[str]] = frozenset()
+    """Settings, in camelCase, that hold a credential: always `${{ NAME }}`, and needed only where somebody is asked."""
+    refers_within_texts: ClassVar[bool] = False
+    """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
+
+    name: Text
+    provider: str
+    workers: int | None = Field(None, ge=1, le=1000)
+    judge_target: Text | None = None
+    provider_batching: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """The address at which it is asked by its description; None where that names none."""
+        return None
+
+    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Variables of the environment that it is given although its description does not refer to their values."""
+        return ()
+
+    @classmethod
+    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The settings under our names with what the kind fills in."""
+        return values
+
+    @classmethod
+    def deciding(cls, entry: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        """The part of a description that decides which variables its target is given, where and what for."""
+        return entry
+
+    @model_validator(mode="before")
+    @classmethod
+    def _under_our_names(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        found = spelled(data, cls.other_names)
+        if found.twice:
+            raise ValueError(f"{next(iter(found.twice))} {TWICE}")
+        return cls.settled(found.values)
+
+    @classmethod
+    def show_other_names(cls, schema: dict[str, JsonValue]) -> None:
+        """Complete the JSON Schema, for editors: every name of a setting; one of several names is not required."""
+        properties, required = schema["properties"], schema["required"]
+        assert isinstance(properties, dict)
+        assert isinstance(required, list)
+        for other, ours in cls.other_names.items():
+            shape = properties[ours]
+            assert isinstance(shape, dict)
+            properties[other] = shape | {"description": f"The same as {ours}."}
+        schema["required"] = [name for name in required if name not in cls.other_names.values()]
+
+
+class ProgramSettings(TargetSettings):
+    """What a target is described with that starts a program: variables, beside what every program needs."""
+
+    pass_env: tuple[Variable, ...] = Field((), description="Variables that are passed as they are set here.")
+    env: dict[Variable, Value] = Field(default_factory=dict, description="More variables for the program.")
+
+    def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """The variables that its description has passed on as they are set."""
+        return self.pass_env

@@ -1,0 +1,86 @@
+"""What is wrong with a targets file, as `eval-gate validate` says it: in the words and at the line of its author."""
+
+import pytest
+
+from tests.integration.test_integration_run import gate, write_suite
+
+CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        (
+            CLI + "  timout_seconds: 5\n",
+            "targets.yaml:5: targets[desk].timout_seconds",
+            'unknown setting (did you mean "timeout_seconds"?)',
+        ),
+        (
+            CLI + "  timoutSeconds: 5\n",
+            "targets.yaml:5: targets[desk].timoutSeconds",
+            'unknown setting (did you mean "timeoutSeconds"?)',
+        ),
+        (
+            CLI + "  batch_size: 2\n  timeoutseconds: 5\n",
+            "targets.yaml:6: targets[desk].timeoutseconds",
+            'unknown setting (did you mean "timeout_seconds"?)',
+        ),
+        (
+            CLI + "  timeout_seconds: soon\n",
+            "targets.yaml:5: targets[desk].timeout_seconds",
+            "input should be a valid number",
+        ),
+        (
+            CLI.replace("{PROMPT}", "{PROMT}"),
+            "targets.yaml:4: targets[desk].command",
+            "holds the unknown placeholder {PROMT}",
+        ),
+        (
+            CLI + "  settings:\n    attachments_format: '{file}'\n",
+            "targets.yaml:6: targets[desk].attachments_format",
+            "holds the unknown placeholder {file}",
+        ),
+        (
+            "targets:\n- {name: desk, provider: cli, timeout_seconds: 5}\n",
+            "targets.yaml:2: targets[desk].command_template",
+            "is missing",
+        ),
+        (
+            CLI + "  healthcheck:\n    type: http\n    url: http://x/\n    timout_seconds: 5\n",
+            "targets.yaml:8: targets[desk].healthcheck.timout_seconds",
+            'unknown setting (did you mean "timeout_seconds"?)',
+        ),
+        (
+            "targets:\n- name: desk\n  url: http://x/\n  healthcheck:\n    url: http://x/\n    timeout_seconds: -1\n",
+            "targets.yaml:6: targets[desk].healthcheck.timeout_seconds",
+            "must be > 0.0, got the number -1",
+        ),
+        (
+            "targets:\n- name: desk\n  provider: mock\n  responses:\n    a: { tool_calls: [{ tool: t, sucess: 1 }] }\n",
+            "targets.yaml:5: targets[desk].responses.a.tool_calls[0].sucess",
+            'unknown setting (did you mean "success"?)',
+        ),
+        (
+            "targets:\n- name: desk\n  provider: openai\n  model: m\n  api_key: ${{ KEY }}\n  version: v1\n",
+            "targets.yaml:6: targets[desk].version",
+            "is no setting of openai",
+        ),
+        (
+            "targets:\n- name: desk\n  provider: openai-compatible\n  deployment_name: m\n",
+            "targets.yaml:2: targets[desk].base_url",
+            "is missing: openai-compatible is a server of your own",
+        ),
+    ],
+    ids=[
+        *("snake", "camel", "style of the others", "value", "other name", "below settings", "missing"),
+        *("nested", "nested in http", "deeply nested", "of another provider", "its own server"),
+    ],
+)
+def test_validate__mistake_in_a_targets_file__is_named_as_its_author_wrote_it(tmp_path, text, place, said) -> None:
+    write_suite(tmp_path, 1)
+    (tmp_path / "targets.yaml").write_text(text)
+    done = gate(tmp_path, "validate", "--targets", "targets.yaml", KEY="sk-abcdef")
+    assert done.returncode == 2
+    found = [line for line in done.stderr.splitlines() if "targets.yaml" in line]
+    assert len(found) == 1, done.stderr
+    assert f"{place}: {said}" in found[0]

@@ -1,0 +1,72 @@
+"""The table of kinds: every row leads to what it names, and the schema for editors knows them all."""
+
+import inspect
+
+import jsonschema
+import pytest
+
+from eval_gate.targets.kinds import KINDS, json_schema, kind_of, providers
+from eval_gate.targets.model.providers.table import PROVIDERS
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.providers[0])
+def test_kind__every_row__leads_to_settings_that_know_its_providers(kind) -> None:
+    shown = kind.settings.model_json_schema()["properties"]["provider"]
+    known = shown.get("enum") or [shown.get("const")] if "$ref" not in shown else list(PROVIDERS)
+    assert set(kind.providers) == set(known)
+    assert set(kind.other_names.values()) <= set(kind.providers)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.providers[0])
+def test_kind__every_row__leads_to_what_builds_it_from_its_own_settings(kind) -> None:
+    from pkgutil import resolve_name
+
+    for place in filter(None, (kind.build_at, kind.asker_at)):
+        build = resolve_name(f"eval_gate.targets.{place}")
+        assert list(inspect.signature(build).parameters) == ["settings", "choice", "around"]
+        assert inspect.signature(build).parameters["settings"].annotation == kind.settings.__name__
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_provider__every_row__leads_to_what_makes_a_model_of_it(provider) -> None:
+    from pkgutil import resolve_name
+
+    build = resolve_name(f"eval_gate.targets.model.providers.{PROVIDERS[provider].build}")
+    assert list(inspect.signature(build).parameters) == ["settings", "access", "timeout_s"]
+
+
+def test_providers__no_word__means_two_kinds() -> None:
+    assert len(providers()) == len(set(providers()))
+    assert all(kind_of(word) is not None for word in providers())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"name": "a", "url": "http://x/", "healthcheck": "http://x/health"},
+        {"name": "a", "url": "http://x/", "healthcheck": {"url": "http://x/health"}},
+        {"name": "a", "provider": "mock", "responses": {"a": "text", "b": {"response": "whole"}}},
+        {"name": "a", "provider": "cli", "command": "x", "healthcheck": {"type": "command", "commandTemplate": "y"}},
+        {"name": "a", "provider": "codex-cli", "arguments": "-x"},
+        {"name": "a", "provider": "vscode-insiders"},
+        {"name": "a", "provider": "google", "maxTokens": 5},
+    ],
+    ids=lambda target: target.get("provider", "http"),
+)
+def test_schema__for_editors__fits_one_of_each(target) -> None:
+    jsonschema.validate({"targets": [target]}, json_schema())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        {"name": "a", "url": "http://x/", "healthcheck": {"url": "http://x/", "cwd": "of a command"}},
+        {"name": "a", "provider": "cli", "command": "x", "healthcheck": {"url": "http://x/"}},
+        {"name": "a"},
+        {"name": "a", "provider": "nobody"},
+    ],
+    ids=["command's in http", "http's in a command", "no url", "no provider"],
+)
+def test_schema__for_editors__refuses_what_is_read_by_no_kind(target) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"targets": [target]}, json_schema())
