@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from eval_gate.text.escape import variable_word
+
 API_VERSION: Final = "2024-10-01-preview"
 OPENAI_URL: Final = "https://api.openai.com/v1"
 
