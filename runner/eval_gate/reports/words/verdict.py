@@ -233,10 +233,8 @@ def _counted_errors(run: RunResult) -> str:
     if counted == run.summary.errored:
         return words
     which = words.partition(": ")[2] or words
-    return f"{counted} of the {run.summary.errored} cases that could not be judged {_COUNT[counted != 1]}: {which}"
-
-
-_COUNT: Final = ("counts", "count")
+    count_words = "counts" if counted == 1 else "count"
+    return f"{counted} of the {run.summary.errored} cases that could not be judged {count_words}: {which}"
 
 
 def opening(run: RunResult, verdict: Verdict) -> str:
