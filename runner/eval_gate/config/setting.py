@@ -7,11 +7,11 @@ input. Nothing here loads pydantic, so that `--help` does not either.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import MISSING, field, fields
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 if TYPE_CHECKING:
     from dataclasses import Field
@@ -22,7 +22,6 @@ T = TypeVar("T")
 Text: TypeAlias = str
 """A text that is not empty: the check of values takes it for that."""
 ENVIRONMENT_PREFIX: Final = "EVAL_GATE_"
-_NO_MORE: Final[Mapping[str, Any]] = {}
 _TYPES: Final[Mapping[str, type]] = {
     "int": int,
     "float": float,
@@ -34,8 +33,7 @@ _TYPES: Final[Mapping[str, type]] = {
 _METAVARS: Final[Mapping[type, str]] = {int: "N", float: "X"}
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A row. Left empty, `key` and `flag` follow from the name of the field: `timeout_ms`, timeoutMs, --timeout-ms."""
 
     description: str
@@ -52,7 +50,7 @@ class Setting:
     """Whether the action has an input for it."""
     in_action: JsonValue = None
     """The default in the action, where that is another one."""
-    limits: Mapping[str, Any] = field(default_factory=lambda: _NO_MORE)
+    limits: Mapping[str, Any] = MappingProxyType({})
     """Constraints as pydantic's `Field` takes them."""
     each: Callable[[str], object] | None = None
     """Reads one text of a list. Raises ValueError with what is wrong, for a person."""
@@ -81,7 +79,7 @@ class Setting:
     @property
     def type(self) -> type:
         """What the command line takes: a number, a flag, a text, or texts."""
-        return _TYPES.get(re.split(r"\W", self.kind, maxsplit=1)[0], str)
+        return _TYPES.get(self.kind.partition(" ")[0].partition("[")[0], str)
 
     @property
     def takes_list(self) -> bool:
@@ -136,13 +134,14 @@ def part_of(one: Field[Any]) -> type | None:
 def row_of(one: Field[Any]) -> Setting:
     """The row of one field, complete."""
     row: Setting = one.metadata["row"]
-    key = row.key or re.sub(r"_(\w)", lambda found: found[1].upper(), one.name)
+    first, *others = one.name.split("_")
+    key = row.key or first + "".join(map(str.capitalize, others))
     flag = row.flag or "--" + _snake(key).replace("_", "-")
-    return replace(row, key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
+    return row._replace(key=key, flag=flag, name=one.name, kind=str(one.type), default=one.default)
 
 
 def _snake(key: str) -> str:
-    return re.sub(r"[A-Z]", lambda found: f"_{found[0].lower()}", key)
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in key)
 
 
 def _shown(default: object) -> str:

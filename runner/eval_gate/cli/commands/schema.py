@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Annotated
 
@@ -31,6 +30,8 @@ def schema(
     quiet: options.Quiet = False,
 ) -> None:
     """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, agent-evals, targets."""
+    import json
+
     from eval_gate.cli.console import Form, out
 
     out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
