@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument(
         "--only", action="append", help="only mutants whose line of text holds this: FILE:LINE, or a part of the change"
     )
-    parser.add_argument("--tests", nargs="+", help="folders of tests/ in place of the rooms' own, such as unit/gate")
+    parser.add_argument("--tests", nargs="+", help="in place of the rooms' own, such as tests/unit/gate")
     parser.add_argument("--seen", type=Path, help="keep here which test executes which line, and take it from there")
     parser.add_argument("--copy", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()

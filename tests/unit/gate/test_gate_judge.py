@@ -19,7 +19,7 @@ from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded_baseline, make_graded_run
 from tests.support.results import BASELINE_ID, FILE, make_result, make_run, make_suite_result
-from tests.support.verdicts import judge_against
+from tests.support.verdicts import STEADY, judge_against, make_judged
 
 TODAY = date(2026, 11, 21)
 REGRESSIONS = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -340,3 +340,13 @@ def test_judge__stored_run_again__knows_how_scores_varied() -> None:
     records = [change.score_record for change in again.comparison.changes]
     assert records == [change.score_record for change in first.comparison.changes]
     assert [one.runs for one in records if one is not None] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("executions", "expected"),
+    [({"a": "T", "b": "T"}, CaseClass.ERRORED), ({"a": "T", "b": "P"}, CaseClass.REGRESSION)],
+    ids=["nobody-answered", "somebody-answered"],
+)
+def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_heard(executions, expected) -> None:
+    run = make_judged(executions, {"a": STEADY, "b": STEADY}, confirm=0)
+    assert changes(run)["a"] is expected

@@ -296,3 +296,31 @@ def test_decide__baseline_that_could_not_be_had__is_missed_for_low_scores(scores
     assert [reason.message for reason in found.reasons] == [
         f"whether {words} dropped cannot be told: GitHub does not answer"
     ]
+
+
+def test_decide__passing_with_a_baseline_and_a_bound_on_scores__has_nothing_else_to_say() -> None:
+    assert said(verdict({"a": "passed"}, {"a": "passed"}, "regressions", max_score_drop=0.1)) == ("pass", 0, ["passed"])
+    without = said(verdict({"a": "passed"}, None, "failures", max_score_drop=0.1))
+    assert without == ("pass", 0, ["no-baseline"])
+
+
+def test_decide__nothing_that_could_be_compared__is_said_of_a_pass() -> None:
+    found = verdict({"new": "passed"}, {"old": "passed"}, "regressions")
+    assert said(found) == ("pass", 0, ["nothing-compared"])
+    assert found.reasons[0].message.startswith("no case could be compared")
+
+
+@pytest.mark.parametrize(
+    ("names", "end"), [("abc", ": a, b, c"), ("abcd", ": a, b, c and 1 more"), ("abcdef", ": a, b, c and 3 more")]
+)
+def test_decide__cases_that_must_pass_and_fail__are_named_up_to_three(names, end) -> None:
+    found = verdict(dict.fromkeys([*names, "other"], "failed"), None, "failures", must_pass=tuple(names))
+    message = next(reason.message for reason in found.reasons if reason.code == "must-pass")
+    assert message.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("now", "words"), [({"a": "failed"}, "1 case fails"), ({"a": "failed", "b": "failed"}, "2 cases fail")]
+)
+def test_decide__failures__are_counted_in_words(now, words) -> None:
+    assert [reason.message for reason in verdict(now).reasons] == [f"{words} (allowed: 0)"]

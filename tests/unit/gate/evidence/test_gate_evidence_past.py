@@ -10,6 +10,7 @@ from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.result import TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LedgerCase, ledger_of
+from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 
@@ -118,3 +119,15 @@ def test_past__case_with_fewer_words_than_there_are_runs__was_in_none_of_the_oth
     assert counted(known, now) == {"a": (1, 2), "b": (1, 1)}
     assert Past(known, 1.0).level == 2
     assert Past(known, 1.0).of(now)[CaseKey(FILE, "c")].then is None
+
+
+def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_vary() -> None:
+    def cases(status: str, score: float) -> list:
+        return [*(make_result(f"c{at}", status) for at in range(8)), make_graded("g", score, location=None)]
+
+    after = [earlier(day, cases("passed", 0.8)) for day in range(3)]
+    before = [earlier(day, cases("failed", 0.2)) for day in range(3, 6)]
+    now = make_run(make_suite_result(cases("passed", 0.8)))
+    scores = Past(branch(*after, *before), 1.0).of(now)[CaseKey(FILE, "g")].scores
+    assert scores is not None
+    assert (scores.runs, scores.mean, scores.spread, scores.free) == (3, pytest.approx(0.8), pytest.approx(0), 2)
