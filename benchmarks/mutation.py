@@ -203,7 +203,7 @@ def _own(file: Path, test: str) -> bool:
 
 def green(mutant: Mutant, tests: Tests) -> bool:
     """Whether the tests of a mutant are green without it: else it would be noticed whatever it is."""
-    return ran(tests.first(tests.of(mutant), FIRST_S), 120) == "survived"
+    return ran(tests.first(tests.of(mutant), FIRST_S), 300) == "survived"
 
 
 def tried(mutant: Mutant, tests: Tests) -> str:

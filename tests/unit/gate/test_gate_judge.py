@@ -13,7 +13,7 @@ from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RerunEnd, Trial
+from eval_gate.model.result import RerunEnd, Shard, Trial
 from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
@@ -350,3 +350,14 @@ def test_judge__stored_run_again__knows_how_scores_varied() -> None:
 def test_judge__case_that_timed_out__is_the_agent_s_only_where_the_agent_was_heard(executions, expected) -> None:
     run = make_judged(executions, {"a": STEADY, "b": STEADY}, confirm=0)
     assert changes(run)["a"] is expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "gone"),
+    [({}, ["b"]), ({"partial": True}, []), ({"shard": Shard(index=1, count=2)}, [])],
+    ids=["everything", "chosen cases", "a part"],
+)
+def test_judge__case_that_is_not_here__is_only_gone_where_everything_was_run(fields, gone) -> None:
+    run = here(a="P").model_copy(update=fields)
+    judged = judge_against(run, main_branch(), REGRESSIONS)
+    assert [name for name, change in changes(judged).items() if change is CaseClass.REMOVED] == gone
