@@ -43,7 +43,7 @@ def test_run__against_an_http_agent__imports_no_other_targets_libraries(tmp_path
     code = """
 import atexit, sys
 heavy = ("mcp", "github", "openai", "anthropic", "google.genai", "pydantic_ai")
-heavy += ("rich", "tenacity", "tree_sitter_typescript", "jinja2")
+heavy += ("rich", "tree_sitter_typescript", "jinja2")
 atexit.register(lambda: print([name for name in heavy if name in sys.modules], file=sys.stderr))
 from eval_gate.cli.main import main
 main()
