@@ -103,9 +103,7 @@ def work(given: argparse.Namespace, seen: Path) -> int:
     if sample is not None and sample < len(chosen):
         drawn = set(random.Random(seed).sample(range(len(chosen)), sample))
         chosen = [mutant for at, mutant in enumerate(chosen) if at in drawn]
-    folders = [f"tests/{one}" for one in given.tests or ()] or sorted(
-        {one for file in files for one in folders_of(file)}
-    )
+    folders = given.tests or sorted({one for file in files for one in folders_of(file)})
     tests = Tests.seen(folders, seen)
     if tests is None:
         return 1

@@ -177,3 +177,22 @@ def test_compare__score_of_the_baseline__is_the_one_that_it_was_given() -> None:
     change = compare_with(Baseline(then, "b"), make_run({"a": "failed"})).changes[0]
     assert change.baseline is not None
     assert change.baseline.score == 0.6
+
+
+def test_compare__cases_that_were_asked_of_another_target__are_counted_and_no_others() -> None:
+    both = tuple(TargetIdentity(name=name, provider="mock", identity=f"mock:{name}") for name in "xy")
+
+    def asked(make, **targets: str) -> RunResult:
+        cases = [make_result(case_id, target=target) for case_id, target in targets.items()]
+        return make(make_suite_result(cases), target=both[0], targets=both)
+
+    then = asked(make_baseline_run, a="x", b="x", c="y", gone="x")
+    notes = [
+        compare_with(Baseline(then, "b"), asked(make_run, **now)).notes
+        for now in ({"a": "x", "b": "x", "c": "y"}, {"a": "y", "b": "x", "new": "y"}, {"a": "y", "b": "y", "c": "y"})
+    ]
+    assert notes == [
+        (),
+        ("1 case was asked of another target in the baseline",),
+        ("2 cases were asked of another target in the baseline",),
+    ]

@@ -131,3 +131,9 @@ def test_past__scores_before_the_branch_changed__say_nothing_about_how_scores_va
     scores = Past(branch(*after, *before), 1.0).of(now)[CaseKey(FILE, "g")].scores
     assert scores is not None
     assert (scores.runs, scores.mean, scores.spread, scores.free) == (3, pytest.approx(0.8), pytest.approx(0), 2)
+
+
+def test_records__baseline_that_mostly_could_not_be_measured__counts_for_what_it_judged() -> None:
+    newest = earlier(0, {"a": "passed", "b": "error", "c": "error"})
+    unmeasured, measured = earlier(1, {"a": "failed", "b": "error", "c": "error"}), earlier(2, {"a": "failed"})
+    assert counted(branch(newest, unmeasured, measured), make_run({"a": "failed"})) == {"a": (1, 2)}

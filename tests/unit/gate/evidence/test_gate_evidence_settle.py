@@ -373,3 +373,8 @@ def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_not
     dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(2)]
     found = [settle([*suite(9), *dead], CONFIRMATION, allowed=allowed).suite.failures for allowed in (1, 2, 3)]
     assert found == [9, 9, 8]
+
+
+def test_settle__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
+    assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must-pass")
+    assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must-pass")
