@@ -196,3 +196,14 @@ def test_compare__cases_that_were_asked_of_another_target__are_counted_and_no_ot
         ("1 case was asked of another target in the baseline",),
         ("2 cases were asked of another target in the baseline",),
     ]
+
+
+def test_compare__case_that_did_not_run__says_why() -> None:
+    cases = [
+        make_result("a", "skipped", error="no key\nand more"),
+        make_result("b", "skipped"),
+        make_result("c", "not_run"),
+    ]
+    then = make_baseline_run(dict.fromkeys("abc", "passed"))
+    found = compare_with(Baseline(then, "b"), make_run(make_suite_result(cases))).changes
+    assert [change.reason for change in found] == ["skipped: no key", "skipped", "the run ended before"]

@@ -361,3 +361,13 @@ def test_judge__case_that_is_not_here__is_only_gone_where_everything_was_run(fie
     run = here(a="P").model_copy(update=fields)
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert [name for name, change in changes(judged).items() if change is CaseClass.REMOVED] == gone
+
+
+@pytest.mark.parametrize(("cases", "share"), [({"a": "P"}, 1), ({"a": "P", "b": "P"}, 2)])
+def test_judge__cases_of_the_run__share_the_error_rate(cases, share) -> None:
+    assert judge_against(here(**cases), main_branch(), REGRESSIONS).comparison.evidence.cases == share
+
+
+def test_judge__question_that_does_not_say_otherwise__is_about_everything() -> None:
+    judged = judge(here(a="P"), Question(main_branch(), REGRESSIONS))
+    assert changes(judged)["b"] is CaseClass.REMOVED

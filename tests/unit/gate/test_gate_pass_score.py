@@ -144,3 +144,8 @@ def test_held_to__higher_score__accepts_no_other_case(run, one, other) -> None:
     low, high = sorted((one, other))
     accepted = [{case.id for case in held_to(run, least).suites[0].cases if case.passed} for least in (low, high)]
     assert accepted[1] <= accepted[0]
+
+
+def test_acceptable__case_that_broke_after_passing_executions__does_not_pass() -> None:
+    assert not acceptable(make_result("a", "error", trials="PPE"), 1.0)
+    assert acceptable(make_result("a", "passed", trials="PPF"), 1.0)

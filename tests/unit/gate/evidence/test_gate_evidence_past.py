@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from eval_gate.gate.evidence.past import Past, counts_of
+from eval_gate.gate.evidence.past import Past, counts_of, ledger_after
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.result import TargetIdentity
-from eval_gate.results.baseline import Baseline
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import LedgerCase, ledger_of
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
@@ -137,3 +137,13 @@ def test_records__baseline_that_mostly_could_not_be_measured__counts_for_what_it
     newest = earlier(0, {"a": "passed", "b": "error", "c": "error"})
     unmeasured, measured = earlier(1, {"a": "failed", "b": "error", "c": "error"}), earlier(2, {"a": "failed"})
     assert counted(branch(newest, unmeasured, measured), make_run({"a": "failed"})) == {"a": (1, 2)}
+
+
+def test_ledger_after__run_without_a_baseline__begins_a_ledger() -> None:
+    assert [one.run_id for one in ledger_after(earlier(0, {"a": "passed"}), NOT_ASKED_FOR).runs] == ["day-0"]
+    baseline = branch(earlier(1, {"a": "passed"}), earlier(2, {"a": "passed"}))
+    assert [one.run_id for one in ledger_after(earlier(0, {"a": "passed"}), baseline).runs] == [
+        "day-0",
+        "day-1",
+        "day-2",
+    ]
