@@ -146,6 +146,6 @@ def test_held_to__higher_score__accepts_no_other_case(run, one, other) -> None:
     assert accepted[1] <= accepted[0]
 
 
-def test_acceptable__case_that_broke_after_passing_executions__does_not_pass() -> None:
-    assert not acceptable(make_result("a", "error", trials="PPE"), 1.0)
-    assert acceptable(make_result("a", "passed", trials="PPF"), 1.0)
+def test_good_enough__case_that_broke_after_passing_executions__does_not_pass() -> None:
+    assert not good_enough(make_result("a", "error", trials="PPE"), 1.0)
+    assert good_enough(make_result("a", "passed", trials="PPF"), 1.0)

@@ -16,7 +16,6 @@ TESTED_ELSEWHERE = {
     "cli/starter": "integration",
     "files": "unit/results",
     "reports/console": "unit/reports",
-    "session": "integration",
 }
 """Rooms without a folder of unit tests, and the folder whose tests walk through them."""
 COPIED = "cli/starter/files/checks"

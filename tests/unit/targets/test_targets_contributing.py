@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.test_integration_run import ROOT, gate, record, write_suite
+from tests.integration.test_integration_run import ROOT, record, write_suite
+from tests.support.program import CLEAN
 
 PAGE = ROOT / "CONTRIBUTING.md"
 SHOWN = re.compile(r"^`(runner/[\w/.]+)`[^`]*(?:`\w+`[^`]*)*\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -35,10 +36,17 @@ def package(tmp_path_factory) -> Path:
     return root / "runner"
 
 
+def extended(package: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run this program and not the one that is installed."""
+    words = [sys.executable, "-m", "eval_gate", *arguments]
+    environment = CLEAN | {"PYTHONPATH": str(package)}
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
     write_suite(tmp_path, 1, responseContains=["ask 0 ask 0"])
     (tmp_path / "targets.yaml").write_text("targets:\n- {name: cave, provider: Echo, how_often: 2}\n")
-    done = gate(tmp_path, "run", PYTHONPATH=str(package))
+    done = extended(package, tmp_path, "run")
     assert done.returncode == 0, done.stdout + done.stderr
     assert record(tmp_path)["target"]["identity"] == "echo:cave"
 
@@ -46,9 +54,9 @@ def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
 def test_example__described_wrongly__is_told_like_every_kind(package, tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "targets.yaml").write_text("targets:\n- name: cave\n  provider: echo\n  how_oftn: 2\n")
-    done = gate(tmp_path, "validate", PYTHONPATH=str(package))
+    done = extended(package, tmp_path, "validate")
     assert 'targets.yaml:4: targets[cave].how_oftn: unknown setting (did you mean "how_often"?)' in done.stderr
-    shown = json.loads(gate(tmp_path, "schema", "targets", PYTHONPATH=str(package)).stdout)
+    shown = json.loads(extended(package, tmp_path, "schema", "targets").stdout)
     kinds = {kind["title"]: kind for kind in shown["properties"]["targets"]["items"]["anyOf"]}
     assert kinds["EchoSettings"]["properties"]["provider"] == {"enum": ["echo"]}
 
