@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from hypothesis import HealthCheck, settings
 # a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
 settings.register_profile("ours", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("ours")
+# a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
 GOLDEN = Path(__file__).parent / "golden"
 
 

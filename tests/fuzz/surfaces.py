@@ -37,9 +37,10 @@ from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.words.problems import error_lines
+from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME, read_ledger
-from eval_gate.results.read import entry_of, extract, read_archive, read_history, read_run
+from eval_gate.results.read import read_archive, read_history, read_run
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,9 @@ def test_finding_1__place_in_the_configuration__is_refused_before_anything_is_ru
     with agent() as running:
         done = gate(project, "run", "--agent-endpoint", running.url)
     assert (done.returncode, running.requests) == (2, [])
-    assert "eval-gate.json:2: " + expected.format(**words) in done.stderr
+    # each member of a list is on a line of its own
+    line = 3 + int(found[1]) if (found := re.match(r"\w+\[(\d)\]", expected)) else 2
+    assert f"eval-gate.json:{line}: " + expected.format(**words) in done.stderr
     assert untouched(project)
 
 

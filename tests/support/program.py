@@ -33,8 +33,9 @@ READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 
 
 def gate(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the program in `folder` to its end, with these variables besides our own."""
-    return run_program(arguments, folder, CLEAN | environment)
+    """Run the program in `folder` to its end, with these variables besides our own; those of Python's own count."""
+    isolated = not any(name.startswith("PYTHON") for name in environment)
+    return run_program(arguments, folder, CLEAN | environment, isolated=isolated)
 
 
 def run_program(
@@ -43,10 +44,16 @@ def run_program(
     environment: Mapping[str, str],
     *,
     together: bool = False,
+    isolated: bool = True,
     timeout: float = 60,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program to its end. `together`: standard error is part of standard output. Raises TimeoutExpired."""
+    """Run the program to its end. `together`: standard error is part of standard output. Raises TimeoutExpired.
+
+    `isolated` is how the image starts it; else Python reads its own variables too.
+    """
     words = [*PROGRAM, *arguments]
+    if not isolated:
+        words.remove("-I")
     if COLD or any(name.startswith(READ_BY_PYTHON) and CLEAN.get(name) != environment[name] for name in environment):
         return subprocess.run(
             words,

@@ -42,12 +42,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         if sign["folders"] or sign["any"]:
             parts.append(_ANY_FOLDERS if sign["folders"] else _ANY)
         else:
-            parts[-1] += _one_character(sign[0])
+            parts[-1] += _one_character(sign)
     *before, last = parts
     # What stands before is taken where it is found first, and never sought anew (atomic): no later place is better.
     return re.compile("".join(f"(?>{part})" for part in before) + last + re.escape(pattern[place:]) + r"\Z", re.DOTALL)
 
 
-def _one_character(sign: str) -> str:
-    """`?` or `[…]` as a regular expression; the library knows what ranges and negations mean."""
-    return fnmatch.translate(sign).removeprefix("(?s:").rpartition(")")[0]
+def _one_character(sign: re.Match[str]) -> str:
+    """`?` or `[…]`, bounded in length, as a regular expression; the library knows what ranges and negations mean."""
+    return fnmatch.translate(sign[0]).removeprefix("(?s:").rpartition(")")[0]
