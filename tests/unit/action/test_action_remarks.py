@@ -82,6 +82,7 @@ def views(draw) -> View:
     return view_of(judged, ReportContext(name=draw(TEXT), baseline_branch=draw(TEXT) or None))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(views())
 def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
@@ -94,6 +95,7 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
     assert not CONTROLS.search(text.summary.replace("\n", "").replace("\u200b", ""))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(views())
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
@@ -109,6 +111,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
         assert title.startswith(f"{len(view.regressions)} regression")
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(views())
 def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
@@ -129,6 +132,7 @@ def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(
     assert words == sorted(words, key=order.index)
 
 
+@pytest.mark.slow
 @given(views())
 def test_remarks__every_regression_whose_place_is_known__has_one(view) -> None:
     known = [
@@ -157,6 +161,7 @@ def test_remarks__passing_cases__have_none() -> None:
     assert remarks_of(judged(5, "passed")) == ()
 
 
+@pytest.mark.slow
 def test_check__very_many_of_everything__the_title_is_cut() -> None:
     """`12345 regressions, 12345 new passes, baseline is stale — …`"""
     then = {f"r{n}": "passed" for n in range(1_000)} | {f"n{n}": "failed" for n in range(1_000)}
@@ -198,6 +203,7 @@ def test_remarks__a_reason_that_nobody_can_see__is_still_a_message(error) -> Non
         assert remark.message.rpartition("fail. ")[2].strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", [0, 1, 120])
 @given(st.data())
 def test_cancelled__any_counts__says_how_far_it_came(total, data) -> None:

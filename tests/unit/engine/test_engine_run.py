@@ -148,6 +148,7 @@ def test_run__target_hangs__gives_up_after_so_many_cases_and_runs_nothing_again(
     assert not doubts.asked
 
 
+@pytest.mark.slow
 def test_run__some_cases_hang_and_others_answer_in_between__goes_on_and_runs_them_again(tmp_path) -> None:
     slow = (0, 1, 2, 3, 5, 6, 7, 8)
     target, limits = hanging(*slow), Limits(timeout_ms=20)

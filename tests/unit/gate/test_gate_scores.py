@@ -225,6 +225,7 @@ def sides(then: dict, now: dict) -> tuple[RunResult, RunResult]:
     )
 
 
+@pytest.mark.slow
 @given(SIDES, SIDES, STRICT_RULES, st.floats(0.01, 1), st.floats(0.01, 1), LIMITS)
 def test_decide__higher_pass_score__is_never_milder_where_failures_count(then, now, rules, one, other, most) -> None:
     """Where only regressions count it may be: the test above shows how, and what then stands against it."""
@@ -235,6 +236,7 @@ def test_decide__higher_pass_score__is_never_milder_where_failures_count(then, n
         assert (found[0] <= found[1]) if one <= other else (found[1] <= found[0])
 
 
+@pytest.mark.slow
 @given(SIDES, SIDES, RULES, st.floats(0, 1), st.floats(0, 1), st.sampled_from([0.8, 1.0]), LIMITS)
 def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
     then, now, rules, one, other, score, most
@@ -250,6 +252,7 @@ def test_decide__score_tolerance__changes_nothing_but_what_is_pointed_out(
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 @given(SIDES, SIDES, RULES, st.sampled_from([0.5, 0.8, 1.0]), LIMITS, st.randoms())
 def test_decide__order_of_graded_cases__does_not_matter(then, now, rules, score, most, random) -> None:
     policy = Policy(rules_of(*rules), 0.5, pass_score=score, max_score_drop=most)
@@ -259,6 +262,7 @@ def test_decide__order_of_graded_cases__does_not_matter(then, now, rules, score,
     assert (found[0].outcome, found[0].rules, codes[0]) == (found[1].outcome, found[1].rules, codes[1])
 
 
+@pytest.mark.slow
 @given(SIDES, SIDES, RULES, LIMITS)
 def test_decide__pass_score_of_one__is_what_the_record_says(then, now, rules, most) -> None:
     """With the default nothing changes: graded or not, the same verdict."""

@@ -143,6 +143,7 @@ RUNS = st.dictionaries(st.sampled_from("abcdefgh"), STATUSES, min_size=1, max_si
 RULES = st.sampled_from([("failures",), ("regressions",), ("regressions", "flaky", "stale")])
 
 
+@pytest.mark.slow
 @given(RUNS, RUNS, RULES, st.data())
 def test_decide__one_more_failure__never_makes_it_milder(now, then, rules, data) -> None:
     passing = [case for case, status in now.items() if status == "passed"]

@@ -125,6 +125,7 @@ def test_checkout__folders_and_nobody_s_files__are_unknown(git) -> None:
     assert head(git, "ref: refs/heads/main") is None
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=100) | st.from_regex(rb"ref: refs/[\x00-\x7f]{0,60}", fullmatch=True))
 def test_checkout__any_head__is_a_commit_or_unknown(tmp_path_factory, data) -> None:
     git = tmp_path_factory.mktemp("checkout") / ".git"

@@ -144,6 +144,7 @@ def test_say__any_text__is_never_a_command(lines) -> None:
     assert all(line in stream.getvalue() for line in lines)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(["say", "error", "warning", "notice", "mask", "group", "print"]), ANY, ANY)))
 def test_commands__among_any_text_while_stopped__are_exactly_those_that_were_meant(steps) -> None:
     """As the action does it: stopped from begin to end, and our own commands let through one by one."""

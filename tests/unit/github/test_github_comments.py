@@ -53,6 +53,7 @@ BODY = st.lists(
 ).map("".join)
 
 
+@pytest.mark.slow
 def test_state__any_state_under_any_text__is_remembered() -> None:
     with fake_github() as github:
         github.state.add_pull(7)

@@ -21,6 +21,8 @@ from eval_gate.github.failure import MAX_WAIT_S, GitHubError, Kind
 from tests.support.agents import unused_port
 from tests.support.github import FakeGitHub, Fault, fake_github, sha
 
+pytestmark = pytest.mark.slow
+
 KEY = "gate.yml.gate"
 
 
@@ -303,6 +305,7 @@ def test_call__nobody_listens__ends_after_its_tries_and_says_so(world, call) -> 
     assert max(made(world)) <= 1
 
 
+@pytest.mark.slow
 @each_call
 def test_call__hangs_once__is_given_up_and_made_anew(world, call) -> None:
     begun = time.monotonic()
@@ -312,6 +315,7 @@ def test_call__hangs_once__is_given_up_and_made_anew(world, call) -> None:
     assert max(made(world)) <= 1
 
 
+@pytest.mark.slow
 @each_call
 def test_call__answer_comes_byte_by_byte__is_given_up_after_its_time_and_never_done_twice(world, call) -> None:
     """Each byte comes in time, so that no limit on silence ever ends it."""
@@ -412,6 +416,7 @@ def test_download__broken_half_way__begins_anew_with_a_new_address(world) -> Non
     assert all("authorization" not in one.headers for one in world.github.requests("GET", r"^/artifacts/\d+\?"))
 
 
+@pytest.mark.slow
 def test_call__slow_answer__is_waited_for(world) -> None:
     world.github.faults.add("GET", r"/pulls/7$", Fault.slow(0.5))
     assert pull_request(world.client, 7).head.sha == world.head

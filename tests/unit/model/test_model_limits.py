@@ -65,6 +65,7 @@ def test_table__names_every_bound_of_its_module() -> None:
     assert made == shown
 
 
+@pytest.mark.slow
 def test_bounds__of_what_is_read__stand_nowhere_else() -> None:
     root = Path(eval_gate.__file__).parent
     scattered = {

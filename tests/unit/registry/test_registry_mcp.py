@@ -94,18 +94,21 @@ def test_load_mcp__live_server__gives_names_descriptions_versions_and_schemas(tm
     assert (found.source, found.size, found.notices) == (url, 2, ())
 
 
+@pytest.mark.slow
 def test_load_mcp__several_pages__gives_them_all() -> None:
     pages = {None: page("a", "b", following="2"), "2": page("c", following="3"), "3": page("d")}
     with serving(paging_server(pages).streamable_http_app()) as url:
         assert [tool.name for tool in load(url).tools] == ["a", "b", "c", "d"]
 
 
+@pytest.mark.slow
 def test_load_mcp__pages_in_a_circle__is_refused() -> None:
     pages = {None: page("a", following="2"), "2": page("b", following="2")}
     with serving(paging_server(pages).streamable_http_app()) as url:
         assert "does not come to an end" in refused(url).message
 
 
+@pytest.mark.slow
 def test_load_mcp__a_name_twice__is_refused() -> None:
     with serving(paging_server({None: page("a", "b", "a")}).streamable_http_app()) as url:
         assert "it lists the tool a twice" in refused(url).message
@@ -189,6 +192,7 @@ def test_load_mcp__no_url__is_a_usage_error(url) -> None:
     assert (caught.value.code, caught.value.exit_code) == ("invalid-url", ExitCode.USAGE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "encoding", "said"),
     [

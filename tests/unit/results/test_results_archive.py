@@ -34,6 +34,7 @@ def test_read_archive__very_many_names__is_refused_before_they_are_read(tmp_path
         read_archive(tmp_path / "a.zip", "artifact 1")
 
 
+@pytest.mark.slow
 def test_read_archive__as_many_names_as_may_be__is_read(tmp_path) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         for number in range(10_000):

@@ -272,6 +272,7 @@ def test_read_run__hostile_archive__is_refused(tmp_path, held, said) -> None:
         read_run(zipped(tmp_path, *held), tmp_path)
 
 
+@pytest.mark.slow
 def test_read_run__archive_that_explodes__is_refused_without_unpacking_it(tmp_path) -> None:
     file = tmp_path / "bomb.zip"
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

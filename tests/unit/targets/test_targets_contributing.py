@@ -43,6 +43,7 @@ def extended(package: Path, folder: Path, *arguments: str) -> subprocess.Complet
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
     write_suite(tmp_path, 1, responseContains=["ask 0 ask 0"])
     (tmp_path / "targets.yaml").write_text("targets:\n- {name: cave, provider: Echo, how_often: 2}\n")
@@ -51,6 +52,7 @@ def test_example__of_a_new_kind__is_asked_and_judged(package, tmp_path) -> None:
     assert record(tmp_path)["target"]["identity"] == "echo:cave"
 
 
+@pytest.mark.slow
 def test_example__described_wrongly__is_told_like_every_kind(package, tmp_path) -> None:
     write_suite(tmp_path, 1)
     (tmp_path / "targets.yaml").write_text("targets:\n- name: cave\n  provider: echo\n  how_oftn: 2\n")

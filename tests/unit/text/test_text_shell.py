@@ -20,6 +20,7 @@ def read_by_bash(line: str) -> list[str]:
     return done.stdout.decode().split("\0")
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1))
 @example(["a\nb", "##[error]x", "::error::y", "it's", "\u202e", "$(id)`id`", "\\", "a'\n\\'b", "!x", "\x7f1"])

@@ -199,6 +199,7 @@ def test_capture_snapshot__command_that_says_much__is_quoted_at_its_end(tmp_path
     assert len(message) < 1200
 
 
+@pytest.mark.slow
 def test_capture_snapshot__command_without_end__is_ended_with_its_children(tmp_path) -> None:
     line = "echo waiting >&2; sh -c 'echo $$ > child; sleep 60; true' & sleep 60"
     began = time.monotonic()
@@ -208,6 +209,7 @@ def test_capture_snapshot__command_without_end__is_ended_with_its_children(tmp_p
     assert ended(tmp_path / "child")
 
 
+@pytest.mark.slow
 def test_capture_snapshot__command_that_ignores_the_request_to_end__is_ended_by_force(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(run_module, "GRACE_S", 0.2)
     line = "trap '' TERM; echo $$ > child; while true; do sleep 0.05; done"
@@ -306,6 +308,7 @@ def test_capture_snapshot__url__is_asked(tmp_path, page) -> None:
         assert capture(tmp_path, path=f"http://{host}/{page}") == DATA
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "message"),
     [

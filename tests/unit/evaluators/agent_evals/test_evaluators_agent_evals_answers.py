@@ -307,6 +307,7 @@ def test_value_at__whatever_the_path__finds_or_says_why(value, path) -> None:
         assert len(str(error)) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("long", ["x" * 100_000, json.dumps({"k": ["v"] * 50_000})], ids=["text", "json"])
 def test_outcome__long_values__are_bounded(long) -> None:
     for spec in (

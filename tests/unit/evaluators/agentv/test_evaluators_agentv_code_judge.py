@@ -248,6 +248,7 @@ def test_code_judge__script_that_breaks__is_an_error_and_no_score_of_zero(tmp_pa
         judged(tmp_path, program, command=(sys.executable, "check.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agentv.behaviour.code-judge-broken")
 def test_code_judge__too_slow__is_ended_and_an_error(tmp_path) -> None:
     started = time.monotonic()
@@ -294,6 +295,7 @@ def test_code_judge__very_many_hits__are_bounded(tmp_path) -> None:
     assert max(map(len, (*evaluation.hits, evaluation.reasoning))) <= 2_000
 
 
+@pytest.mark.slow
 def test_code_judge__several_in_a_case__take_turns(tmp_path) -> None:
     program = """
 import os, sys, time

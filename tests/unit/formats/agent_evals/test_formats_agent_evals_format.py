@@ -105,6 +105,7 @@ def test_load__example_of_the_text__is_read_as_it_stands() -> None:
     assert only.target == "openai:gpt-5-mini"
 
 
+@pytest.mark.slow
 def test_load__reading_suites__costs_nothing_where_there_are_none(tmp_path) -> None:
     case = '{"id": "gs-1", "input": {"message": "x"}, "expect": {"responseNonEmpty": true}}'
     (tmp_path / "a.golden.json").write_text(f"[{case}]")
@@ -450,6 +451,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(case_=JSON, agent=JSON, assertion=JSON)
 def test_load__whatever_is_written__is_a_suite_or_problems_with_lines(case_, agent, assertion) -> None:
     document = suite(case("a", assertions=[assertion])) | {"agent": agent}

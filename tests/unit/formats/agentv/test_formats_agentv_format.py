@@ -335,6 +335,7 @@ def test_description__own_or_the_beginning_of_the_outcome(repository) -> None:
     assert [case.description for case in repository.load("e.yaml", text).cases] == ["First line.", "d"]
 
 
+@pytest.mark.slow
 def test_load__thousands_of_cases__take_seconds_at_most(repository) -> None:
     case = '{"id": "c%d", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "y"}]}'
     text = '{"evalcases": [' + ",\n".join(case % number for number in range(5_000)) + "]}"

@@ -337,6 +337,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(JSON, max_size=3), st.booleans())
 def test_load__any_list__is_a_suite_or_a_clear_error(document, strict) -> None:
     try:

@@ -106,6 +106,7 @@ def test_max_score_drop__nothing_changed__is_red_in_at_most_two_of_a_hundred() -
     assert naive > 0.9 * worlds
 
 
+@pytest.mark.slow
 def test_max_score_drop__one_case_lost_three_tenths__is_found() -> None:
     found = worlds = 0
     for number in range(5):

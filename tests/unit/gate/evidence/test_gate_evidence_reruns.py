@@ -166,6 +166,7 @@ def test_next_step__no_reruns__is_the_plain_rule(record, cases) -> None:
     assert Confirmation(cases, confirm=0).next_step(Doubt.REGRESSION, record, seen("F"), 0) is Step.CONFIRMED
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.evidence.few-reruns")
 @given(CONFIRMATIONS, PASSING)
 def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(confirmation, record) -> None:

@@ -241,6 +241,7 @@ def run_through(tapes: list[tuple[str, str]], trials: int, confirm: int, allowed
     return settle(cases, confirmation, allowed=allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.monotone", "verdict.trials")
 @given(
     st.lists(TAPES, min_size=1, max_size=12), st.sampled_from([1, 3]), st.integers(0, 6), st.integers(0, 3), st.data()
@@ -257,6 +258,7 @@ def test_settle__a_failure_instead_of_a_pass__is_never_milder(tapes, trials, con
     assert (red[1] > allowed) >= (red[0] > allowed)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.order")
 @given(st.lists(TAPES, max_size=12), st.randoms(use_true_random=False))
 def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:

@@ -75,6 +75,7 @@ def test_suite_finding__many_cases__agrees_with_the_normal_distribution(failing)
     assert stands_out(strata) == ((found.failures - found.expected) / spread > 2)
 
 
+@pytest.mark.slow
 def test_suite_finding__more_cases_than_are_added_up_exactly__joins_on_without_a_jump() -> None:
     """The same relative drop at ten times the size, on both sides of where the normal distribution takes over."""
     chances = []
@@ -134,6 +135,7 @@ def test_suite_finding__least_rate_of_very_many_cases__is_added_up_to_its_end(ca
     assert suite_finding(strata, least_failure_rate=0.05).chance == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.order")
 @given(STRATA, st.randoms(use_true_random=False))
 def test_suite_finding__another_order__is_the_very_same_finding(strata, random) -> None:

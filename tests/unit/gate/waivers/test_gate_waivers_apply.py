@@ -174,6 +174,7 @@ def test_waiving__written_and_read_back__is_the_same() -> None:
     assert Waiving.model_validate_json(found.model_dump_json(by_alias=True)) == found
 
 
+@pytest.mark.slow
 def test_waive__many_of_both__does_not_take_long() -> None:
     cases = [case(f"case/{number}", "fails") for number in range(5_000)]
     made = [waiver(f"case/{'?' * (number % 4)}{number}*{'*a' * 20}", line=number) for number in range(300)]
@@ -199,6 +200,7 @@ CASES = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.contract("accepting.nothing-else")
 @given(st.lists(WAIVERS, max_size=6), CASES, st.booleans(), st.randoms())
 def test_waive__any_order_and_repetition__gives_the_same(made, cases, trusted, shuffled: random.Random) -> None:
@@ -207,6 +209,7 @@ def test_waive__any_order_and_repetition__gives_the_same(made, cases, trusted, s
     assert waive(again, cases, TODAY, trusted=trusted) == waive(made, cases, TODAY, trusted=trusted)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("accepting.nothing-else")
 @given(st.lists(WAIVERS, max_size=6), CASES, st.booleans())
 def test_waive__without_those_that_do_not_count__waives_the_same(made, cases, trusted) -> None:

@@ -84,6 +84,7 @@ def test_fetch__no_address_to_be_had__says_why_and_asks_no_blob_host(github, fet
     assert github.requests("GET", BLOB) == []
 
 
+@pytest.mark.slow
 def test_fetch__answer_without_an_address__is_an_error_of_the_server(says, stored, tmp_path, waits) -> None:
     from eval_gate.github.client import Client
     from tests.support.github.loopback import Answer

@@ -50,6 +50,7 @@ def test_upload__small__is_stored_as_it_is_and_its_id_is_told(github, send, pack
     assert artifact.content_type == "application/zip"
 
 
+@pytest.mark.slow
 def test_upload__more_than_one_block__is_put_together_in_order(github, send, tmp_path) -> None:
     """Nine megabytes that compression cannot shrink: a block of eight, and the rest."""
     (tmp_path / "noise").write_bytes(random.Random(1).randbytes(9_000_000))

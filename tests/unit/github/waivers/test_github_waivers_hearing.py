@@ -325,6 +325,7 @@ def test_own_branch__after_a_push__what_was_accepted_still_counts(github, client
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_bounds__ten_thousand_comments__the_newest_are_looked_at_and_that_is_said(github, client, pull) -> None:
     say(github)
     for number in range(10_000):

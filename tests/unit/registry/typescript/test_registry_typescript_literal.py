@@ -111,6 +111,7 @@ def test_literal__any_text_as_json__comes_back(text) -> None:
     assert read(json.dumps(text)) == text
 
 
+@pytest.mark.slow
 @given(st.recursive(st.none() | st.booleans() | st.integers(-99, 99) | st.text(), st.lists))
 def test_literal__any_json__comes_back(value) -> None:
     assert read(json.dumps(value)) == value

@@ -173,6 +173,7 @@ def test_codex__long_prompt__is_no_argument(tmp_path, program) -> None:
     assert len(str(calls(codex)[0]["stdin"])) > 3_000_000
 
 
+@pytest.mark.slow
 def test_codex__several_at_once__do_not_meet(tmp_path, program) -> None:
     program(events=[STARTED, DONE], pause=0.1)
     one = target(tmp_path)
@@ -282,6 +283,7 @@ def test_codex__no_json__shows_the_beginning_and_masks_before_cutting(tmp_path, 
     assert len(error.message) < 1_500
 
 
+@pytest.mark.slow
 @pytest.mark.contract("codex.timeout")
 def test_codex__takes_too_long__is_ended_with_everything_it_started(tmp_path, program) -> None:
     codex = program(events=[STARTED], hang=300)
@@ -314,6 +316,7 @@ def test_codex__cancelled__leaves_no_process_and_no_folder(tmp_path, program) ->
     assert "ended before it was done" in logs(tmp_path)[0].read_text()
 
 
+@pytest.mark.slow
 def test_codex__flood__is_ended_and_bounded(tmp_path, program, monkeypatch) -> None:
     monkeypatch.setattr(codex_module, "MAX_OUTPUT", 1_000_000)
     codex = program(flood=True)

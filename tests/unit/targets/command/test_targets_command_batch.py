@@ -139,6 +139,7 @@ def test_respond_batch__command_that_fails__breaks_the_whole_batch(tmp_path, tem
     assert caught.value.message == message
 
 
+@pytest.mark.slow
 def test_respond_batch__takes_too_long__breaks_the_whole_batch(tmp_path) -> None:
     with pytest.raises(TargetError, match="CLI provider timed out after"):
         batch(target("sleep 60", tmp_path, timeoutSeconds=0.3), requests("a"))

@@ -107,6 +107,7 @@ def test_health__optional_health_check__by_http_is_asked_once(tmp_path) -> None:
         assert server.asked == ["/ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.contract(RULE)
 @pytest.mark.parametrize(
     ("page", "reason"),
@@ -154,6 +155,7 @@ def test_health__optional_health_check__by_command_is_run_once_for_all(tmp_path)
     assert "GITHUB_TOKEN" not in (tmp_path / "seen").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.contract(RULE)
 @pytest.mark.parametrize(
     ("line", "reason"),
@@ -172,6 +174,7 @@ def test_health__optional_health_check__command_that_fails_asks_nothing(tmp_path
     assert not (tmp_path / "asked").exists()
 
 
+@pytest.mark.slow
 def test_health__time_limit_of_the_target__holds_where_it_has_none(tmp_path) -> None:
     error = failure(target(tmp_path, command("sleep 60"), timeoutSeconds=0.3))
     assert error.message.endswith("did not end within 0.3 s")
@@ -216,6 +219,7 @@ def test_health__folder_that_is_not_there__is_the_reason(tmp_path) -> None:
     assert f"the working directory {tmp_path / 'gone'} cannot be used" in error.message
 
 
+@pytest.mark.slow
 def test_health__one_who_waits_is_cancelled__the_others_still_learn_it(tmp_path) -> None:
     async def run() -> str:
         desk = target(tmp_path, command("echo x >> checked; sleep 0.4"))

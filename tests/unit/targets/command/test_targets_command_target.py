@@ -168,6 +168,7 @@ def test_respond__prompt_file__holds_any_prompt(tmp_path, temporary) -> None:
     assert left(temporary) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.attempt")
 def test_respond__attempt__is_the_trial_and_grows_with_retries(tmp_path) -> None:
     asked = Request("a", (Message(role="user", content="x"),), trial=2)
@@ -320,6 +321,7 @@ def test_respond__output_file_of_half_an_envelope__is_a_text(tmp_path) -> None:
     assert (found.text, found.calls_known) == ('{"text": "a', False)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.flood")
 @pytest.mark.parametrize("where", ["", " > {OUTPUT_FILE}"])
 def test_respond__twelve_megabytes__are_cut_and_it_says_so(tmp_path, where) -> None:
@@ -362,6 +364,7 @@ def test_respond__prompt_too_long_for_an_argument__says_to_use_a_file(tmp_path) 
 # time and processes
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.process-group")
 def test_respond__time_is_over__the_tree_is_gone_and_it_may_be_repeated(tmp_path, temporary) -> None:
     line = "echo slow >&2; sh -c 'echo $$ > child; sleep 60; true' & echo $$ > leader; sleep 60; : {OUTPUT_FILE}"
@@ -373,6 +376,7 @@ def test_respond__time_is_over__the_tree_is_gone_and_it_may_be_repeated(tmp_path
     assert left(temporary) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.process-group")
 def test_respond__command_that_ignores_the_request_to_end__is_ended_by_force(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(run_module, "GRACE_S", 0.3)
@@ -381,6 +385,7 @@ def test_respond__command_that_ignores_the_request_to_end__is_ended_by_force(tmp
     assert gone(tmp_path / "leader")
 
 
+@pytest.mark.slow
 def test_respond__answer_after_the_request_to_end__is_no_answer(tmp_path) -> None:
     line = "trap 'echo late > {OUTPUT_FILE}; exit 0' TERM; while true; do sleep 0.02; done"
     assert refused(line, tmp_path, timeoutSeconds=0.5).message.startswith("CLI provider timed out after 0.5s")
@@ -414,6 +419,7 @@ def test_respond__command_that_reads_stdin__gets_nothing(tmp_path) -> None:
     assert respond("cat; echo done", tmp_path).text == "done"
 
 
+@pytest.mark.slow
 def test_respond__retries_of_the_command_line__win(tmp_path) -> None:
     with pytest.raises(TargetError):
         respond("echo x >> tries; sleep 60", tmp_path, timeoutSeconds=0.3, maxRetries=3, max_retries=0)

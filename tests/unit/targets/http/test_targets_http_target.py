@@ -167,6 +167,7 @@ def test_respond__no_retries_wanted__asks_once() -> None:
         assert len(running.requests) == 1
 
 
+@pytest.mark.slow
 def test_respond__retry_after__is_waited_for() -> None:
     async def handler(exchange: Exchange) -> None:
         if exchange.number == 0:

@@ -295,6 +295,7 @@ class Gated(ScriptedChat):
         return await super().ask(messages, tools)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agent_evals.files.folder")
 def test_folder__cases_at_once__take_turns_in_order_and_do_not_wait_on_their_own_time(tmp_path: Path) -> None:
     async def main() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from eval_gate.targets.deadline import counted_against, measured
 from eval_gate.targets.model.pace import Pace
 
@@ -31,6 +33,7 @@ def test_pace__no_refusal__all_at_once_and_nothing_to_say() -> None:
     assert pace.notice is None
 
 
+@pytest.mark.slow
 def test_pace__refused__half_as_many_never_none_and_it_says_so() -> None:
     async def go() -> list[int]:
         pace = Pace(8)
@@ -55,6 +58,7 @@ def test_pace__answers_after_a_refusal__grow_back_to_the_most() -> None:
     assert asyncio.run(go()) == 4
 
 
+@pytest.mark.slow
 def test_pace__asked_to_wait__nobody_begins_before_and_no_time_limit_runs() -> None:
     async def go() -> tuple[float, float]:
         pace = Pace(2)

@@ -75,6 +75,7 @@ async def until(holds: Callable[[], bool]) -> None:
 # one case
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agentv.provider-integration.vs-code-provider")
 def test_vscode__vs_code_provider__document_dispatch_and_response(tmp_path, program, subagents) -> None:
     code = program(answers={"stow": "Use hold 3."})
@@ -100,6 +101,7 @@ def test_vscode__vs_code_provider__document_dispatch_and_response(tmp_path, prog
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__while_asking__the_subagent_is_locked_and_free_afterwards(tmp_path, program, subagents) -> None:
     code = program()
@@ -108,6 +110,7 @@ def test_vscode__while_asking__the_subagent_is_locked_and_free_afterwards(tmp_pa
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__open_already__is_not_woken_up(tmp_path, program) -> None:
     code = program(status="Window (plan.md - subagent-2 (Workspace))")
@@ -115,12 +118,14 @@ def test_vscode__open_already__is_not_woken_up(tmp_path, program) -> None:
     assert not any("wakeup" in call["argv"] for call in calls(code))  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_vscode__another_number_is_open__this_one_is_woken_up(tmp_path, program) -> None:
     code = program(status="Window (plan.md - subagent-20 (Workspace))")
     respond(tmp_path)
     assert any("wakeup" in call["argv"] for call in calls(code))  # type: ignore[operator]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__first_is_locked__the_next_by_number_is_taken(tmp_path, program, subagents) -> None:
     program()
@@ -130,6 +135,7 @@ def test_vscode__first_is_locked__the_next_by_number_is_taken(tmp_path, program,
     assert locks(subagents) == [subagents / "subagent-2/subagent.lock"]
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__messages__are_cleared_without_leaving_the_folder(tmp_path, program, subagents) -> None:
     program()
@@ -146,6 +152,7 @@ def test_vscode__messages__are_cleared_without_leaving_the_folder(tmp_path, prog
     assert {path.name for path in messages.iterdir() if not path.name.startswith("2")} == {"kept"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["messages", ".github", "subagent-2.code-workspace"])
 def test_vscode__link_in_the_place_of_a_folder__is_not_followed(tmp_path, program, subagents, place) -> None:
     program()
@@ -163,6 +170,7 @@ def test_vscode__link_in_the_place_of_a_folder__is_not_followed(tmp_path, progra
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 def test_vscode__subagent_that_is_a_link__is_none(tmp_path, program, subagents) -> None:
     program()
     (tmp_path / "outside").mkdir()
@@ -171,6 +179,7 @@ def test_vscode__subagent_that_is_a_link__is_none(tmp_path, program, subagents) 
     assert list((tmp_path / "outside").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_vscode__workspace__has_the_subagent_first_and_the_templates_folders(tmp_path, program, subagents) -> None:
     program()
     template = tmp_path / "templates/dev.code-workspace"
@@ -184,6 +193,7 @@ def test_vscode__workspace__has_the_subagent_first_and_the_templates_folders(tmp
     }
 
 
+@pytest.mark.slow
 def test_vscode__environment__has_the_desktop_and_no_secret(tmp_path, program) -> None:
     code = program()
     around = {"DISPLAY": ":1", "GITHUB_TOKEN": "t"}
@@ -194,6 +204,7 @@ def test_vscode__environment__has_the_desktop_and_no_secret(tmp_path, program) -
     assert "GITHUB_TOKEN" not in seen
 
 
+@pytest.mark.slow
 def test_vscode__insiders__have_a_program_and_folder_of_their_own(tmp_path, program) -> None:
     code = install(tmp_path / "bin", "code-insiders", {})
     (tmp_path / "home/.subagent/vscode-insiders-agents/subagent-1").mkdir(parents=True)
@@ -205,6 +216,7 @@ def test_vscode__insiders__have_a_program_and_folder_of_their_own(tmp_path, prog
     assert one.identity.identity == "vscode-insiders:code-insiders"
 
 
+@pytest.mark.slow
 def test_vscode__several_at_once__take_turns(tmp_path, program, subagents) -> None:
     program()
     one = target(tmp_path)
@@ -254,6 +266,7 @@ def test_vscode__all_are_locked__says_so(tmp_path, program, subagents) -> None:
     assert calls(code) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.file-protocol")
 def test_vscode__response_never_comes__ends_with_the_time_and_frees_the_subagent(tmp_path, program, subagents) -> None:
     program(answers={"stow": None})
@@ -278,6 +291,7 @@ def test_vscode__cancelled__frees_the_subagent(tmp_path, program, subagents) -> 
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 def test_vscode__never_wakes_up__is_unreachable(tmp_path, program, subagents) -> None:
     from eval_gate.targets.vscode.files import Editor, FileDispatcher, Limits
 
@@ -304,6 +318,7 @@ def test_vscode__chat_that_fails__quotes_it_without_secrets(tmp_path, program, s
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "words"), [("link", "is a link"), ("folder", "not an ordinary file"), ("large", "larger than 4,000,000")]
 )
@@ -313,12 +328,14 @@ def test_vscode__response_that_is_none__is_an_error(tmp_path, program, subagents
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agents.missing-file")
 def test_vscode__a_file_it_could_not_read__is_an_error(tmp_path, program) -> None:
     program(answers={"stow": "ERROR: missing-file manifest.csv"})
     assert "could not read a file" in broken(tmp_path, case(files=["/evals/manifest.csv"])).message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lock", "left"), [("removes", None), ("replaces", "somebody else's")])
 def test_vscode__lock_that_is_no_longer_ours__is_left_alone(tmp_path, program, subagents, lock, left) -> None:
     program(lock=lock)
@@ -349,6 +366,7 @@ def batch(root: Path, requests, **settings):
     return one, asyncio.run(one.respond_batch(requests))
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.batch", "agentv.provider-integration.vs-code-provider")
 def test_vscode__enabled_for_batching_capable_provider__all_cases_are_one_chat(tmp_path, program, subagents) -> None:
     code = program(answers={"stow": "Use hold 3.", "fog": "None."})
@@ -367,6 +385,7 @@ def test_vscode__enabled_for_batching_capable_provider__all_cases_are_one_chat(t
     assert locks(subagents) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.batch")
 def test_vscode__case_without_a_response__is_missing_from_the_batch(tmp_path, program) -> None:
     program(answers={"stow": "Use hold 3.", "fog": None})
@@ -376,6 +395,7 @@ def test_vscode__case_without_a_response__is_missing_from_the_batch(tmp_path, pr
     assert any(notice.startswith("case b within a batch: no response within 4 s") for notice in one.notices)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.batch")
 def test_vscode__batch_without_any_response__is_an_error(tmp_path, program, subagents) -> None:
     program(answers={"stow": None})
@@ -391,6 +411,7 @@ def test_vscode__more_cases_than_a_chat_takes__are_refused(tmp_path, program) ->
     assert calls(code) == []
 
 
+@pytest.mark.slow
 @pytest.mark.contract("vscode.batch")
 def test_vscode__batch_of_one__is_a_request_like_others(tmp_path, program) -> None:
     program(answers={"stow": "Use hold 3."})

@@ -65,6 +65,7 @@ def test_search__flags_javascript_refuses__are_refused(flags) -> None:
         searched("a", "a", flags)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("responseMatches.guard")
 def test_search__runaway_pattern__is_ended_and_the_next_one_answers() -> None:
     async def main() -> float:
@@ -80,6 +81,7 @@ def test_search__runaway_pattern__is_ended_and_the_next_one_answers() -> None:
     assert asyncio.run(main()) < 10
 
 
+@pytest.mark.slow
 def test_search__event_loop__goes_on_while_a_pattern_runs_away() -> None:
     async def main() -> int:
         matcher = PatternMatcher(time_limit_s=0.5)
@@ -116,6 +118,7 @@ def test_search__odd_text__is_searched(text) -> None:
     assert searched("x", text)
 
 
+@pytest.mark.slow
 def test_search__cancelled__leaves_no_answer_behind_for_the_next() -> None:
     async def main() -> bool:
         matcher = PatternMatcher(time_limit_s=5)

@@ -78,6 +78,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_compact_json__any_value__is_its_json_without_blanks(value) -> None:
     assert compact_json(value) == json.dumps(value, ensure_ascii=False, separators=(",", ":"))

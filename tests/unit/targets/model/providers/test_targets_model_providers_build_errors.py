@@ -357,6 +357,7 @@ def test_broken__reset__is_asked_once_and_may_be_tried_again(provider) -> None:
     assert "the connection broke" in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", [*VENDORS, "model"])
 def test_slow__ends_with_the_callers_time_and_is_asked_once(provider) -> None:
     error = refused(provider, Answer(b"{}", delay_s=30), timeout_s=1.5)
@@ -364,6 +365,7 @@ def test_slow__ends_with_the_callers_time_and_is_asked_once(provider) -> None:
     assert "1.5 s" in error.message or "in time" in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", VENDORS)
 def test_cancelled__passes_through_and_the_chat_can_be_asked_again(provider) -> None:
     async def main() -> None:
@@ -416,6 +418,7 @@ def test_unreadable__a_key_in_it__is_masked_before_it_is_cut(provider) -> None:
     assert "sk-" not in error.message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", VENDORS)
 @pytest.mark.parametrize(
     ("body", "headers", "said"),

@@ -219,6 +219,7 @@ TOO_LARGE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "refusal", "names"),
     [
@@ -339,6 +340,7 @@ def test_anthropic__tools_calls_and_results__results_are_one_message() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
 def test_anthropic__the_address__may_have_its_version_or_not(ending) -> None:
     with model_server(anthropic_answer()) as server:
@@ -478,6 +480,7 @@ def test_connection__questions_one_after_the_other__share_one(provider) -> None:
         assert (len(server.requests), server.connections) == (3, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("provider", ANSWERS)
 def test_close__leaves_nothing_open(provider) -> None:
     # an open socket or transport is a warning when it is collected, and warnings are errors
@@ -507,6 +510,7 @@ def test_parallel__questions_at_once__all_get_their_own_answer() -> None:
         assert sorted(int(asked.body["messages"][0]["content"]) for asked in server.requests) == list(range(50))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("provider", "more", "address", "deciding"),
     [
@@ -571,6 +575,7 @@ def test_history__odd_messages__never_break_us(provider) -> None:
     assert server is not None
 
 
+@pytest.mark.slow
 def test_imports__a_run_without_model_targets__loads_no_provider() -> None:
     code = (
         "import sys, eval_gate.cli.main, eval_gate.targets.build;"
