@@ -65,7 +65,7 @@ def with_settings(command: Callable[..., None], keys: Iterable[str] = SETTINGS) 
         _parameter(row) for row in map(SETTINGS.__getitem__, keys) if row.option and row.key not in signature.parameters
     ]
     ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*first, *made, *own[len(first) :])]
-    command.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]
+    command.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
     return command
 
 

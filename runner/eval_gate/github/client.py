@@ -72,7 +72,7 @@ class Client:
     ) -> None:
         # not when it is first used, which may be after an hour of evals
         with needing("github", "asking GitHub"):
-            import github  # noqa: F401
+            import github  # noqa: F401 (only whether it is there)
         self.api_url = api_url.rstrip("/")
         self.patience = patience or Patience()
         self.repository = repository

@@ -27,7 +27,7 @@ def environment(filters: Mapping[str, Callable[..., object]], *, html: bool) -> 
         lstrip_blocks=True,
         keep_trailing_newline=not html,
         finalize=_shown if html else None,
-        autoescape=html,  # noqa: S701
+        autoescape=html,  # noqa: S701 (Markdown is escaped by filters of its own)
     )
     of_numbers = (numbers.percent, numbers.signed, numbers.seconds, numbers.money, numbers.score)
     made.filters.update({one.__name__: one for one in of_numbers})

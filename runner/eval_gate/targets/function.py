@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
-from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.wire import Wire
 from eval_gate.text.foreign.well_formed import well_formed
@@ -29,17 +29,18 @@ MAX_SAID: Final = 1_000
 _SHAPE: Final = 'an answer is a text, or {"response": …, "toolCalls": […]} as an agent behind a URL gives it'
 
 
-class FunctionTarget:
+class FunctionTarget(DescribedTarget[HttpSettings]):
     """Calls the function once for a case: an async one here, any other one in a thread of its own."""
 
     def __init__(self, function: Function) -> None:
         self._function = function
         name = getattr(function, "__qualname__", type(function).__qualname__)
+        # no address is ever asked: what an agent behind one may answer is what a function may give back
+        super().__init__(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
+        self._wire = Wire(self._settings)
         self._identity = TargetIdentity(
             name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
         )
-        # no address is ever asked: what an agent behind one may answer is what a function may give back
-        self._wire = Wire(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
         # not those of the event loop: these are few, and one that never comes back would be missing for all others
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="eval-gate")
 
@@ -48,39 +49,17 @@ class FunctionTarget:
         """The function by module and name."""
         return self._identity
 
-    @property
-    def workers(self) -> int | None:
-        """A function does not say."""
-        return None
-
-    @property
-    def timeout_ms(self) -> float | None:
-        """A function has no limit of its own."""
-        return None
-
-    @property
-    def takes_stubs(self) -> bool:
-        """A function calls its own tools."""
-        return False
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """Nothing to report."""
-        return ()
-
     async def respond(self, request: Request) -> Response:
         """The function's answer. Raises TargetError: what it raises itself is the agent's crash."""
         started = time.perf_counter()
         try:
             answer = await self._called(request)
-        # the third place for this: the function is somebody else's program, and may raise whatever it wants
+        # the function is somebody else's program and may raise whatever it wants; elsewhere only the pool and the
+        # program itself catch everything
         except Exception as error:
             said = f"agent error: {type(error).__name__}: {well_formed(str(error))[:MAX_SAID]}".rstrip(": ")
             raise TargetError(said, fault=TargetFault.REFUSED) from error
         return self._read(answer, (time.perf_counter() - started) * 1000)
-
-    async def check_health(self) -> None:
-        """Nothing is known before it is called."""
 
     async def aclose(self) -> None:
         """Wait for no thread: one that hangs cannot be ended."""

@@ -39,6 +39,7 @@ def compare(
 
     from eval_gate.cli.output import print_result, say_written
     from eval_gate.config.load import load_config
+    from eval_gate.errors import ExitCode
     from eval_gate.gate.judge import Question, judge
     from eval_gate.gate.must_pass import with_idle_patterns
     from eval_gate.gate.waivers.known import known_waivers
@@ -62,4 +63,4 @@ def compare(
     files = write_reports(config.files, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
     say_written(files, context.obj)
-    raise typer.Exit(judged.verdict.exit_code if judged.verdict else 3)
+    raise typer.Exit(judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
