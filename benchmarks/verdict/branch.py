@@ -13,18 +13,8 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.model.case import CaseKey, Tier
-from eval_gate.model.result import (
-    Blame,
-    CaseResult,
-    RerunEnd,
-    RunResult,
-    Shard,
-    Status,
-    SuiteResult,
-    TargetIdentity,
-    ToolIdentity,
-    Trial,
-)
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult, Shard, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from eval_gate.model.case import Location
-from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, Trial
+from eval_gate.model.execution import EvaluatorResult, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 FILE = "evals/support.yaml"

@@ -17,7 +17,8 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.model.case import Aggregation, CaseKey, EvalCase, Location
-from eval_gate.model.result import Blame, CaseResult, GitFacts, RerunEnd, RunResult, Status
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.result import CaseResult, GitFacts, RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from tests.support.cases import make_case

@@ -18,7 +18,8 @@ from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of

@@ -18,7 +18,8 @@ from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.listed import artifacts_of_run, names_of_run
 from eval_gate.github.commits import RunFacts, pull_request_of, workflow_run
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.model.result import GitFacts, RunResult, Status, SuiteResult
+from eval_gate.model.execution import Status
+from eval_gate.model.result import GitFacts, RunResult, SuiteResult
 from eval_gate.model.totals import summarise
 
 

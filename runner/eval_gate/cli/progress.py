@@ -9,7 +9,7 @@ from eval_gate.cli.console import Verbosity, ascii_only, in_ci, listen_to, say
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS
-from eval_gate.model.result import Status
+from eval_gate.model.execution import Status
 from eval_gate.reports.words.progress import CalmProgress, Counts, opening_line
 from eval_gate.session.run import Progress
 from eval_gate.text.escape import console_line

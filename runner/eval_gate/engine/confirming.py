@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import RerunEnd, RunResult, Trial
+from eval_gate.model.execution import Trial
+from eval_gate.model.result import RerunEnd, RunResult
 
 
 class Confirming(Protocol):

@@ -18,7 +18,8 @@ from eval_gate.errors import GateError
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import Blame, CaseDetails, EvaluatorResult, Status, TraceSummary
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status
+from eval_gate.model.result import TraceSummary
 from eval_gate.model.usage import Usage
 
 JOURNAL_NAME = "cases.jsonl"

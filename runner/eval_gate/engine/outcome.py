@@ -12,13 +12,13 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.silence import Listing, heard, listing
 from eval_gate.engine.trials import settle
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import (
     HELD_BACK,
     CaseResult,
     RerunEnd,
     RunResult,
-    Status,
     SuiteResult,
     Summary,
     ToolFacts,

@@ -18,7 +18,8 @@ from eval_gate.engine.pool import work_through
 from eval_gate.engine.silence import heard, listing
 from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective, trial_of
 from eval_gate.model.case import CaseKey, EvalCase
-from eval_gate.model.result import RerunEnd, RunResult, Status
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.text.javascript.regex import PatternMatcher

@@ -14,7 +14,7 @@ from typing import Final
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import Blame, Status
+from eval_gate.model.execution import Blame, Status
 
 Listing = frozenset[int]
 """Targets (by `id`) that have listed tool calls in this run."""

@@ -19,7 +19,8 @@ from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgeme
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import Aggregation, EvalCase
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.result import Blame, CaseDetails, CaseResult, EvaluatorResult, RerunEnd, Status, Trial
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
+from eval_gate.model.result import CaseResult, RerunEnd
 from eval_gate.model.usage import Usage, total
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld

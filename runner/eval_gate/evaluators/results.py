@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from eval_gate.evaluators.base import Evaluation
 from eval_gate.model.evaluator import EvaluatorSpec
-from eval_gate.model.result import EvaluatorResult
+from eval_gate.model.execution import EvaluatorResult
 
 
 def result_of(spec: EvaluatorSpec, evaluation: Evaluation, weight: float) -> EvaluatorResult:

@@ -28,7 +28,8 @@ from eval_gate.model.comparison import (
     Comparison,
     Tally,
 )
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status, SuiteResult
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.baseline import Baseline
 
 MAX_REASON = 300

@@ -17,8 +17,9 @@ from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
+from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase
-from eval_gate.model.result import CaseResult, RunResult, Status
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
 
 

@@ -10,8 +10,9 @@ from eval_gate.gate.evidence.reruns import Confirmation, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step
 from eval_gate.gate.judge import Question, facts_before_reruns
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import NO_RUNS
-from eval_gate.model.result import RerunEnd, RunResult, Trial
+from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import executions
 

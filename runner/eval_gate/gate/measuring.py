@@ -14,9 +14,10 @@ from eval_gate.gate.evidence.past import Then
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
 from eval_gate.model.measuring import Difference, Measure, Measured, Touched
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, Status, TargetIdentity, Yardstick
+from eval_gate.model.result import HELD_BACK, CaseResult, RunResult, TargetIdentity, Yardstick
 from eval_gate.text.case_pattern import fits
 
 MAX_NAMED: Final = 20

@@ -6,7 +6,8 @@ comparison, rules and reports are all made of it, so that none of them can have 
 
 from __future__ import annotations
 
-from eval_gate.model.result import CaseResult, RunResult, Status, SuiteResult, Summary, Trial
+from eval_gate.model.execution import Status, Trial
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult, Summary
 
 
 def passes(trial: Trial, pass_score: float, *, graded: bool) -> bool:

@@ -14,9 +14,10 @@ from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
+from eval_gate.model.execution import Status
 from eval_gate.model.grounds import SuiteFinding, Why
 from eval_gate.model.measuring import Measured
-from eval_gate.model.result import CaseResult, RunResult, Status
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
 from eval_gate.results.ledger import SCORE_DIGITS
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.result import CaseResult, EvaluatorResult
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import CaseResult
 
 _DIGITS: Final = 6
 """Decimals that a difference of scores has: 0.8 - 0.7 is not more than 0.1."""

@@ -8,8 +8,9 @@ from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import Judged, findings
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.execution import Status
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RunResult, Status
+from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import Standing
 from eval_gate.results.baseline import NoBaseline
 

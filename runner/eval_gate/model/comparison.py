@@ -10,6 +10,7 @@ from pydantic import Field
 from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName, Location
+from eval_gate.model.execution import Before
 from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
 from eval_gate.model.measuring import Measured
 
@@ -102,6 +103,11 @@ class CaseChange(CaseName):
     """What the branch's recent runs say about it."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
+    before: Before | None = None
+    """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
+    past: str = ""
+    """What the runs of `Comparison.history` said of it, a letter each in their order: `P` passed, `F` failed, `M` both,
+    `C` crashed, `E` not judged, `-` not run or by another yardstick. Empty where nothing is known or all passed."""
 
 
 class Unmeasured(Record):
@@ -134,6 +140,17 @@ class BaselineFacts(Record):
     """Nearer runs that could not be measured, the nearest first."""
 
 
+class PastRun(Record):
+    """One earlier run of the baseline's branch, counted."""
+
+    run_id: str
+    timestamp: str
+    sha: str | None = None
+    passed: int = 0
+    failed: int = 0
+    errored: int = 0
+
+
 class Comparison(Record):
     """All cases of both runs, in file order, removed ones last."""
 
@@ -149,6 +166,8 @@ class Comparison(Record):
     """What else the classes rest on; None where an older version did not say."""
     measured: Measured | None = None
     """What differs in how the two runs were measured; None where an older version did not say."""
+    history: tuple[PastRun, ...] = ()
+    """The newest runs of the baseline's branch up to the baseline, the newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
 

@@ -21,6 +21,8 @@ class ToolCall(Frozen):
     params: dict[str, JsonValue] = Field(default_factory=dict)
     success: bool | None = None
     duration_ms: float | None = None
+    result: JsonValue = None
+    """What the tool gave back, as the target reported it; None where it does not say."""
     id: str | None = None
     """The provider's own name for this call, by which its result is given back."""
 

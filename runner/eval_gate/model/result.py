@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
-from eval_gate.model.conversation import Message
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
@@ -19,35 +19,6 @@ from eval_gate.model.waiver import Waiving
 SCHEMA_VERSION = 1
 HELD_BACK: Final = "rubric cases are run when all others pass (rubric: after-pass)"
 """Why a case was skipped that waited for others: what it says of itself is not that it is checked no more."""
-
-
-class Status(StrEnum):
-    """What became of a case or a trial. Only `passed` and `failed` are judgements."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    ERROR = "error"
-    """Could not be judged: the target or a judge broke."""
-    SKIPPED = "skipped"
-    """Cannot be run as things are; the reason is in `error`."""
-    NOT_RUN = "not_run"
-    """Was to be run, but the run ended before."""
-
-    @property
-    def judged(self) -> bool:
-        """Whether this says anything about the agent."""
-        return self in {Status.PASSED, Status.FAILED}
-
-
-class Blame(StrEnum):
-    """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
-
-    CRASHED = "crashed"
-    """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
-    UNREACHABLE = "unreachable"
-    """No connection, or a provider that refuses: rate limit, quota, authentication."""
-    OURS = "ours"
-    """A judge without a verdict, a grader that broke, or a defect of this program."""
 
 
 class RerunEnd(StrEnum):
@@ -59,53 +30,6 @@ class RerunEnd(StrEnum):
     """Re-runs said nothing about the target until none were left."""
     STOPPED = "stopped"
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
-
-
-class EvaluatorResult(Record):
-    """What one evaluator said. For an assertion the score is 0 or 1."""
-
-    name: str
-    type: str
-    score: float
-    weight: float = 1.0
-    hits: tuple[str, ...] = ()
-    misses: tuple[str, ...] = ()
-    reasoning: str | None = None
-    evaluator_provider_request: dict[str, Any] | None = None
-    evaluator_results: tuple[EvaluatorResult, ...] = ()
-    """What the members said, where it is made of several."""
-    vetoed: bool = False
-    """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
-
-
-class Trial(Record):
-    """One execution of one case, in short."""
-
-    status: Status
-    score: float
-    duration_ms: float
-    error: str | None = None
-    blame: Blame | None = None
-    """Of an execution error; None for everything else, and where an older version did not say."""
-    timed_out: bool = False
-    """The target gave no answer in time; then it is to blame, as one that has crashed."""
-    vetoed: bool = False
-    """Something that is required is missing, so that no score is good enough."""
-
-
-class CaseDetails(Record):
-    """The contract's `details`. `response` is absent when responses are not stored."""
-
-    tools_called: tuple[str, ...] = ()
-    response_length: int = 0
-    skipped_tokens: tuple[str, ...] = ()
-    response: str | None = None
-    response_truncated: bool = False
-    conversation: tuple[Message, ...] = ()
-    """The whole exchange with a model, where we led it and responses are stored."""
-    max_turns_reached: bool = False
-    replayed: bool = False
-    """Answered from a recording: nothing was asked and nothing spent."""
 
 
 class TraceSummary(Record):
@@ -135,6 +59,17 @@ class Yardstick(Record):
     """The values that its snapshot tokens stood for. They are current values: others are no other yardstick."""
     judge: str | None = None
     """Who graded, in plain text: name, model and address, without credentials."""
+
+
+class Asked(Record):
+    """What a case asks and expects, in words for people, each cut to a bounded length."""
+
+    question: str = ""
+    """What the agent is told. Several messages stand below each other, each behind its role: `user: …`."""
+    expectation: tuple[str, ...] = ()
+    """What a good answer is, a check a line: `calls lookup_order`, `answer contains "Sunday"`."""
+    cut: bool = False
+    """More is asked or expected than stands here."""
 
 
 class CaseResult(Record):
@@ -174,6 +109,8 @@ class CaseResult(Record):
     judge_usage: Usage | None = None
     judge_cost_usd: float | None = None
     location: Location | None = None
+    asked: Asked | None = None
+    """Question and expectation; None where an older version did not say."""
     fingerprint: str | None = None
     yardstick: Yardstick | None = None
     """What it was measured with; None where an older version did not say."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eval_gate.model.result import CaseResult, RunResult, Status, Summary
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult, RunResult, Summary
 from eval_gate.model.usage import Usage, total
 
 

@@ -11,7 +11,8 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult, TraceSummary
+from eval_gate.model.execution import EvaluatorResult, Status
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult, TraceSummary
 from eval_gate.model.usage import Usage
 
 STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}

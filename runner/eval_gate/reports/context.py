@@ -23,6 +23,9 @@ class ReportContext:
     """Whose run the baseline is; the base branch where nothing else is said."""
     run_url: str | None = None
     report_url: str | None = None
+    """Where the stored result can be had, as an archive."""
+    page_url: str | None = None
+    """Where the page opens in a browser by one click; None where it can only be downloaded."""
     evals: tuple[str, ...] = ("evals",)
     """Where eval files are, as the configuration says: no other file gets a remark."""
     baseline_run_url: str | None = None

@@ -12,7 +12,8 @@ from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Tally
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.result import CaseResult, RunResult
 
 _Z: Final = 1.959964
 """Standard deviations that hold 95 % of a normal distribution."""

@@ -8,7 +8,8 @@ from functools import cache
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.model.result import Status, SuiteResult
+from eval_gate.model.execution import Status
+from eval_gate.model.result import SuiteResult
 from eval_gate.reports import phrases
 from eval_gate.reports.templating import environment
 from eval_gate.reports.view.rows import CaseRow

@@ -15,7 +15,8 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.result import CaseResult, Status, SuiteResult
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import shortfalls
 from eval_gate.reports.view.view import View

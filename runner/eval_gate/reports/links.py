@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+from typing import Final
 from urllib.parse import quote
 
-from eval_gate.model.case import Location
+from eval_gate.model.case import CaseKey, Location
 from eval_gate.reports.context import ReportContext
+
+_NOT_IN_ANCHOR: Final = re.compile(r"[^a-z0-9]+")
+_ANCHOR_WORDS: Final = 40
+"""Characters of each half of an anchor that people can read; the digest tells cases apart."""
+
+
+def anchor_of(key: CaseKey) -> str:
+    """Where a case stands in the page: `case-refund-partial-order-1f3a90bc`. The same in every run with this case."""
+    stem = key.suite.rpartition("/")[2].partition(".")[0]
+    words = [
+        _NOT_IN_ANCHOR.sub("-", part.lower()).strip("-")[:_ANCHOR_WORDS].rstrip("-") for part in (stem, key.case_id)
+    ]
+    digest = hashlib.sha256("\0".join(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return "-".join(["case", *filter(None, words), digest])
+
+
+def case_url(key: CaseKey, context: ReportContext) -> str | None:
+    """A case in the page behind `context.page_url`; None where the page opens nowhere."""
+    return f"{context.page_url}#{anchor_of(key)}" if context.page_url else None
 
 
 def line_url(location: Location | None, context: ReportContext) -> str | None:

@@ -7,8 +7,9 @@ from typing import Final
 
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.model.comparison import CaseClass
+from eval_gate.model.execution import Status
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RunResult, Status
+from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.shell import hidden, shell_line
 

@@ -24,8 +24,9 @@ from eval_gate.errors import GateError
 from eval_gate.model import limits
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
 
 LEDGER_NAME: Final = "ledger.json"

@@ -9,8 +9,9 @@ from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
+from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import RunResult, Status, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
+from eval_gate.model.result import RunResult, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 from eval_gate.model.totals import summarise
 
 

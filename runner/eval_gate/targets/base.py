@@ -11,7 +11,8 @@ from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.result import Blame, TargetIdentity
+from eval_gate.model.execution import Blame
+from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import compact_json
 

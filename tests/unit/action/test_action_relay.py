@@ -14,7 +14,8 @@ from pydantic import ValidationError
 from eval_gate.action.relay import find_pull_request, relayed_result, unjudged
 from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.model.result import GitFacts, RunResult, Status
+from eval_gate.model.execution import Status
+from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.html import render_html

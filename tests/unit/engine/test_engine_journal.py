@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eval_gate.engine.journal import Journal, TrialRecord, read_journal
 from eval_gate.errors import GateError
-from eval_gate.model.result import Status
+from eval_gate.model.execution import Status
 
 
 def record(case_id: str = "a", trial: int = 0, **fields) -> TrialRecord:

@@ -7,7 +7,7 @@ import pytest
 from eval_gate.config.settings import Limits
 from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import Status
+from eval_gate.model.execution import Status
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.budgets import Increase, cost, increase, latency, pairs_of, tokens
-from eval_gate.model.result import CaseDetails, RunResult, Status, Trial
+from eval_gate.model.execution import CaseDetails, Status, Trial
+from eval_gate.model.result import RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_suite_result

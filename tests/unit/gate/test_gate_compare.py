@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.compare import with_contract_fields
 from eval_gate.model.comparison import CaseClass
-from eval_gate.model.result import Blame, RunResult, Status, TargetIdentity, ToolFacts, Trial
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import RunResult, TargetIdentity, ToolFacts
 from eval_gate.results.baseline import Baseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import compare_with

@@ -12,8 +12,9 @@ from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
+from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RerunEnd, Shard, Trial
+from eval_gate.model.result import RerunEnd, Shard
 from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of

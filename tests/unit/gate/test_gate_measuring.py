@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.gate.measuring import MAX_NAMED, measured
+from eval_gate.model.execution import CaseDetails
 from eval_gate.model.measuring import Measure
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import HELD_BACK, CaseDetails, Shard, TargetIdentity, Yardstick
+from eval_gate.model.result import HELD_BACK, Shard, TargetIdentity, Yardstick
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 
 USUAL = RunPolicy(fail_on=("regressions",), error_rate=0.05, score_tolerance=0.1, confirm=6, trials=1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.pass_score import good_enough, held_to, judged_as
-from eval_gate.model.result import Status, Trial
+from eval_gate.model.execution import Status, Trial
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run

@@ -9,8 +9,8 @@ from eval_gate.config.load import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
 from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.execution import Blame
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Blame
 from eval_gate.model.waiver import Refusal
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.graded import make_graded_run

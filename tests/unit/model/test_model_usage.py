@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.model.result import CaseResult, Status
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult
 from eval_gate.model.totals import judged_of, summarise
 from eval_gate.model.usage import Usage, total
 from tests.support.results import make_run

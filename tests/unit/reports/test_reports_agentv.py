@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.errors import GateError
-from eval_gate.model.result import CaseDetails, RunResult, TraceSummary
+from eval_gate.model.execution import CaseDetails
+from eval_gate.model.result import RunResult, TraceSummary
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from eval_gate.model.comparison import CaseClass, Outcome
-from eval_gate.model.result import Blame, Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.waiver import Kind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext

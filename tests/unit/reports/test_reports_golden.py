@@ -10,7 +10,8 @@ from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
-from eval_gate.model.result import EvaluatorResult, RunResult, StaleFact, StaleKind
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import RunResult, StaleFact, StaleKind
 from eval_gate.reports.check import render_check
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext

@@ -15,7 +15,8 @@ from eval_gate.config.policy import FailOn
 from eval_gate.config.written import ReportFormat
 from eval_gate.gate.waivers.command import Command, commands_in
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import RunResult, Status
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Refusal, Waiver
 from eval_gate.reports.check import check_title, render_check
 from eval_gate.reports.console.style import ConsoleStyle

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.result import Blame, GitFacts, Trial, Yardstick
+from eval_gate.model.execution import Blame, Trial
+from eval_gate.model.result import GitFacts, Yardstick
 from eval_gate.results.beside import ledger_beside, ledger_file
 from eval_gate.results.ledger import (
     EMPTY,

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 import pytest
 
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.result import Blame
+from eval_gate.model.execution import Blame
 from eval_gate.targets.base import Request, TargetError
 from eval_gate.targets.function import FunctionTarget
 

@@ -20,8 +20,9 @@ from eval_gate.gate.pairing import renamed
 from eval_gate.gate.pass_score import passes
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
+from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunName
-from eval_gate.model.result import CaseResult, RunResult, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import (
     EMPTY,

@@ -17,7 +17,8 @@ from typing import Any, Final
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import open_new
 from eval_gate.model.case import EvalSuite
-from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult, Status, SuiteResult
+from eval_gate.model.execution import EvaluatorResult, Status
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.text.escape import code_span, console_line, plain
 
 FORMAT: Final = "agent-evals"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.model.comparison import Outcome
-from eval_gate.model.result import CaseResult, StaleKind, Status, SuiteResult
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult, StaleKind, SuiteResult
 from eval_gate.registry.staleness import console_line as console_words
 from eval_gate.reports.console.changes import changes
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle, columns, width

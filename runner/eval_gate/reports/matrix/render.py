@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import GateError
 from eval_gate.files.writing import write_atomically
-from eval_gate.model.result import Status
+from eval_gate.model.execution import Status
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
 from eval_gate.reports.fit import COMMENT_LIMIT, Detail, fit
 from eval_gate.reports.matrix.view import NOT_THERE, Matrix, MatrixCase, MatrixCell, foot_of

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Final
 
 from eval_gate.model.comparison import CaseClass, Comparison, Verdict
+from eval_gate.model.execution import Status
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RunResult, Status
+from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import Errors, errors_by_blame
 from eval_gate.reports.view.rows import CaseRow, rows_of

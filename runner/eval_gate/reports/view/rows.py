@@ -11,8 +11,9 @@ from typing import Final
 from eval_gate.gate.compare import nobody_answered, tally
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, Tally
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.grounds import Steadiness, Why
-from eval_gate.model.result import Blame, CaseResult, RunResult, Status
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.comparison import CaseChange
-from eval_gate.model.result import CaseResult, EvaluatorResult, RunResult
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.words.numbers import score, score_change
 from eval_gate.text.escape import one_line
 

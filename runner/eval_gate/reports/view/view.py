@@ -12,7 +12,8 @@ from eval_gate.gate.compare import changed_since
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, Outcome, RuleCode, Verdict
-from eval_gate.model.result import RunResult, Status, SuiteResult, Summary
+from eval_gate.model.execution import Status
+from eval_gate.model.result import RunResult, SuiteResult, Summary
 from eval_gate.model.waiver import Kind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.model.result import Blame, CaseResult
+from eval_gate.model.execution import Blame
+from eval_gate.model.result import CaseResult
 from eval_gate.reports.words.numbers import count
 
 ORDER: Final = (Blame.CRASHED, Blame.UNREACHABLE, Blame.OURS, None)

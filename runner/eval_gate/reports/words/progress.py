@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.model.result import Status
+from eval_gate.model.execution import Status
 from eval_gate.reports.words.numbers import count
 
 CALM_SECONDS = 30.0

@@ -8,8 +8,9 @@ from eval_gate.gate.compare import nobody_answered
 from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import Blame, RunResult, Status, Summary
+from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.facts import all_crash, blame_of, blames, not_waived, nothing_comparable, rates_of, standing
 from eval_gate.reports.words.blame import together
 from eval_gate.reports.words.grounds import main_broke, suite_words

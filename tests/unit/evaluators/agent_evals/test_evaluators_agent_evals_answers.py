@@ -13,7 +13,7 @@ from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, same
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.model.conversation import Response
-from eval_gate.model.result import EvaluatorResult
+from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.suite_assertions import (
     OutputContains,
     OutputEquals,

@@ -6,7 +6,7 @@ import gzip
 import pytest
 
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.result import Blame
+from eval_gate.model.execution import Blame
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import HttpTarget

@@ -1,0 +1,126 @@
+"""One execution of one case: how it ended, what was answered, and what the evaluators made of that."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import JsonValue, Record
+from eval_gate.model.conversation import Message
+
+
+class Status(StrEnum):
+    """What became of a case or a trial. Only `passed` and `failed` are judgements."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """Could not be judged: the target or a judge broke."""
+    SKIPPED = "skipped"
+    """Cannot be run as things are; the reason is in `error`."""
+    NOT_RUN = "not_run"
+    """Was to be run, but the run ended before."""
+
+    @property
+    def judged(self) -> bool:
+        """Whether this says anything about the agent."""
+        return self in {Status.PASSED, Status.FAILED}
+
+
+class Blame(StrEnum):
+    """Whose fault an execution error is (CONTRACTS, section 1). A failed case has none: it was answered, and wrong."""
+
+    CRASHED = "crashed"
+    """The target answered 5xx, broke off, is malformed, exited non-zero, or took too long."""
+    UNREACHABLE = "unreachable"
+    """No connection, or a provider that refuses: rate limit, quota, authentication."""
+    OURS = "ours"
+    """A judge without a verdict, a grader that broke, or a defect of this program."""
+
+
+class EvaluatorResult(Record):
+    """What one evaluator said. For an assertion the score is 0 or 1."""
+
+    name: str
+    type: str
+    score: float
+    weight: float = 1.0
+    hits: tuple[str, ...] = ()
+    misses: tuple[str, ...] = ()
+    reasoning: str | None = None
+    evaluator_provider_request: dict[str, Any] | None = None
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    """What the members said, where it is made of several."""
+    vetoed: bool = False
+    """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
+
+
+class KeptCall(Record):
+    """One tool call as the record keeps it. `arguments` and `result` are what the target reported; None for nothing."""
+
+    name: str
+    arguments: JsonValue = None
+    result: JsonValue = None
+    success: bool | None = None
+    """None where the target does not say."""
+    duration_ms: float | None = None
+    cut: tuple[Literal["arguments", "result"], ...] = ()
+    """Of these parts only the beginning of their JSON text is kept, as a text."""
+
+
+class CaseDetails(Record):
+    """The contract's `details`. `response` is absent when responses are not stored."""
+
+    tools_called: tuple[str, ...] = ()
+    response_length: int = 0
+    skipped_tokens: tuple[str, ...] = ()
+    response: str | None = None
+    response_truncated: bool = False
+    conversation: tuple[Message, ...] = ()
+    """The whole exchange with a model, where we led it and responses are stored."""
+    max_turns_reached: bool = False
+    replayed: bool = False
+    """Answered from a recording: nothing was asked and nothing spent."""
+    tool_calls: tuple[KeptCall, ...] = ()
+    """The calls with arguments and results, in call order, where answers are stored."""
+    left_out: dict[str, int] = Field(default_factory=dict)
+    """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
+
+
+class Trial(Record):
+    """One execution of one case. What it says at length is kept once: of the decisive one with its case."""
+
+    status: Status
+    score: float
+    duration_ms: float
+    error: str | None = None
+    blame: Blame | None = None
+    """Of an execution error; None for everything else, and where an older version did not say."""
+    timed_out: bool = False
+    """The target gave no answer in time; then it is to blame, as one that has crashed."""
+    vetoed: bool = False
+    """Something that is required is missing, so that no score is good enough."""
+    decisive: bool = False
+    """The case's own details and evaluator results are of this execution."""
+    details: CaseDetails | None = None
+    """What was answered, of an execution that is not the decisive one; None where it is not kept."""
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    """What the evaluators said of it, where `details` are kept."""
+
+
+class Before(Record):
+    """What the baseline's record keeps of a case that is not as it was: enough to show both sides by one file."""
+
+    status: Status
+    score: float = 0.0
+    duration_ms: float = 0.0
+    error: str | None = None
+    details: CaseDetails = CaseDetails()
+    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    executions: tuple[Status, ...] = ()
+    """How each trial ended, where there was more than one."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
