@@ -19,9 +19,6 @@ from eval_gate.targets.model.recording import Recording
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
 
-MAX_STORED_RESPONSE = 20_000
-"""Characters of a response that are kept in the results."""
-
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:

@@ -12,13 +12,13 @@ from typing import Any, Final
 from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.plan import MAX_STORED_RESPONSE
+from eval_gate.engine.keeping import details_of, lesser, results_of, without_prompts
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import Aggregation, EvalCase
-from eval_gate.model.conversation import Message, Response
+from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RerunEnd
 from eval_gate.model.usage import Usage, total
@@ -156,7 +156,6 @@ class TrialRunner:
 
     def _answered(self, record: TrialRecord, case: EvalCase, response: Response) -> TrialRecord:
         """With what the target gave back, whatever comes of judging it."""
-        text = response.text
         silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
         return record.model_copy(
             update={
@@ -164,15 +163,7 @@ class TrialRunner:
                 "attempts": response.attempts,
                 "calls_listed": response.calls_known is True or bool(response.tool_calls),
                 "calls_missing": response.calls_place if silent else None,
-                "details": CaseDetails(
-                    tools_called=tuple(call.name for call in response.tool_calls),
-                    response_length=len(text),
-                    response=text[:MAX_STORED_RESPONSE] if self._limits.store_responses else None,
-                    response_truncated=self._limits.store_responses and len(text) > MAX_STORED_RESPONSE,
-                    conversation=_stored(response.conversation) if self._limits.store_responses else (),
-                    max_turns_reached=response.max_turns_reached,
-                    replayed=response.replayed,
-                ),
+                "details": details_of(response) if self._limits.store_responses else _bare(response),
                 "usage": response.usage,
                 "cost_usd": response.cost_usd,
                 "warnings": response.warnings,
@@ -180,7 +171,7 @@ class TrialRunner:
         )
 
     def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
-        results = judgement.results if self._limits.store_responses else _unquoted(judgement.results)
+        results = results_of(judgement.results) if self._limits.store_responses else _unquoted(judgement.results)
         return record.model_copy(
             update={
                 "status": Status.PASSED if judgement.passed else Status.FAILED,
@@ -233,13 +224,13 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     )
 
 
-def _stored(conversation: Sequence[Message]) -> tuple[Message, ...]:
-    """The exchange as it is kept: each text cut as responses are."""
-    return tuple(
-        message.model_copy(update={"content": message.content[:MAX_STORED_RESPONSE]})
-        if isinstance(message.content, str) and len(message.content) > MAX_STORED_RESPONSE
-        else message
-        for message in conversation
+def _bare(response: Response) -> CaseDetails:
+    """What is kept of an answer that is not."""
+    return CaseDetails(
+        tools_called=tuple(call.name for call in response.tool_calls),
+        response_length=len(response.text),
+        max_turns_reached=response.max_turns_reached,
+        replayed=response.replayed,
     )
 
 
@@ -315,6 +306,21 @@ def trial_of(record: TrialRecord) -> Trial:
     )
 
 
+def kept_trial_of(record: TrialRecord) -> Trial:
+    """The same of an execution that did not decide its case, with what it answered and what was made of that."""
+    return trial_of(record).model_copy(
+        update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
+    )
+
+
+def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, ...]:
+    """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
+    return tuple(
+        trial_of(record).model_copy(update={"decisive": True}) if record is shown else kept_trial_of(record)
+        for record in records
+    )
+
+
 def settle(
     case: EvalCase,
     records: list[TrialRecord],
@@ -358,7 +364,7 @@ def settle(
         trace_summary=shown.trace_summary,
         reruns=0 if first is None else sum(record.trial >= first for record in records),
         rerun_end=end,
-        trials=tuple(trial_of(record) for record in records),
+        trials=_trials(records, shown),
         dependent=case.dependent,
         blame=shown.blame,
         attempts=sum(record.attempts for record in records),

@@ -97,6 +97,23 @@ GITHUB_S: Final = 180.0
 COMMENT_PAGES: Final = 100
 WAIVER_PAGES: Final = 20
 
+# of what the record of a run keeps
+KEPT_QUESTION: Final = 4_000
+KEPT_CHECKS: Final = 20
+KEPT_CHECK: Final = 300
+KEPT_ANSWER: Final = 20_000
+KEPT_CALLS: Final = 100
+KEPT_CALL: Final = 2_000
+"""Characters of the JSON text of a call's arguments, and of its result."""
+KEPT_MESSAGES: Final = 100
+KEPT_CONVERSATION: Final = 100_000
+"""Characters of all messages of one exchange; one message has as many as an answer."""
+KEPT_PROMPT: Final = 20_000
+OTHER_ANSWER: Final = 5_000
+"""Of an execution that is not the one which the case shows."""
+OTHER_CALLS: Final = 20
+OTHER_CALL: Final = 500
+
 Cost = Annotated[float, Field(ge=0, le=MAX_COST_USD)]
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
@@ -183,6 +200,18 @@ TABLE: Final = (
     Row("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
     Row("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
     Row("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),
+    Row("a question in the record of a run", KEPT_QUESTION, "characters"),
+    Row("the lines that say what a case expects", KEPT_CHECKS, "lines"),
+    Row("one of them", KEPT_CHECK, "characters"),
+    Row("an answer in the record, and one message of an exchange", KEPT_ANSWER, "characters"),
+    Row("tool calls of one execution in the record", KEPT_CALLS, "calls"),
+    Row("arguments, or result, of one of them, as JSON text", KEPT_CALL, "characters"),
+    Row("messages of one exchange in the record", KEPT_MESSAGES, "messages"),
+    Row("all of them together", KEPT_CONVERSATION, "characters"),
+    Row("a judge's prompt in the record", KEPT_PROMPT, "characters"),
+    Row("an answer of an execution that did not decide its case", OTHER_ANSWER, "characters"),
+    Row("tool calls of such an execution", OTHER_CALLS, "calls"),
+    Row("arguments, or result, of one of these, as JSON text", OTHER_CALL, "characters"),
 )
 """What docs/limits.md shows."""
 

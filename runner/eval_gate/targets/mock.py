@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, JsonValue, ValidationInfo, field_va
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.limits import MAX_DURATION_MS
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.command.envelope import read_record
@@ -25,6 +26,8 @@ class MockCall(Described):
     tool: Annotated[str, Field(min_length=1)]
     input: dict[str, JsonValue] = Field(default_factory=dict)
     success: bool | None = True
+    result: JsonValue = Field(None, description="What the tool gave back.")
+    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
 
 
 class MockAnswer(Described):
@@ -44,7 +47,14 @@ class MockAnswer(Described):
                 calls_known=True if "tool_calls" in self.model_fields_set else None,
                 calls_place="`tool_calls` in the mock's description",
                 tool_calls=tuple(
-                    ToolCall(name=call.tool, params=call.input, success=call.success) for call in self.tool_calls
+                    ToolCall(
+                        name=call.tool,
+                        params=call.input,
+                        success=call.success,
+                        duration_ms=call.duration_ms,
+                        result=call.result,
+                    )
+                    for call in self.tool_calls
                 ),
             )
         record: dict[str, JsonValue] = {"text": self.response}

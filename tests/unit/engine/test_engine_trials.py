@@ -4,7 +4,7 @@ import pytest
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.trials import settle, unrun
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
 from eval_gate.model.usage import Usage
 from tests.support.cases import make_case
 
@@ -74,3 +74,25 @@ def test_settle__several_trials__score_is_the_mean_and_duration_the_sum() -> Non
 def test_unrun__case__is_never_a_pass(reason, status) -> None:
     result = unrun(make_case(skip_reason=reason))
     assert (result.status, result.passed, result.error) == (status, False, reason)
+
+
+def test_settle__several_executions__each_keeps_its_answer_and_the_deciding_one_has_the_cases() -> None:
+    made = [
+        record.model_copy(
+            update={
+                "details": CaseDetails(response=f"answer {number}", response_length=8),
+                "evaluator_results": (EvaluatorResult(name="e", type="e", score=record.score),),
+            }
+        )
+        for number, record in enumerate(records(P, F, F))
+    ]
+    result = settle(make_case(), made)
+    assert result.details.response == "answer 1"
+    assert [trial.decisive for trial in result.trials] == [False, True, False]
+    assert [trial.details and trial.details.response for trial in result.trials] == ["answer 0", None, "answer 2"]
+    assert [[one.score for one in trial.evaluator_results] for trial in result.trials] == [[1.0], [], [0.0]]
+
+
+def test_settle__one_execution__has_no_copy() -> None:
+    (trial,) = settle(make_case(), records(P)).trials
+    assert (trial.decisive, trial.details, trial.evaluator_results) == (True, None, ())

@@ -66,6 +66,7 @@ def _call(item: Item) -> Call:
             params=given if isinstance(given, dict) else {} if given is None else {"arguments": given},
             success=_success(item),
             duration_ms=_milliseconds(item.get("duration_ms")),
+            result=output,
             id=identity,
         ),
     )

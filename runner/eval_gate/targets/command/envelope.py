@@ -7,7 +7,7 @@ in snake_case or camelCase. Messages, calls and events that are malformed are le
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
 from eval_gate.model.base import JsonValue
@@ -108,7 +108,9 @@ def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
     trace = _trace(document, lost)
     if messages:
         text, calls = _last_words(messages), [call for message in messages for call in message.tool_calls]
-        tool_calls = tuple(ToolCall(name=call.tool, params=_params(call.input), id=call.id) for call in calls)
+        tool_calls = tuple(
+            ToolCall(name=call.tool, params=_params(call.input), id=call.id, result=call.output) for call in calls
+        )
     else:
         text, tool_calls = _as_text(document["text"]), _calls_of(trace or ())
     if len(tool_calls) > ANSWER_CALLS:
@@ -198,9 +200,16 @@ def _event(raw: JsonValue) -> TraceEvent | None:
     )
 
 
-def _calls_of(trace: Iterable[TraceEvent]) -> tuple[ToolCall, ...]:
+def _calls_of(trace: Sequence[TraceEvent]) -> tuple[ToolCall, ...]:
+    """The calls of a trace; what each gave back stands with it, or in the result of the same id."""
+    results = {event.id: event.output for event in trace if event.type == "tool_result" and event.id is not None}
     return tuple(
-        ToolCall(name=event.name, params=_params(event.input), id=event.id)
+        ToolCall(
+            name=event.name,
+            params=_params(event.input),
+            id=event.id,
+            result=event.output if event.output is not None else results.get(event.id or ""),
+        )
         for event in trace
         if event.type == "tool_call" and event.name is not None
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from pydantic import JsonValue, ValidationError
 
@@ -22,6 +22,7 @@ from eval_gate.text.sources.shape import kind_of
 
 MAX_INDEX_DIGITS = 12
 _PLACEHOLDER: Final = re.compile(r"\{\{(message|conversation|caseId)\}\}")
+Values = TypeVar("Values", bound=JsonValue)
 _STEP: Final = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
@@ -128,12 +129,15 @@ class Wire:
         success, duration = _at(call, "success"), _at(call, "durationMs")
         if success is not None and not isinstance(success, bool):
             raise _malformed(f'"{place}.success" is not true or false but {kind_of(success)}', body)
+        result = _at(call, "result")
+        if b"\\u" in body:  # only an escape can bring half a surrogate pair
+            params, result = _well_formed_values(params), _well_formed_values(result)
         return ToolCall(
             name=well_formed(name),
-            # only an escape can bring half a surrogate pair
-            params=_well_formed_values(params) if params and b"\\u" in body else params or {},
+            params=params or {},
             success=success,
             duration_ms=in_range(duration, MAX_DURATION_MS),
+            result=result,
         )
 
 
@@ -222,11 +226,11 @@ def _exists(document: JsonValue, path: str) -> bool:
     return isinstance(holder, dict) and last in holder
 
 
-def _well_formed_values(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    found = json.dumps(value, ensure_ascii=False)
+def _well_formed_values(value: Values) -> Values:
+    found = json.dumps(value, ensure_ascii=False) if value else ""
     if found.isascii():
         return value
-    cleaned: dict[str, JsonValue] = json.loads(well_formed(found))
+    cleaned: Values = json.loads(well_formed(found))
     return cleaned
 
 

@@ -109,9 +109,11 @@ class Talk:
 
     def answer(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
         """Every call is answered in the same turn; one without a stub with an error (tool-forge behaviour 1.4)."""
-        for call in calls:
+        for at, call in enumerate(calls, start=len(self.calls) - len(calls)):
             missing: JsonValue = {"error": f'no stub for "{call.name}"'}
-            content = compact_json(stubs.get(call.name, missing))
+            result = stubs.get(call.name, missing)
+            content = compact_json(result)
+            self.calls[at] = call.model_copy(update={"result": result})
             self.messages.append(Message(role="tool", name=call.name, content=content, tool_call_id=call.id))
 
     def response(self, duration_ms: float, *, stub_mode: bool) -> Response:

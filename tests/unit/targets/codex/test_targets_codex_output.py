@@ -148,6 +148,7 @@ def test_read_output__command__is_a_call() -> None:
     assert call.reported.tool == call.seen.name == "command_execution"
     assert call.reported.input == call.seen.params == {"command": "ls"}
     assert call.reported.output == {"aggregated_output": "a\n", "exit_code": 0}
+    assert call.seen.result == call.reported.output
     assert call.seen.success is True
 
 

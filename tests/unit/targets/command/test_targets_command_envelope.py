@@ -86,7 +86,9 @@ def test_read_answer__toolcall_with_optional_trace_fields__is_read(outer, inner)
     }
     found = read(**{outer: [{"role": "assistant", inner: [call]}]})
     assert found.messages == (OutputMessage(role="assistant", tool_calls=(OutputCall(**call),)),)
-    assert found.tool_calls == (ToolCall(name="searchDocs", params={"query": "test"}, id="call_123"),)
+    assert found.tool_calls == (
+        ToolCall(name="searchDocs", params={"query": "test"}, id="call_123", result={"results": []}),
+    )
     assert (found.text, found.calls_known, found.warnings) == ("", True, ())
 
 
@@ -195,11 +197,12 @@ def test_read_answer__trace_without_messages__gives_the_calls() -> None:
         {"type": "tool_call", "name": "a", "input": {"k": 1}, "id": "1"},
         {"type": "tool_result", "name": "a"},
         {"type": "tool_call"},
-        {"type": "tool_call", "name": "b", "input": 7},
+        {"type": "tool_result", "name": "a", "output": "found", "id": "1"},
+        {"type": "tool_call", "name": "b", "input": 7, "output": [1]},
     ]
     assert read(text="", trace=events).tool_calls == (
-        ToolCall(name="a", params={"k": 1}, id="1"),
-        ToolCall(name="b", params={"input": 7}),
+        ToolCall(name="a", params={"k": 1}, id="1", result="found"),
+        ToolCall(name="b", params={"input": 7}, result=[1]),
     )
 
 

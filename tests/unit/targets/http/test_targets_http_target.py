@@ -50,7 +50,8 @@ def answering(body: bytes | dict, status: str = "200 OK", **headers: str):
 
 @pytest.mark.contract("endpoint.request", "endpoint.response")
 def test_respond__the_contracts_shape__is_sent_and_read() -> None:
-    calls = [{"name": "get_weather", "success": True, "durationMs": 12.5, "params": {"city": "Rome", "n": [1]}}]
+    call = {"name": "get_weather", "success": True, "durationMs": 12.5, "params": {"city": "Rome", "n": [1]}}
+    calls = [{**call, "result": {"sky": "clear \ud83d"}}]
     body = {"response": "sunny ☀", "toolCalls": calls, "usage": {"inputTokens": 3, "outputTokens": 4}, "costUsd": 0.5}
     with agent(answering(body)) as running:
         response = ask(running.url, request('say "{{seed:x}}" é'))[0]
@@ -64,6 +65,7 @@ def test_respond__the_contracts_shape__is_sent_and_read() -> None:
         {"city": "Rome", "n": [1]},
     )
     assert (response.tool_calls[0].success, response.tool_calls[0].duration_ms) == (True, 12.5)
+    assert response.tool_calls[0].result == {"sky": "clear \ufffd"}
     assert response.usage is not None
     assert (response.usage.input_tokens, response.usage.output_tokens, response.cost_usd) == (3, 4, 0.5)
 

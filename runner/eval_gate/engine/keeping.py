@@ -1,0 +1,191 @@
+"""How much of one execution the record keeps: answer, calls, exchange and judges' words, each within its bound.
+
+What was too much is counted (`CaseDetails.left_out`) or named (`KeptCall.cut`), so that nobody takes a part for the
+whole. The execution that decides its case keeps more than the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final, Literal
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall
+from eval_gate.model.limits import (
+    KEPT_ANSWER,
+    KEPT_CALL,
+    KEPT_CALLS,
+    KEPT_CONVERSATION,
+    KEPT_MESSAGES,
+    KEPT_PROMPT,
+    OTHER_ANSWER,
+    OTHER_CALL,
+    OTHER_CALLS,
+)
+from eval_gate.text.javascript.strings import compact_json
+
+PROMPTS: Final = ("systemPrompt", "userPrompt")
+"""Facts of a judgement that hold what a judge was told."""
+PROMPT_CUT: Final = "promptCut"
+"""The fact that names those of them of which only the beginning is kept."""
+
+
+def details_of(response: Response) -> CaseDetails:
+    """What the target gave back."""
+    text = response.text
+    conversation = _conversation(response.conversation)
+    left_out = {
+        "toolCalls": len(response.tool_calls) - KEPT_CALLS,
+        "messages": len(response.conversation) - len(conversation),
+        "characters": len(text) - KEPT_ANSWER,
+    }
+    return CaseDetails(
+        tools_called=tuple(call.name for call in response.tool_calls),
+        response_length=len(text),
+        response=text[:KEPT_ANSWER],
+        response_truncated=len(text) > KEPT_ANSWER,
+        conversation=conversation,
+        max_turns_reached=response.max_turns_reached,
+        replayed=response.replayed,
+        tool_calls=_calls(response),
+        left_out={what: count for what, count in left_out.items() if count > 0},
+    )
+
+
+def _calls(response: Response) -> tuple[KeptCall, ...]:
+    """The calls as the target reported them: arguments that are no mapping stand in its messages only."""
+    reported = [call for message in response.messages or () for call in message.tool_calls]
+    told = len(reported) == len(response.tool_calls)
+    return tuple(
+        _call(call, reported[at].input if told else call.params or None)
+        for at, call in enumerate(islice(response.tool_calls, KEPT_CALLS))
+    )
+
+
+def _call(call: ToolCall, given: JsonValue) -> KeptCall:
+    arguments, result = beginning(given, KEPT_CALL), beginning(call.result, KEPT_CALL)
+    return KeptCall(
+        name=call.name,
+        arguments=arguments,
+        result=result,
+        success=call.success,
+        duration_ms=call.duration_ms,
+        cut=_cut(given is not arguments, call.result is not result),
+    )
+
+
+def _cut(arguments: bool, result: bool) -> tuple[Literal["arguments", "result"], ...]:  # noqa: FBT001 (the two parts)
+    return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
+
+
+def beginning(value: JsonValue, limit: int) -> JsonValue:
+    """The value itself, or the beginning of its JSON text where that is longer than `limit` characters."""
+    if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= limit - 2):
+        return value
+    text = compact_json(value)
+    return value if len(text) <= limit else text[:limit]
+
+
+def _conversation(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The first messages of an exchange, as many as there is room for; each text cut as answers are."""
+    kept: list[Message] = []
+    room = KEPT_CONVERSATION
+    for message in islice(messages, KEPT_MESSAGES):
+        shown = _message(message)
+        room -= len(shown.content if isinstance(shown.content, str) else compact_json(shown.content))
+        room -= sum(len(compact_json(call.params)) for call in shown.tool_calls)
+        if room < 0:
+            break
+        kept.append(shown)
+    return tuple(kept)
+
+
+def _message(message: Message) -> Message:
+    content = message.content
+    content = content[:KEPT_ANSWER] if isinstance(content, str) else beginning(content, KEPT_ANSWER)
+    calls = tuple(_within_message(call) for call in message.tool_calls[:KEPT_CALLS])
+    if content is message.content and calls == message.tool_calls:
+        return message
+    return message.model_copy(update={"content": content, "tool_calls": calls})
+
+
+def _within_message(call: ToolCall) -> ToolCall:
+    """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
+    params = beginning(call.params, KEPT_CALL)
+    if isinstance(params, dict) and call.result is None:
+        return call
+    return call.model_copy(update={"params": params if isinstance(params, dict) else {"…": params}, "result": None})
+
+
+def results_of(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """What the evaluators said, with what judges were told cut to a bound."""
+    return tuple(_result(result) for result in results)
+
+
+def _result(result: EvaluatorResult) -> EvaluatorResult:
+    if result.evaluator_provider_request is None and not result.evaluator_results:
+        return result  # as with most assertions of most cases
+    return result.model_copy(
+        update={
+            "evaluator_provider_request": _facts(result.evaluator_provider_request),
+            "evaluator_results": results_of(result.evaluator_results),
+        }
+    )
+
+
+def _facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    long = [name for name in PROMPTS if facts and len(facts.get(name) or "") > KEPT_PROMPT]
+    if facts is None or not long:
+        return facts
+    return facts | {name: facts[name][:KEPT_PROMPT] for name in long} | {PROMPT_CUT: long}
+
+
+def lesser(details: CaseDetails) -> CaseDetails:
+    """What an execution keeps that did not decide its case: less of answer and calls, and no exchange."""
+    answer = details.response
+    left_out = details.left_out | {
+        "toolCalls": details.left_out.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
+        "messages": details.left_out.get("messages", 0) + len(details.conversation),
+        "characters": max(details.response_length - OTHER_ANSWER, 0) if answer is not None else 0,
+    }
+    return details.model_copy(
+        update={
+            "response": answer and answer[:OTHER_ANSWER],
+            "response_truncated": answer is not None and details.response_length > OTHER_ANSWER,
+            "conversation": (),
+            "tool_calls": tuple(_lesser_call(call) for call in details.tool_calls[:OTHER_CALLS]),
+            "left_out": {what: count for what, count in left_out.items() if count > 0},
+        }
+    )
+
+
+def _lesser_call(call: KeptCall) -> KeptCall:
+    arguments, result = (
+        value[:OTHER_CALL] if part in call.cut and isinstance(value, str) else beginning(value, OTHER_CALL)
+        for part, value in (("arguments", call.arguments), ("result", call.result))
+    )
+    cut = _cut(
+        "arguments" in call.cut or arguments is not call.arguments, "result" in call.cut or result is not call.result
+    )
+    return call.model_copy(update={"arguments": arguments, "result": result, "cut": cut})
+
+
+def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """What the evaluators said, without what judges were told: that differs only by the answer from what is kept."""
+    return tuple(
+        result
+        if result.evaluator_provider_request is None and not result.evaluator_results
+        else result.model_copy(
+            update={
+                "evaluator_provider_request": _without(result.evaluator_provider_request, PROMPTS),
+                "evaluator_results": without_prompts(result.evaluator_results),
+            }
+        )
+        for result in results
+    )
+
+
+def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
+    return facts and {name: value for name, value in facts.items() if name not in names}

@@ -1,0 +1,278 @@
+"""What a good answer is, in words for people: one short line a check, for every class of evaluator.
+
+Values are shown as they are compared: tokens stand for what they lead to, as far as they lead anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from eval_gate.evaluators.wording import cut, times
+from eval_gate.model import evaluator as specs
+from eval_gate.model import suite_assertions as suite
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import EvalCase
+from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.text.javascript.strings import compact_json, js_number
+from eval_gate.text.tokens import TokenData, resolve, value_text
+
+Words: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
+"""Takes its own class of spec and what tokens stand for; gives the lines."""
+INDENT: Final = "  "
+_MEMBERS: Final = 20
+"""Values of one line. More do not fit on it."""
+
+
+class Expectation(NamedTuple):
+    """The lines, and whether there is more than they say."""
+
+    lines: tuple[str, ...]
+    cut: bool
+
+
+def expectation_of(case: EvalCase, tokens: TokenData) -> Expectation:
+    """What the case expects: its outcome and reference answer where its format has them, then every check in order."""
+    found = tuple(islice(_lines(case, tokens), KEPT_CHECKS + 1))
+    lines = tuple(cut(" ".join(line[: 2 * KEPT_CHECK].splitlines()), KEPT_CHECK) for line in found[:KEPT_CHECKS])
+    more = len(found) > len(lines) or any(len(line) > KEPT_CHECK for line in found)
+    return Expectation(lines, more)
+
+
+def words_of(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
+    """The lines of one evaluator. Raises LookupError for a class that has no words."""
+    lines = _WORDS.get(type(spec))
+    if lines is None:
+        raise LookupError(f"no words for an evaluator {type(spec).__name__}")
+    named = isinstance(spec, specs.NamedEvaluatorSpec) and spec.label
+    notes = [*([spec.name] if named else []), *(["does not count"] if spec.weight == 0 else [])]
+    for number, line in enumerate(lines(spec, tokens)):
+        said = f" ({', '.join(notes)})" if notes and number == 0 else ""
+        yield f"{line[:-1]}{said}:" if line.endswith(":") else f"{line}{said}"
+
+
+def _lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
+    brief = case.brief
+    if brief is not None and brief.expected_outcome:
+        yield f"expected outcome: {_one_line(brief.expected_outcome)}"
+    if brief is not None and brief.reference_answer:
+        yield f"reference answer: {_one_line(brief.reference_answer)}"
+    for spec in case.evaluators:
+        yield from words_of(spec, tokens)
+
+
+def _one_line(text: str) -> str:
+    """The text without line breaks. Of a book no more than makes a line too long, so that its cut is seen."""
+    return " ".join(text[: 4 * KEPT_CHECK].split()) + ("…" if len(text) > 4 * KEPT_CHECK else "")
+
+
+def _quoted(text: str) -> str:
+    return f'"{" ".join(text[:KEPT_CHECK].splitlines())}{"…" if len(text) > KEPT_CHECK else ""}"'
+
+
+def _resolved(text: str, tokens: TokenData) -> str:
+    """A text as it is compared; with its tokens as they are written where one of them leads nowhere."""
+    found = resolve(text, tokens).text
+    return _quoted(text if found is None else found)
+
+
+def _value(value: JsonValue, tokens: TokenData) -> str:
+    return _resolved(value, tokens) if isinstance(value, str) else cut(value_text(value), KEPT_CHECK)
+
+
+def _either(values: Iterable[str]) -> str:
+    return ", ".join(islice(values, _MEMBERS))
+
+
+def _in_order(names: Iterable[str]) -> str:
+    return ", then ".join(islice(names, _MEMBERS))
+
+
+def _command(command: str | tuple[str, ...]) -> str:
+    return cut(command if isinstance(command, str) else " ".join(command), 120)
+
+
+def _tools_called(spec: specs.ToolsCalled, _: TokenData) -> Iterator[str]:
+    yield f"calls only {_in_order(spec.names)}" if spec.names else "calls no tool"
+
+
+def _tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Iterator[str]:
+    sets = (() if spec.NONE in one else one for one in spec.sets)
+    yield "calls " + ", or ".join(" and ".join(one) if one else "no tool" for one in islice(sets, _MEMBERS))
+
+
+def _tools_not_called(spec: specs.ToolsNotCalled, _: TokenData) -> Iterator[str]:
+    return (f"does not call {name}" for name in spec.names)
+
+
+def _tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
+    for check in spec.checks:
+        yield f"calls {check.tool} {_param(check, tokens)}"
+
+
+def _param(check: specs.ParamCheck, tokens: TokenData) -> str:
+    name = check.param_name
+    match check.assertion:
+        case "exists":
+            return f"with {name}"
+        case "notExists":
+            return f"without {name}"
+        case "equals":
+            return f"with {name} = {_value(check.value, tokens)}"
+        case "contains":
+            return f"with {name} containing {_value(check.value, tokens)}"
+        case "oneOf":
+            values = check.value if isinstance(check.value, list) else [check.value]
+            return f"with {name} one of {_either(_value(value, tokens) for value in values)}"
+        case "matches":
+            return f"with {name} matching /{value_text(check.value)}/"
+
+
+def _no_tool_errors(_: specs.NoToolErrors, __: TokenData) -> Iterator[str]:
+    yield "no tool call fails"
+
+
+def _non_empty(_: specs.ResponseNonEmpty, __: TokenData) -> Iterator[str]:
+    yield "answer is not empty"
+
+
+def _contains(spec: specs.ResponseContains, tokens: TokenData) -> Iterator[str]:
+    return (f"answer contains {_resolved(value, tokens)}" for value in spec.values)
+
+
+def _contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
+    return (f"answer contains one of {_either(_resolved(one, tokens) for one in group)}" for group in spec.groups)
+
+
+def _not_contains(spec: specs.ResponseNotContains, tokens: TokenData) -> Iterator[str]:
+    return (f"answer does not contain {_resolved(value, tokens)}" for value in spec.values)
+
+
+def _matches(spec: specs.ResponseMatches, _: TokenData) -> Iterator[str]:
+    return (f"answer matches /{pattern}/" for pattern in spec.patterns)
+
+
+def _latency(spec: specs.MaxLatency, _: TokenData) -> Iterator[str]:
+    yield f"at most {spec.limit_ms:,.10g} ms"
+
+
+def _tokens(spec: specs.MaxTokens, _: TokenData) -> Iterator[str]:
+    yield f"at most {spec.limit:,} tokens"
+
+
+def _rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
+    yield "a judge grades by this rubric:"
+    for one in spec.dimensions:
+        least = "yes" if one.binary else f"at least {js_number(round(spec.pass_at * one.max_score, 6))}"
+        of = "" if one.binary else f" of {js_number(one.max_score)}"
+        yield f"{INDENT}{one.name}: {least}{of}: {_one_line(one.criteria)}"
+    if spec.reference_data is not None:
+        yield f"{INDENT}what is true: {_value(spec.reference_data, tokens)}"
+
+
+def _llm_judge(spec: specs.LlmJudge, _: TokenData) -> Iterator[str]:
+    yield f"a judge gives the full score{' by a prompt of its own' if spec.prompt is not None else ''}"
+
+
+def _rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
+    yield "a judge finds each of these satisfied:"
+    for check in spec.checks:
+        yield f"{INDENT}{check.id}: {_one_line(check.description)}{'' if check.required else ' (not required)'}"
+
+
+def _code_judge(spec: specs.CodeJudge, _: TokenData) -> Iterator[str]:
+    yield f"{_command(spec.command)} gives the full score"
+
+
+def _trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[str]:
+    match spec.mode:
+        case "any_order":
+            for name, least in spec.minimums.items():
+                yield f"calls {name} at least {times(least)}"
+        case "in_order":
+            yield f"calls {_in_order(spec.expected)}; others may come between"
+        case "exact":
+            yield f"calls only {_in_order(spec.expected)}"
+
+
+def _composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
+    match spec.aggregator:
+        case specs.WeightedAverage(weights=weights):
+            yield "the weighted mean of these is full:"
+        case specs.CodeAggregator(command=command):
+            weights = {}
+            yield f"{_command(command)} gives these the full score:"
+        case specs.JudgeAggregator():
+            weights = {}
+            yield "a judge gives these the full score:"
+    for member in spec.members:
+        # what a member weighs stands with the whole, not with itself
+        weighed = member.model_copy(update={"weight": weights.get(member.name, 1.0)})
+        yield from (f"{INDENT}{line}" for line in words_of(weighed, tokens))
+
+
+def _case(*, sensitive: bool) -> str:
+    return "" if sensitive else ", in upper or lower case"
+
+
+def _output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
+    yield f"answer contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+
+
+def _output_matches(spec: suite.OutputMatches, _: TokenData) -> Iterator[str]:
+    yield f"answer matches /{spec.pattern}/{spec.flags}"
+
+
+def _output_equals(spec: suite.OutputEquals, _: TokenData) -> Iterator[str]:
+    yield f"answer is {compact_json(spec.expected)}"
+
+
+def _output_path(spec: suite.OutputJsonPath, _: TokenData) -> Iterator[str]:
+    yield f"answer has {compact_json(spec.expected)} at {spec.path}"
+
+
+def _file_exists(spec: suite.FileExists, _: TokenData) -> Iterator[str]:
+    yield f"there is {spec.path}"
+
+
+def _file_not_exists(spec: suite.FileNotExists, _: TokenData) -> Iterator[str]:
+    yield f"there is no {spec.path}"
+
+
+def _file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
+    yield f"{spec.path} contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+
+
+def _file_path(spec: suite.FileJsonPath, _: TokenData) -> Iterator[str]:
+    yield f"{spec.path} has {compact_json(spec.expected)} at {spec.json_path}"
+
+
+_WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
+    specs.ToolsCalled: _tools_called,
+    specs.ToolsAcceptable: _tools_acceptable,
+    specs.ToolsNotCalled: _tools_not_called,
+    specs.ToolParams: _tool_params,
+    specs.NoToolErrors: _no_tool_errors,
+    specs.ResponseNonEmpty: _non_empty,
+    specs.ResponseContains: _contains,
+    specs.ResponseContainsAny: _contains_any,
+    specs.ResponseNotContains: _not_contains,
+    specs.ResponseMatches: _matches,
+    specs.MaxLatency: _latency,
+    specs.MaxTokens: _tokens,
+    specs.Rubric: _rubric,
+    specs.LlmJudge: _llm_judge,
+    specs.RubricJudge: _rubric_judge,
+    specs.CodeJudge: _code_judge,
+    specs.ToolTrajectory: _trajectory,
+    specs.Composite: _composite,
+    suite.OutputContains: _output_contains,
+    suite.OutputMatches: _output_matches,
+    suite.OutputEquals: _output_equals,
+    suite.OutputJsonPath: _output_path,
+    suite.FileExists: _file_exists,
+    suite.FileNotExists: _file_not_exists,
+    suite.FileContains: _file_contains,
+    suite.FileJsonPath: _file_path,
+}

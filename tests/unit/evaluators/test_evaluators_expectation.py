@@ -1,0 +1,178 @@
+"""What a case expects, in words for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from eval_gate.evaluators.expectation import expectation_of, words_of
+from eval_gate.model import evaluator as specs
+from eval_gate.model import suite_assertions as suite
+from eval_gate.model.case import Brief
+from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.text.tokens import TokenData
+from tests.support.cases import make_case
+
+NO_TOKENS = TokenData()
+CHECK = {"tool": "lookup_order", "param_name": "orderId"}
+RUBRIC = specs.Rubric(
+    question="q",
+    dimensions=(
+        specs.RubricDimension(name="tone", max_score=3, criteria="3: warm"),
+        specs.RubricDimension(name="true", max_score=1, criteria="as the data says"),
+    ),
+    reference_data={"celsius": 21},
+)
+CHECKS = (
+    specs.RubricCheck(id="greets", description="says hello"),
+    specs.RubricCheck(id="emoji", description="has one", required=False),
+)
+CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
+    (specs.ToolsCalled(names=()), ["calls no tool"]),
+    (specs.ToolsCalled(names=("a", "b")), ["calls only a, then b"]),
+    (specs.ToolsAcceptable(sets=(("a", "b"), ("__none__",))), ["calls a and b, or no tool"]),
+    (specs.ToolsNotCalled(names=("a", "b")), ["does not call a", "does not call b"]),
+    (
+        specs.ToolParams(
+            checks=(
+                specs.ParamCheck(**CHECK, assertion="equals", value="A17"),
+                specs.ParamCheck(**CHECK, assertion="contains", value="A"),
+                specs.ParamCheck(**CHECK, assertion="oneOf", value=["A17", 18]),
+                specs.ParamCheck(**CHECK, assertion="exists"),
+                specs.ParamCheck(**CHECK, assertion="notExists"),
+                specs.ParamCheck(**CHECK, assertion="matches", value="^A"),
+            )
+        ),
+        [
+            'calls lookup_order with orderId = "A17"',
+            'calls lookup_order with orderId containing "A"',
+            'calls lookup_order with orderId one of "A17", 18',
+            "calls lookup_order with orderId",
+            "calls lookup_order without orderId",
+            "calls lookup_order with orderId matching /^A/",
+        ],
+    ),
+    (specs.NoToolErrors(), ["no tool call fails"]),
+    (specs.ResponseNonEmpty(), ["answer is not empty"]),
+    (
+        specs.ResponseContains(values=("Sunday", "two\nlines")),
+        ['answer contains "Sunday"', 'answer contains "two lines"'],
+    ),
+    (specs.ResponseContainsAny(groups=(("a", "b"),)), ['answer contains one of "a", "b"']),
+    (specs.ResponseNotContains(values=("{",)), ['answer does not contain "{"']),
+    (specs.ResponseMatches(patterns=(r"\d+",)), [r"answer matches /\d+/"]),
+    (specs.MaxLatency(limit_ms=3000), ["at most 3,000 ms"]),
+    (specs.MaxTokens(limit=1200), ["at most 1,200 tokens"]),
+    (
+        RUBRIC,
+        [
+            "a judge grades by this rubric:",
+            "  tone: at least 1.8 of 3: 3: warm",
+            "  true: yes: as the data says",
+            '  what is true: {"celsius":21}',
+        ],
+    ),
+    (specs.LlmJudge(), ["a judge gives the full score"]),
+    (specs.LlmJudge(label="tone", prompt="p"), ["a judge gives the full score by a prompt of its own (tone)"]),
+    (specs.LlmJudge(weight=0), ["a judge gives the full score (does not count)"]),
+    (
+        specs.RubricJudge(checks=CHECKS, label="style"),
+        [
+            "a judge finds each of these satisfied (style):",
+            "  greets: says hello",
+            "  emoji: has one (not required)",
+        ],
+    ),
+    (specs.CodeJudge(command=("python", "check.py"), cwd="/x"), ["python check.py gives the full score"]),
+    (
+        specs.ToolTrajectory(mode="any_order", minimums={"a": 1, "b": 2}),
+        ["calls a at least 1 time", "calls b at least 2 times"],
+    ),
+    (specs.ToolTrajectory(mode="in_order", expected=("a", "b")), ["calls a, then b; others may come between"]),
+    (specs.ToolTrajectory(mode="exact", expected=("a", "b")), ["calls only a, then b"]),
+    (
+        specs.Composite(
+            label="safe",
+            members=(specs.LlmJudge(label="x"), specs.RubricJudge(label="y", checks=CHECKS[:1])),
+            aggregator=specs.WeightedAverage(weights={"x": 0}),
+        ),
+        [
+            "the weighted mean of these is full (safe):",
+            "  a judge gives the full score (x, does not count)",
+            "  a judge finds each of these satisfied (y):",
+            "    greets: says hello",
+        ],
+    ),
+    (
+        specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.JudgeAggregator()),
+        ["a judge gives these the full score:", "  a judge gives the full score"],
+    ),
+    (
+        specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.CodeAggregator(command="sum.sh", cwd="/x")),
+        ["sum.sh gives these the full score:", "  a judge gives the full score"],
+    ),
+    (suite.OutputContains(value="a"), ['answer contains "a"']),
+    (suite.OutputContains(value="a", case_sensitive=False), ['answer contains "a", in upper or lower case']),
+    (suite.OutputMatches(pattern="a+", flags="i", label="has an a"), ["answer matches /a+/i (has an a)"]),
+    (suite.OutputEquals(expected={"a": 1}), ['answer is {"a":1}']),
+    (suite.OutputJsonPath(path="a.b", expected="x"), ['answer has "x" at a.b']),
+    (suite.FileExists(path="a.txt"), ["there is a.txt"]),
+    (suite.FileNotExists(path="a.txt"), ["there is no a.txt"]),
+    (suite.FileContains(path="a.txt", value="x"), ['a.txt contains "x"']),
+    (suite.FileJsonPath(path="a.json", json_path="b", expected=[1]), ["a.json has [1] at b"]),
+]
+
+
+@pytest.mark.parametrize(("spec", "lines"), CASES, ids=lambda value: type(value).__name__)
+def test_words_of__evaluator__says_what_it_checks(spec, lines) -> None:
+    assert list(words_of(spec, NO_TOKENS)) == lines
+
+
+def every_spec(kind: type[specs.EvaluatorSpec] = specs.EvaluatorSpec) -> Iterator[type[specs.EvaluatorSpec]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from every_spec(one)
+
+
+def test_words_of__every_class_of_evaluator__has_words_and_an_example_above() -> None:
+    ours = {one for one in every_spec() if one.__module__.startswith("eval_gate.") and "type" in one.__annotations__}
+    assert ours == {type(spec) for spec, _ in CASES}
+
+
+def test_words_of__class_without_words__is_a_defect_that_says_so() -> None:
+    class Unknown(specs.EvaluatorSpec):
+        type: str = "unknown"
+
+    with pytest.raises(LookupError, match="Unknown"):
+        list(words_of(Unknown(), NO_TOKENS))
+
+
+def test_expectation_of__tokens__stand_for_what_they_lead_to() -> None:
+    case = make_case(expect=[specs.ResponseContains(values=("{{seed:a.b}} now", "{{seed:gone}}"))])
+    lines = expectation_of(case, TokenData(seed={"a": {"b": 7}})).lines
+    assert lines == ('answer contains "7 now"', 'answer contains "{{seed:gone}}"')
+
+
+def test_expectation_of__outcome_and_reference__come_first() -> None:
+    brief = Brief(question="q", linked_question="q", expected_outcome="is\nkind", reference_answer="Hello\nyou")
+    found = expectation_of(make_case(expect=[specs.LlmJudge()], brief=brief), NO_TOKENS)
+    assert found == (
+        ("expected outcome: is kind", "reference answer: Hello you", "a judge gives the full score"),
+        False,
+    )
+
+
+@pytest.mark.parametrize("count", [KEPT_CHECKS, KEPT_CHECKS + 1])
+def test_expectation_of__many_checks__are_cut_and_say_so(count) -> None:
+    spec = specs.ResponseContains(values=tuple(str(number) for number in range(count)))
+    found = expectation_of(make_case(expect=[spec]), NO_TOKENS)
+    assert (len(found.lines), found.cut) == (KEPT_CHECKS, count > KEPT_CHECKS)
+
+
+def test_expectation_of__long_values__are_cut_and_say_so() -> None:
+    brief = Brief(question="q", linked_question="q", expected_outcome="x " * 100_000)
+    spec = specs.ResponseContains(values=("y" * 1_000_000,))
+    found = expectation_of(make_case(expect=[spec], brief=brief), NO_TOKENS)
+    assert [len(line) for line in found.lines] == [KEPT_CHECK, KEPT_CHECK]
+    assert found.cut
