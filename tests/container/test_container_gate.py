@@ -64,7 +64,7 @@ def test_action__pull_request__from_the_baseline_to_the_comment_and_files_handed
         first = step(
             inputs=inputs(github, running.url), env=variables(github, 1), event=push_event(github), event_name="push"
         )
-    assert (first.exit_code, len(github.state.artifacts)) == (0, 1)
+    assert (first.exit_code, len(github.state.archives)) == (0, 1)
     pull = github.state.add_pull(7)
     github.state.add_run(2, event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha)
     with agent(fails_on(2)) as running:
@@ -78,7 +78,7 @@ def test_action__pull_request__from_the_baseline_to_the_comment_and_files_handed
     (comment,) = github.state.comments.values()
     assert "## ❌ Agent eval gate — 1 regression" in comment.body
     assert "# ❌ Agent eval gate — 1 regression" in done.summary
-    assert len(github.state.artifacts) == 2
+    assert len(github.state.archives) == 2
     # as the next step, which runs on the host, can use it
     record = done.outputs["result-path"]
     assert (checkout / record).is_file()

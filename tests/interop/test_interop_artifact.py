@@ -15,16 +15,18 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.github.artifacts.download import fetch_artifact
+from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
 from eval_gate.github.artifacts.upload import Service, archive, upload
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError, Kind
+from tests.support.browsing import follow
 from tests.support.github import FakeGitHub, fake_github
 
 PEER = Path(__file__).parent / "artifact"
 INSTALLED = shutil.which("node") is not None and (PEER / "node_modules").is_dir()
 NAME = "eval-gate-results"
+PAGE = "eval-gate-results-report.html"
 
 pytestmark = pytest.mark.skipif(
     not INSTALLED and os.environ.get("EVAL_GATE_REQUIRE_INTEROP") != "1",
@@ -86,6 +88,48 @@ def test_theirs__is_found_and_read_by_us(client, github, tmp_path) -> None:
     fetch_artifact(client, artifact.id, artifact.digest, tmp_path / "theirs.zip")
     with zipfile.ZipFile(tmp_path / "theirs.zip") as packed:
         assert packed.read("run.json") == b'{"runId": "r2"}'
+
+
+def test_our_page__is_listed_and_downloaded_as_it_is_by_githubs_client(client, github, tmp_path) -> None:
+    """What their client sends for a page is what ours sends: see the next test."""
+    (tmp_path / "report.html").write_text("<!doctype html>\n<title>ours</title>")
+    service = Service(github.results_url, github.runtime_token)
+    when = datetime.now(UTC)
+    number = upload(client, service, PAGE, tmp_path / "report.html", now=when, mime_type="text/html")
+    listed = peer(github, "list")["artifacts"]
+    assert [(one["name"], one["id"]) for one in listed] == [(PAGE, number)]
+    answer = peer(github, "download", PAGE, str(tmp_path / "theirs"))
+    assert answer == {"downloadPath": str(tmp_path / "theirs"), "digestMismatch": False}
+    assert (tmp_path / "theirs" / PAGE).read_text() == (tmp_path / "report.html").read_text()
+
+
+def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client, github, tmp_path) -> None:
+    (tmp_path / PAGE).write_text("<!doctype html>\n<title>theirs</title>")
+    answer = peer(github, "upload-file", "ignored", str(tmp_path), PAGE)
+    link = f"https://github.com/acme/bot/actions/runs/{github.current_run_id}/artifacts/{answer['id']}#here"
+    opened = follow(github, link)
+    assert (opened.content_type, opened.fragment) == ("text/html", "here")
+    assert opened.text == (tmp_path / PAGE).read_text()
+    theirs = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")]
+    service = Service(github.results_url, github.runtime_token, 90)
+    upload(client, service, f"our-{PAGE}", tmp_path / PAGE, now=datetime.now(UTC), mime_type="text/html")
+    ours = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")][2:]
+    of_its_own = {"name", "expires_at"}
+    assert [_without(body, of_its_own) for body in ours] == [_without(body, of_its_own) for body in theirs]
+    types = {one.headers["x-ms-blob-content-type"] for one in github.requests("PUT", "comp=blocklist")}
+    assert types == {"text/html"}
+
+
+def test_their_page__is_no_archive_to_us(client, github, tmp_path) -> None:
+    (tmp_path / PAGE).write_text("<!doctype html>")
+    peer(github, "upload-file", "ignored", str(tmp_path), PAGE)
+    (artifact,) = artifacts_of_run(client, github.current_run_id, PAGE)
+    with pytest.raises(BadArchiveError, match="not a zip"):
+        fetch_artifact(client, artifact.id, artifact.digest, tmp_path / "theirs.zip")
+
+
+def _without(body: dict, keys: set[str]) -> dict:
+    return {key: value for key, value in body.items() if key not in keys}
 
 
 def test_same_name__whoever_comes_second_is_refused(client, github, tmp_path) -> None:

@@ -406,7 +406,7 @@ class ActionWorld:
 
     def artifact(self, run_id: int | None = None) -> bytes:
         """The archive that a run stored, the newest unless told."""
-        found = [one for one in self.github.state.artifacts.values() if run_id in (None, one.run_id)]
+        found = [one for one in self.github.state.archives if run_id in (None, one.run_id)]
         return found[-1].zip_bytes
 
     def _given(self, inputs: dict[str, str]) -> dict[str, str]:

@@ -83,7 +83,11 @@ INPUTS: Final = (
     Input("baseline-branch", "Branch whose runs make baselines; the default branch."),
     Input("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
     Input("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
-    Input("upload", "Whether to store the result as an artifact of this run: the next baseline.", "true"),
+    Input(
+        "upload",
+        "Whether to store the result as an artifact of this run, the next baseline, and its page as another.",
+        "true",
+    ),
     Input(
         "comment",
         "When to write the comment: always, changes, failures or never. One that is there is updated.",
@@ -121,6 +125,7 @@ OUTPUTS: Final = (
     Output("comment-url", "The comment; empty when none was written."),
     Output("check-run-url", "The check run; empty when none was written."),
     Output("artifact-id", "The stored artifact; empty when none was stored."),
+    Output("report-url", "Where the HTML report opens in a browser; empty when it was not stored by itself."),
 )
 
 

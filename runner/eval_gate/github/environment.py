@@ -41,6 +41,8 @@ class WorkflowEnvironment:
     results_url: str | None
     """Address of the artifact service; None where there is none."""
     retention_days: int | None
+    emulated: bool = False
+    """Whether act runs the workflow, GitHub's emulation on one's own machine: whatever it stores, it calls a zip."""
 
     @property
     def workflow_path(self) -> str:
@@ -91,6 +93,7 @@ def read_environment(variables: Mapping[str, str]) -> WorkflowEnvironment:
         runtime_token=variables.get("ACTIONS_RUNTIME_TOKEN") or None,
         results_url=variables.get("ACTIONS_RESULTS_URL") or None,
         retention_days=_number(variables, "GITHUB_RETENTION_DAYS"),
+        emulated=variables.get("ACT", "").lower() == "true",
     )
 
 

@@ -160,7 +160,9 @@ def test_two_jobs__default_names__each_has_its_own_comment_check_artifact_and_ba
         job.begin_job()
         push_again(job, github, red.url, TWO, GITHUB_JOB="two")
         names = [artifact.name for artifact in github.state.artifacts.values()]
-        assert names == ["eval-gate-results", "eval-gate-results.gate.yml.two"]
+        result, page = "eval-gate-results", "-report.html"
+        two = f"{result}.gate.yml.two"
+        assert names == [result, result + page, two, two + page]
         # the other way round here: what came first on main comes second
         two = job.pull_request(pull, red.url, TWO, GITHUB_JOB="two")
         job.begin_job()
@@ -202,7 +204,7 @@ def test_matrix__comment_key_alone__keeps_everything_apart(job, github, pull, su
 def test_baseline__stored_by_an_older_version__is_taken_as_before(job, github, pull) -> None:
     with agent() as running:
         job.push(running.url)
-        (artifact,) = github.state.artifacts.values()
+        (artifact,) = github.state.archives
         record = stored(github, artifact.name)
         assert record.pop("madeBy")["gate"] == "gate.yml.gate"
         github.state.artifacts.clear()
@@ -220,7 +222,7 @@ def test_rerun_of_all__red_main__the_later_attempt_is_the_baseline(job, github, 
         job.begin_attempt()
         ended = push_again(job, github, mended.url, {"fail-on": "failures"})
         assert ended.code == 0
-        (artifact,) = github.state.artifacts.values()
+        (artifact,) = github.state.archives
         assert stored(github, artifact.name)["runId"] == ended.outputs["run-id"]
         assert not [line for line in ended.commands if "artifact-name" in line or "not stored" in line]
         assert job.pull_request(pull, changed.url).outputs["regressions"] == "1"
@@ -233,7 +235,7 @@ def test_rerun__two_attempts_left_an_artifact_each__readers_take_the_newest(job,
         job.begin_attempt()
         github.results.uploads.clear()
         push_again(job, github, mended.url, {"fail-on": "failures"})
-        assert len(github.state.artifacts) == 2
+        assert len(github.state.archives) == 2
         assert job.pull_request(pull, changed.url).outputs["regressions"] == "1"
 
 

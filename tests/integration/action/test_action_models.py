@@ -25,7 +25,7 @@ def test_pull_request__nothing_asked_differs__is_answered_from_the_baselines_rec
         base = {"base-url": running.url.removesuffix("/chat") + "/v1"}
         first = job.push("", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
         assert (first.code, len(running.requests)) == (0, 4)
-        (artifact,) = github.state.artifacts.values()
+        (artifact,) = github.state.archives
         assert "answers.jsonl" in zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
         assert b"sk-test-abcdef" not in b"".join(
             zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).read(name)

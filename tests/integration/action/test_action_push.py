@@ -25,7 +25,7 @@ def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_t
         ended = job.push(running.url)
     assert ended.code == 0
     assert github.state.comments == {}
-    (artifact,) = github.state.artifacts.values()
+    (artifact,) = github.state.archives
     stored = run_in(artifact)
     assert (stored["complete"], stored["git"]["sha"]) == (True, github.state.branches["main"])
     names = zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)).namelist()
@@ -38,7 +38,7 @@ def test_push__default_branch__stores_the_baseline_comments_nowhere_and_checks_t
 def test_push__red__is_stored_all_the_same_and_is_the_next_baseline(job, github) -> None:
     with agent(fails_on(1)) as running:
         ended = job.push(running.url, {"fail-on": "failures"})
-    assert (ended.code, len(github.state.artifacts)) == (1, 1)
+    assert (ended.code, len(github.state.archives)) == (1, 1)
     github.state.runs[github.current_run_id].conclusion = "failure"
     github.state.add_commit("next", branch="main")
     with agent(fails_on(1)) as running:

@@ -55,8 +55,10 @@ def test_dispatch__for_a_pull_request_on_the_default_branch__never_becomes_the_b
         inputs = {"agent-endpoint": running.url}
         ended = job.step("workflow_dispatch", dispatch(github, **{"pr-number": "7"}), inputs)
     assert (ended.code, ended.outputs["artifact-id"]) == (0, ""), ended.log
-    assert [str(one.id) for one in github.state.artifacts.values()] == [main.outputs["artifact-id"]]
-    assert not github.requests("POST", "CreateArtifact")[1:]
+    assert [str(one.id) for one in github.state.archives] == [main.outputs["artifact-id"]]
+    # its page has another name, under which nobody seeks a baseline
+    names = [one.body["name"] for one in github.requests("POST", "CreateArtifact")]
+    assert names == ["eval-gate-results", *["eval-gate-results-report.html"] * 2]
     other = github.state.add_pull(8)
     (job.workspace / ".git" / "HEAD").write_text(f"{other.head_sha}\n")
     with agent(fails_on(1)) as running:
@@ -65,7 +67,7 @@ def test_dispatch__for_a_pull_request_on_the_default_branch__never_becomes_the_b
 
 
 def test_dispatch__for_a_pull_request__is_not_refused_for_a_name_that_it_does_not_use(job, github) -> None:
-    """Nothing of such a run is stored by us; what an upload step of another leg has stored is in nobody's way."""
+    """No result of such a run is stored by us; what an upload step of another leg has stored is in nobody's way."""
     pull = github.state.add_pull(7)
     check_out(job.workspace, pull.head_sha)
     job.write_suite(name="one.golden.json")
@@ -83,7 +85,7 @@ def test_dispatch__for_a_pull_request__is_not_refused_for_a_name_that_it_does_no
         job.begin_job()
         second = job.step("workflow_dispatch", event, legs[1])
     assert (first.code, second.code, second.outputs["verdict"]) == (0, 0, "pass"), second.log
-    assert list(github.state.artifacts.values()) == [upload.artifact]
+    assert github.state.archives == [upload.artifact]
 
 
 @pytest.mark.parametrize(

@@ -214,7 +214,7 @@ def test_baseline__a_forks_branch_called_main__is_not_main(forked, job, github) 
 )
 def test_finding_10__forged_result_names_another_file__only_eval_files_are_annotated(job, github, forked, file) -> None:
     pull, run, _ = forked
-    (artifact,) = [one for one in github.state.artifacts.values() if one.run_id == run.id]
+    (artifact,) = [one for one in github.state.archives if one.run_id == run.id]
     members = dict(texts_of("a", artifact.zip_bytes))
     record = json.loads(members["a!run.json"])
     for case in record["suites"][0]["cases"]:

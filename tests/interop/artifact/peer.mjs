@@ -1,5 +1,6 @@
 // GitHub's own client of the artifact service, one command a call; the answer is one line of JSON.
 //   peer.mjs upload NAME FOLDER FILE...
+//   peer.mjs upload-file - FOLDER FILE    (as it is, under its own name)
 //   peer.mjs download NAME FOLDER
 //   peer.mjs list
 import { DefaultArtifactClient } from '@actions/artifact'
@@ -9,6 +10,8 @@ const [command, name, folder, ...files] = process.argv.slice(2)
 const client = new DefaultArtifactClient()
 const calls = {
   upload: () => client.uploadArtifact(name, files.map(file => join(folder, file)), folder),
+  'upload-file': () =>
+    client.uploadArtifact(name, files.map(file => join(folder, file)), folder, { skipArchive: true }),
   list: () => client.listArtifacts(),
   download: async () => {
     const { artifact } = await client.getArtifact(name)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 SERVICE = "/twirp/github.actions.results.api.v1.ArtifactService/"
 
+ZIP = "application/zip"
+
 RUN, JOB = "run-backend-1", "job-backend-2"
 
 IDS = ("workflow_run_backend_id", "workflow_job_run_backend_id")
@@ -68,6 +70,7 @@ class Upload:
 
     blob: Blob
     job: str = JOB
+    mime_type: str = ZIP
     artifact: Artifact | None = None
 
 
@@ -151,7 +154,9 @@ class ResultsService:
                 return _error(400, "expires_at is not a time")
         if name in self.uploads:
             return _error(409, "an artifact with this name already exists on the workflow run")
-        upload = Upload(Blob(), asked["workflow_job_run_backend_id"])
+        if asked["version"] == 4 and "mime_type" in asked:
+            return _error(400, "version 4 knows no mime_type")
+        upload = Upload(Blob(), asked["workflow_job_run_backend_id"], asked.get("mime_type", ZIP))
         self.uploads[name] = upload
         return Answer(200, {"ok": True, "signed_upload_url": self.github.storage.sign(_path(name), upload.blob, "cw")})
 
@@ -162,6 +167,8 @@ class ResultsService:
         data = upload.blob.data
         if asked["size"] != str(len(data)):
             return _error(400, f"size is {len(data)}")
+        if upload.mime_type not in {ZIP, upload.blob.content_type}:
+            return _error(400, f"announced as {upload.mime_type}, and the blob is {upload.blob.content_type}")
         if asked.get("hash", digest := "sha256:" + hashlib.sha256(data).hexdigest()) != digest:
             return _error(400, "hash differs")
         if upload.artifact is None:  # asked again after a lost answer: the same artifact
@@ -191,7 +198,7 @@ class ResultsService:
         upload = self.uploads.get(asked["name"])
         if upload is None or upload.artifact is None:
             return _error(404, "no such artifact")
-        name = f"{asked['name']}.zip"
+        name = f"{asked['name']}.zip" if upload.mime_type == ZIP else asked["name"]
         return Answer(200, {"signed_url": self.github.storage.sign(_path(asked["name"]), upload.blob, "r", name=name)})
 
     def _delete(self, asked: dict[str, Any]) -> Answer:

@@ -16,6 +16,7 @@ from tests.support.github.results_service import ResultsService, runtime_token
 from tests.support.github.state import State
 from tests.support.github.storage import Storage
 from tests.support.github.views import Views
+from tests.support.github.web import Web
 
 LOOPBACK = "127.0.0.1"
 
@@ -41,6 +42,7 @@ class FakeGitHub:
         self.log: list[Exchange] = []
         self._noting = threading.Lock()
         self.storage, self.results, self.graphql = Storage(self), ResultsService(self), GraphQL(self)
+        self.web = Web(self)
         self.rest = Rest(self)
         self._servers = [
             LoopbackServer(service, self.faults, self.state.lock, self._note, address)

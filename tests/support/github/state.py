@@ -217,6 +217,16 @@ class State:
         self.artifacts[artifact.id] = artifact
         return artifact
 
+    @property
+    def archives(self) -> list[Artifact]:
+        """The artifacts that are archives, the oldest first."""
+        return [each for each in self.artifacts.values() if each.content_type == "application/zip"]
+
+    @property
+    def pages(self) -> list[Artifact]:
+        """The artifacts that a browser shows as a page, the oldest first."""
+        return [each for each in self.artifacts.values() if each.content_type == "text/html"]
+
     def workflow_id(self, path: str) -> int:
         """The id of a workflow, which is known from here on."""
         if path not in self.workflows:

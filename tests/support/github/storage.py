@@ -41,6 +41,7 @@ class Ticket:
     uses: float
     name: str = ""
     blob: Blob = field(default_factory=Blob)
+    inline: bool = False
 
 
 class Storage:
@@ -54,16 +55,26 @@ class Storage:
         self.lifetime = 60.0  # of a download's address, in seconds
         self.tickets: dict[str, Ticket] = {}
 
-    def offer(self, artifact: Artifact) -> str:
-        """An address for one download of an artifact."""
+    def offer(self, artifact: Artifact, *, inline: bool = False) -> str:
+        """An address for one download of an artifact; `inline` is for a browser that shows what is no archive."""
         blob = Blob(data=artifact.zip_bytes, content_type=artifact.content_type)
         name = artifact.name if artifact.content_type != "application/zip" else f"{artifact.name}.zip"
-        return self.sign(f"/artifacts/{artifact.id}", blob, "r", uses=1, name=name)
+        shown = inline and artifact.content_type != "application/zip"
+        return self.sign(f"/artifacts/{artifact.id}", blob, "r", uses=1, name=name, inline=shown)
 
-    def sign(self, path: str, blob: Blob, permission: str, *, uses: float = float("inf"), name: str = "") -> str:
+    def sign(
+        self,
+        path: str,
+        blob: Blob,
+        permission: str,
+        *,
+        uses: float = float("inf"),
+        name: str = "",
+        inline: bool = False,
+    ) -> str:
         sig = secrets.token_urlsafe(24)
         lifetime = self.lifetime if permission == "r" else 3600.0
-        self.tickets[sig] = Ticket(path, permission, time.monotonic() + lifetime, uses, name, blob)
+        self.tickets[sig] = Ticket(path, permission, time.monotonic() + lifetime, uses, name, blob, inline)
         until = time.strftime("%Y-%m-%dT%H%%3A%M%%3A%SZ", time.gmtime(time.time() + lifetime))
         return f"{self.base}{quote(path)}?sv=2024-11-04&se={until}&sr=b&sp={permission}&sig={sig}"
 
@@ -99,7 +110,8 @@ class Storage:
         ticket.uses -= 1
         if ticket.blob.data is None:
             return _error(404, "BlobNotFound", "The specified blob does not exist.")
-        headers = FIXED | {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(ticket.name)}"}
+        how = "inline" if ticket.inline else "attachment"
+        headers = FIXED | {"Content-Disposition": f"{how}; filename*=UTF-8''{quote(ticket.name)}"}
         return Answer(200, headers=headers, raw=ticket.blob.data, content_type=ticket.blob.content_type)
 
     def _put(self, request: Request, blob: Blob) -> Answer:

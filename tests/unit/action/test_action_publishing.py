@@ -260,8 +260,9 @@ def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(
     (folder / "cases.jsonl").write_text("{}")
     (folder / "secret.json").symlink_to("/etc/passwd")
     (folder / "deep.json").mkdir()
-    number = store(step, record, desk.log)
-    with zipfile.ZipFile(io.BytesIO(github.state.artifacts[number].zip_bytes)) as packed:
+    stored = store(step, record, desk.log)
+    assert stored is not None
+    with zipfile.ZipFile(io.BytesIO(github.state.artifacts[stored.id].zip_bytes)) as packed:
         assert packed.namelist() == ["run.json", "report.html", "weather.golden.json"]
         assert packed.read("run.json") == record.read_bytes()
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
+from eval_gate.action.publishing.artifacts import Stored
 from eval_gate.action.publishing.check import CheckDraft, check
 from eval_gate.action.publishing.comment import comment, draft_of
+from eval_gate.action.publishing.page import store_page
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode
@@ -31,6 +33,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import rates_of
 from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 
 
@@ -74,10 +77,10 @@ def publish(step: Step, finished: Finished, context: ReportContext, log: Log) ->
 
 def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
     artifact = store(step, finished.files.record, log) if finished.files else None
-    if artifact is not None:
-        base = f"{step.environment.server_url}/{step.environment.repository}"
-        report_url = f"{base}/actions/runs/{step.environment.run_id}/artifacts/{artifact}"
-        context = replace(context, report_url=report_url)
+    # what could not be stored a moment ago has been tried for long enough
+    tried_in_vain = finished.files is not None and step.plan.stores and artifact is None
+    page = None if tried_in_vain else store_page(step, lambda: _page(finished, context), artifact, log)
+    context = replace(context, report_url=_url(step, artifact), page_url=_url(step, page))
     comment_url = comment(step, draft_of(finished.result), context, log)
     check_url = check(step, _check_draft(finished, context), log)
     _leave(step, finished, context, log)
@@ -87,10 +90,27 @@ def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -
             **_outputs(finished),
             "comment-url": comment_url or "",
             "check-run-url": check_url or "",
-            "artifact-id": str(artifact or ""),
+            "artifact-id": str(artifact.id if artifact else ""),
+            "report-url": context.page_url or "",
         },
         log.commands,
     )
+
+
+def _page(finished: Finished, context: ReportContext) -> bytes:
+    """The page of this verdict: as it was written, or made now where nothing is written. Never one that was given."""
+    if finished.files:
+        return finished.files.page.read_bytes()
+    return render("html", finished.result, context).encode("utf-8", "replace")
+
+
+def _url(step: Step, artifact: Stored | None) -> str | None:
+    """Where GitHub gives an artifact to whoever may read the run: an archive to keep, a page to look at."""
+    environment = step.environment
+    if artifact is None:
+        return None
+    base = f"{environment.server_url}/{environment.repository}"
+    return f"{base}/actions/runs/{environment.run_id}/artifacts/{artifact.id}"
 
 
 def _publish_interrupted(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
@@ -173,6 +193,7 @@ def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) 
         "comment-url": "",
         "check-run-url": "",
         "artifact-id": "",
+        "report-url": "",
     }
 
 

@@ -1,4 +1,4 @@
-"""Storing our result as an artifact of this run, through the service behind `actions/upload-artifact` (version 4).
+"""Storing a file as an artifact of this run, through the service behind `actions/upload-artifact` (version 4 and 7).
 
 The service has no public description; what is written here was read from its open-source client and checked against
 it. Where it is missing or refuses, the caller warns: the documented `actions/upload-artifact` step does the same.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _SERVICE: Final = "/twirp/github.actions.results.api.v1.ArtifactService"
 _BLOCK: Final = 8 << 20
 _DEFAULT_DAYS: Final = 90
+ARCHIVE: Final = "application/zip"
 FORBIDDEN_IN_NAMES: Final = frozenset('":<>|*?\r\n\\/')
 
 
@@ -63,8 +64,11 @@ def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
             packed.write(file, name)
 
 
-def upload(client: Client, service: Service, name: str, file: Path, *, now: datetime) -> int:
-    """Store the archive as an artifact of this run; its id. Raises GitHubError.
+def upload(client: Client, service: Service, name: str, file: Path, *, now: datetime, mime_type: str = ARCHIVE) -> int:
+    """Store the file as an artifact of this run; its id. Raises GitHubError.
+
+    Of another type than an archive it is stored as it is, and browsers are shown it: `name` ends as its files do then,
+    because it is the name under which it is downloaded.
 
     `conflict`: an artifact of this name is there already, made in the same run; it is left as it is.
     """
@@ -73,11 +77,12 @@ def upload(client: Client, service: Service, name: str, file: Path, *, now: date
     days = service.retention_days or _DEFAULT_DAYS
     expires = (now + timedelta(days=days)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     calls = Calls(client, service, f"storing the artifact {name}"[:120])
-    # version 4 means a zip; later ones name the type, which older services (and local emulations) do not know
-    created = calls.ask("CreateArtifact", {**ids, "version": 4, "expires_at": expires}, _Created)
+    # version 4 means a zip; version 7 names the type, which older services (and local emulations) do not know
+    form = {"version": 4} if mime_type == ARCHIVE else {"version": 7, "mime_type": mime_type}
+    created = calls.ask("CreateArtifact", {**ids, **form, "expires_at": expires}, _Created)
     if not created.ok or not created.url:
         raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
-    digest, size = calls.send(created.url, file)
+    digest, size = calls.send(created.url, file, mime_type)
     done = calls.ask("FinalizeArtifact", {**ids, "size": str(size), "hash": f"sha256:{digest}"}, _Finalized)
     if not done.ok or not done.id.isdecimal():
         raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not confirm the upload")
@@ -106,8 +111,8 @@ class Calls:
             lambda answer: parsed(model, _json(answer), self.doing),
         )
 
-    def send(self, address: str, file: Path) -> tuple[str, int]:
-        """The archive to the blob store, in blocks and then the list of them; its sha256 and size.
+    def send(self, address: str, file: Path, mime_type: str) -> tuple[str, int]:
+        """The file to the blob store, in blocks and then the list of them; its sha256 and size.
 
         Not in one piece: a local emulation of GitHub accepts that and keeps nothing. No token: the address is enough.
         """
@@ -123,7 +128,7 @@ class Calls:
                 self._put(f"{address}&comp=block&blockid={quote(block, safe='')}", part, {})
         listed = "".join(f"<Latest>{block}</Latest>" for block in blocks)
         document = f'<?xml version="1.0" encoding="utf-8"?><BlockList>{listed}</BlockList>'
-        kept_as = {"Content-Type": "application/xml", "x-ms-blob-content-type": "application/zip"}
+        kept_as = {"Content-Type": "application/xml", "x-ms-blob-content-type": mime_type}
         self._put(f"{address}&comp=blocklist", document.encode(), kept_as)
         return digest.hexdigest(), size
 

@@ -88,6 +88,17 @@ def test_upload__name_is_taken_in_this_run__is_a_conflict_and_the_first_stays(gi
     assert send(name="another") in github.state.artifacts
 
 
+def test_upload__page__is_stored_as_it_is_under_its_type(github, client, tmp_path) -> None:
+    page = tmp_path / "anything"
+    page.write_text("<!doctype html>")
+    service = Service(github.results_url, github.runtime_token)
+    number = upload(client, service, "report.html", page, now=NOW, mime_type="text/html")
+    stored = github.state.artifacts[number]
+    assert (stored.name, stored.zip_bytes, stored.content_type) == ("report.html", b"<!doctype html>", "text/html")
+    (created,) = github.requests("POST", "CreateArtifact")
+    assert (created.body["version"], created.body["mime_type"]) == (7, "text/html")
+
+
 def test_upload__service_answers_as_act_does__is_understood(github, send) -> None:
     github.results.camel_case = True
     assert send() in github.state.artifacts

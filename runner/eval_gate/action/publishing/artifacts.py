@@ -1,0 +1,99 @@
+"""Artifacts of this run under names that gates share: an own one of an earlier attempt is replaced, no other is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from eval_gate.action.legs import Whose, taken, whose
+from eval_gate.action.log import Log
+from eval_gate.action.step import Step
+from eval_gate.github.artifacts.download import BadArchiveError
+from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own
+from eval_gate.github.artifacts.upload import Service, upload
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.result import MadeBy
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An artifact of this run that is there now."""
+
+    name: str
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """One sort of artifact of ours: the archive with the result, or the page."""
+
+    words: str
+    mime_type: str
+    maker: Callable[[Path, OwnArtifact], MadeBy | None]
+    """Who made one that was fetched into this file; None where it is none of this sort, or does not say."""
+
+
+def service_of(step: Step) -> Service | None:
+    """The artifact service of this job; None where there is none."""
+    environment = step.environment
+    if not environment.on_github or environment.results_url is None or environment.runtime_token is None:
+        return None
+    return Service(environment.results_url, environment.runtime_token, environment.retention_days)
+
+
+def put_first(step: Step, service: Service, sort: Sort, names: Sequence[str], file: Path, log: Log) -> Stored:
+    """Store the file under the first of these names that is not another gate's. Raises GitHubError and TakenError."""
+    for name in names:
+        number = _put(step, service, sort, name, file)
+        if number is not None:
+            log.did(f"{sort.words} stored as artifact {name} ({number})")
+            return Stored(name, number)
+        log.did(f"the artifact {name} of this run is another gate's")
+    raise taken(f"the artifact {names[-1]}", "comment-key")
+
+
+def maker_of(step: Step, service: Service, sort: Sort, artifact: OwnArtifact) -> MadeBy | None:
+    """Who made an artifact of this run; None where it is none of this sort, or does not say. Raises GitHubError."""
+    with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
+        file = Path(folder) / "artifact"
+        return sort.maker(file, artifact) if _fetched(step, service, artifact, file) else None
+
+
+def is_ours(step: Step, name: str, maker: MadeBy) -> bool:
+    """Whether an artifact of this name is this gate's own; raises TakenError where the name cannot be shared."""
+    found = whose(step.made_by, maker)
+    chosen = len(step.artifact_names) == 1
+    if found is Whose.ANOTHER_LEG or (found is Whose.ANOTHER_GATE and chosen):
+        raise taken(f"the artifact {name}", "artifact-name" if chosen else "comment-key")
+    return found is Whose.OURS
+
+
+def _put(step: Step, service: Service, sort: Sort, name: str, file: Path) -> int | None:
+    """The id of the artifact; None where the name is another gate's. An earlier attempt's artifact is replaced."""
+
+    def send() -> int:
+        return upload(step.client, service, name, file, now=datetime.now(UTC), mime_type=sort.mime_type)
+
+    try:
+        return send()
+    except GitHubError as error:
+        there = find_own(step.client, service, name) if error.kind is Kind.CONFLICT else None
+        maker = maker_of(step, service, sort, there) if there else None
+        if there is None or maker is None:
+            raise  # somebody else's, such as an upload step's
+    if not is_ours(step, name, maker):
+        return None
+    delete_own(step.client, service, there)
+    return send()
+
+
+def _fetched(step: Step, service: Service, artifact: OwnArtifact, to: Path) -> bool:
+    """Whether it could be had; one that is larger than any of ours could not."""
+    try:
+        fetch_own(step.client, service, artifact, to)
+    except BadArchiveError:
+        return False
+    return True
