@@ -161,3 +161,85 @@ def test_run__cases_that_are_skipped_or_not_run__are_asked_for_all_the_same(tmp_
         "a judge grades by this rubric:",
         "  tone: at least 1.8 of 3: 3: kind",
     ]
+
+
+def says(*days: str):
+    """Answers the cases a, b, … with these days, whatever they ask."""
+
+    async def handler(exchange: Exchange) -> None:
+        number = "abcdefgh".index(exchange.json["message"][-1])
+        call = {**CALL, "params": {"order": days[number]}}
+        exchange.answer({"response": f"It comes on {days[number]}.", "toolCalls": [call]})
+
+    return handler
+
+
+def write_letters(folder: Path, count: int) -> None:
+    write(
+        folder,
+        *(
+            {"id": letter, "input": {"message": f"order {letter}"}, "expect": {"responseContains": ["Sunday"]}}
+            for letter in "abcdefgh"[:count]
+        ),
+    )
+
+
+def changes_of(found: dict) -> dict[str, dict]:
+    return {change["caseId"]: change for change in found["comparison"]["changes"]}
+
+
+def test_run_then_compare_then_merge__regression__carries_the_baselines_side_everywhere(tmp_path) -> None:
+    write_letters(tmp_path, 3)
+    for days in (("Sunday", "Monday", "Sunday"), ("Sunday", "Monday", "Sunday")):
+        with agent(says(*days)) as running:
+            gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "latest", "--fail-on", "never")
+    main = record(tmp_path)["runId"]
+    with agent(says("Friday", "Friday", "Sunday")) as running:
+        arguments = ("run", "--agent-endpoint", running.url, "--confirm", "2", "--baseline", main)
+        gate(tmp_path, *arguments)
+        whole = record(tmp_path)
+        parts = []
+        for part in ("1/2", "2/2"):
+            gate(tmp_path, *arguments, "--shard", part)
+            parts.append(record(tmp_path)["runId"])
+    gate(tmp_path, "merge", *parts)
+    merged = json.loads(gate(tmp_path, "compare", main, record(tmp_path)["runId"], "--json").stdout)
+    again = json.loads(gate(tmp_path, "compare", main, whole["runId"], "--json").stdout)
+    found = changes_of(whole)
+    assert {name: change["change"] for name, change in found.items()} == {
+        "a": "regression",
+        "b": "still_failing",
+        "c": "still_passing",
+    }
+    assert found["c"]["before"] is None
+    assert found["b"]["before"]["details"]["response"] == "It comes on Monday."
+    before = found["a"]["before"]
+    assert (before["status"], before["details"]["response"]) == ("passed", "It comes on Sunday.")
+    assert before["details"]["toolCalls"][0]["arguments"] == {"order": "Sunday"}
+    assert (found["a"]["past"], found["b"]["past"], found["c"]["past"]) == ("PP", "FF", "")
+    assert [(run["passed"], run["failed"]) for run in whole["comparison"]["history"]] == [(2, 1), (2, 1)]
+    for other in (again, merged):
+        told = changes_of(other)
+        assert {name: (one["before"], one["past"]) for name, one in told.items()} == {
+            name: (one["before"], one["past"]) for name, one in found.items()
+        }
+        assert other["comparison"]["history"] == whole["comparison"]["history"]
+
+
+def test_run__baseline_of_an_older_version__is_read_without_the_evidence(tmp_path) -> None:
+    write_letters(tmp_path, 1)
+    with agent(says("Sunday")) as running:
+        gate(tmp_path, "run", "--agent-endpoint", running.url)
+    older = record(tmp_path)
+    for case in cases_of(older):
+        case.pop("asked")
+        case["details"] = {"toolsCalled": ["lookup_order"], "responseLength": 19, "response": "It comes on Sunday."}
+        for trial in case["trials"]:
+            for name in ("decisive", "details", "evaluatorResults"):
+                trial.pop(name)
+    (tmp_path / "older.json").write_text(json.dumps(older))
+    with agent(says("Friday")) as running:
+        gate(tmp_path, "run", "--agent-endpoint", running.url, "--baseline", "older.json")
+    (change,) = changes_of(record(tmp_path)).values()
+    assert (change["change"], change["before"]["details"]["response"]) == ("regression", "It comes on Sunday.")
+    assert change["before"]["details"]["toolCalls"] == []

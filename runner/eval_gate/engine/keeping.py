@@ -6,9 +6,9 @@ whole. The execution that decides its case keeps more than the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import Any
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
@@ -20,16 +20,9 @@ from eval_gate.model.limits import (
     KEPT_CONVERSATION,
     KEPT_MESSAGES,
     KEPT_PROMPT,
-    OTHER_ANSWER,
-    OTHER_CALL,
-    OTHER_CALLS,
 )
+from eval_gate.results.lessening import PROMPT_CUT, PROMPTS, beginning, cut_parts
 from eval_gate.text.javascript.strings import compact_json
-
-PROMPTS: Final = ("systemPrompt", "userPrompt")
-"""Facts of a judgement that hold what a judge was told."""
-PROMPT_CUT: Final = "promptCut"
-"""The fact that names those of them of which only the beginning is kept."""
 
 
 def details_of(response: Response) -> CaseDetails:
@@ -72,20 +65,8 @@ def _call(call: ToolCall, given: JsonValue) -> KeptCall:
         result=result,
         success=call.success,
         duration_ms=call.duration_ms,
-        cut=_cut(given is not arguments, call.result is not result),
+        cut=cut_parts(given is not arguments, call.result is not result),
     )
-
-
-def _cut(arguments: bool, result: bool) -> tuple[Literal["arguments", "result"], ...]:  # noqa: FBT001 (the two parts)
-    return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
-
-
-def beginning(value: JsonValue, limit: int) -> JsonValue:
-    """The value itself, or the beginning of its JSON text where that is longer than `limit` characters."""
-    if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= limit - 2):
-        return value
-    text = compact_json(value)
-    return value if len(text) <= limit else text[:limit]
 
 
 def _conversation(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -140,52 +121,3 @@ def _facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
     if facts is None or not long:
         return facts
     return facts | {name: facts[name][:KEPT_PROMPT] for name in long} | {PROMPT_CUT: long}
-
-
-def lesser(details: CaseDetails) -> CaseDetails:
-    """What an execution keeps that did not decide its case: less of answer and calls, and no exchange."""
-    answer = details.response
-    left_out = details.left_out | {
-        "toolCalls": details.left_out.get("toolCalls", 0) + max(len(details.tool_calls) - OTHER_CALLS, 0),
-        "messages": details.left_out.get("messages", 0) + len(details.conversation),
-        "characters": max(details.response_length - OTHER_ANSWER, 0) if answer is not None else 0,
-    }
-    return details.model_copy(
-        update={
-            "response": answer and answer[:OTHER_ANSWER],
-            "response_truncated": answer is not None and details.response_length > OTHER_ANSWER,
-            "conversation": (),
-            "tool_calls": tuple(_lesser_call(call) for call in details.tool_calls[:OTHER_CALLS]),
-            "left_out": {what: count for what, count in left_out.items() if count > 0},
-        }
-    )
-
-
-def _lesser_call(call: KeptCall) -> KeptCall:
-    arguments, result = (
-        value[:OTHER_CALL] if part in call.cut and isinstance(value, str) else beginning(value, OTHER_CALL)
-        for part, value in (("arguments", call.arguments), ("result", call.result))
-    )
-    cut = _cut(
-        "arguments" in call.cut or arguments is not call.arguments, "result" in call.cut or result is not call.result
-    )
-    return call.model_copy(update={"arguments": arguments, "result": result, "cut": cut})
-
-
-def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """What the evaluators said, without what judges were told: that differs only by the answer from what is kept."""
-    return tuple(
-        result
-        if result.evaluator_provider_request is None and not result.evaluator_results
-        else result.model_copy(
-            update={
-                "evaluator_provider_request": _without(result.evaluator_provider_request, PROMPTS),
-                "evaluator_results": without_prompts(result.evaluator_results),
-            }
-        )
-        for result in results
-    )
-
-
-def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
-    return facts and {name: value for name, value in facts.items() if name not in names}

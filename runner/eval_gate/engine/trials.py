@@ -12,7 +12,7 @@ from typing import Any, Final
 from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.keeping import details_of, lesser, results_of, without_prompts
+from eval_gate.engine.keeping import details_of, results_of
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
@@ -24,6 +24,7 @@ from eval_gate.model.result import CaseResult, RerunEnd
 from eval_gate.model.usage import Usage, total
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
+from eval_gate.results.lessening import lesser, without_prompts
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
 from eval_gate.text.foreign.well_formed import well_formed

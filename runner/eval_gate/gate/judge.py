@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eval_gate.config.policy import Policy
+from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
 from eval_gate.gate.evidence.past import Past
@@ -62,6 +63,7 @@ def judge(run: RunResult, question: Question) -> RunResult:
         then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
     )
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
+    comparison = with_before(comparison, held, then, baseline.ledger.up_to(baseline.result), policy.pass_score)
     waiving = _waiving(held, comparison, question)
     judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(

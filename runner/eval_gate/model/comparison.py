@@ -107,7 +107,7 @@ class CaseChange(CaseName):
     """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
     past: str = ""
     """What the runs of `Comparison.history` said of it, a letter each in their order: `P` passed, `F` failed, `M` both,
-    `C` crashed, `E` not judged, `-` not run or by another yardstick. Empty where nothing is known or all passed."""
+    `C` crashed, `E` not judged, `-` not run or by another yardstick. Empty where nothing is known."""
 
 
 class Unmeasured(Record):

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from eval_gate.engine.keeping import beginning, details_of, lesser, results_of, without_prompts
+from eval_gate.engine.keeping import details_of, results_of
 from eval_gate.model import limits
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import EvaluatorResult, KeptCall
 from eval_gate.model.trace import OutputCall, OutputMessage
+from eval_gate.results.lessening import beginning, lesser, without_prompts
 
 LONG = {"text": "é" * limits.KEPT_CALL}
 

@@ -1,0 +1,83 @@
+"""The other side of a comparison, copied into it: what the baseline has of each case that is not as it was.
+
+So one file is enough to look at both sides, long after the baseline is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from eval_gate.gate.evidence.history import letters_of, past_runs
+from eval_gate.gate.pairing import renamed
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PastRun
+from eval_gate.model.execution import Before
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.ledger import Ledger
+from eval_gate.results.lessening import without_prompts
+
+_AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
+"""Of these only the baseline's side is worth a copy where a score fell."""
+
+
+def with_before(
+    comparison: Comparison, run: RunResult, baseline: RunResult, ledger: Ledger, pass_score: float
+) -> Comparison:
+    """The comparison with the baseline's side of what has changed, and with the runs up to the baseline.
+
+    `baseline` is held to `pass_score`, and `ledger` ends with it.
+    """
+    there, earlier = baseline.by_key(), renamed(baseline, run)
+    sides = {
+        change.key: before
+        for change in comparison.changes
+        if change.change not in _AS_IT_WAS or change.score_drop
+        if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.judged
+    }
+    here = run.by_key()
+    history, past = _looking_back(run.comparison, baseline, ledger, pass_score)
+    if past is None:
+        letters = letters_of(ledger, {earlier.get(key, key): here[key] for key in sides}, pass_score)
+        past = {key: letters[earlier.get(key, key)] for key in sides}
+    known = past
+
+    def told(change: CaseChange) -> CaseChange:
+        before = sides.get(change.key)
+        if before is None:
+            return change
+        return change.model_copy(update={"before": before_of(before), "past": known.get(change.key, "")})
+
+    return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
+
+
+def before_of(case: CaseResult) -> Before:
+    """What the baseline keeps of a case, without what its judges were told."""
+    return Before(
+        status=case.status,
+        score=case.score,
+        duration_ms=case.duration_ms,
+        error=case.error,
+        details=case.details,
+        evaluator_results=without_prompts(case.evaluator_results),
+        executions=tuple(trial.status for trial in case.trials) if len(case.trials) > 1 else (),
+        input_tokens=case.usage.input_tokens if case.usage else None,
+        output_tokens=case.usage.output_tokens if case.usage else None,
+        cost_usd=case.cost_usd,
+    )
+
+
+def _looking_back(
+    recorded: Comparison | None, baseline: RunResult, ledger: Ledger, pass_score: float
+) -> tuple[tuple[PastRun, ...], Mapping[CaseKey, str] | None]:
+    """The earlier runs, and where the run's own record knows more of them than the ledger at hand, what it says.
+
+    Whoever judges a stored run again may have its baseline and no ledger any more.
+    """
+    if (
+        recorded is not None
+        and recorded.baseline.run_id == baseline.run_id
+        and len(recorded.history) > len(ledger.runs)
+    ):
+        return recorded.history, {change.key: change.past for change in recorded.changes}
+    return past_runs(ledger, pass_score), None
