@@ -16,7 +16,19 @@ from tests.support.write_schemas import schema_files
 def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
     done = gate(tmp_path, "--help")
     assert done.returncode == 0
-    for command in ("run", "compare", "accept", "report", "merge", "validate", "schema", "demo", "action", "publish"):
+    for command in (
+        "run",
+        "compare",
+        "accept",
+        "report",
+        "view",
+        "merge",
+        "validate",
+        "schema",
+        "demo",
+        "action",
+        "publish",
+    ):
         assert f"  {command}" in done.stdout
     assert "Exit codes: 0 gate passed" in done.stdout
 

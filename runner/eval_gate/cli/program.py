@@ -26,6 +26,7 @@ from eval_gate.cli.commands import (
     run,
     schema,
     validate,
+    view,
 )
 from eval_gate.cli.console import Verbosity, print_crash, print_error, say
 from eval_gate.errors import ExitCode, GateError, exhausted
@@ -66,6 +67,7 @@ for _command in (
     options.with_settings(compare.compare, compare.USED),
     accept.accept,
     options.with_settings(report.report, report.USED),
+    options.with_settings(view.view, view.USED),
     merge.merge,
     options.with_settings(validate.validate, validate.USED),
     schema.schema,

@@ -152,16 +152,24 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
 
     Raises GateError `baseline-not-found`, `baseline-corrupt` or `baseline-schema`, always before anything is run.
     """
+    return find_run(reference, output_dir)[0]
+
+
+def find_run(reference: str, output_dir: Path) -> tuple[RunResult, Path | None]:
+    """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above."""
     path = _path(reference)
     if path.is_dir():
-        return _from_folder(path)
+        found = _in_folder(path)
+        return found.run, found.folder
     if path.is_file():
-        return read_archive(path, str(path)) if zipfile.is_zipfile(path) else _parse(_read(path), str(path))
-    if reference == LATEST and (newest := runs_in(output_dir)):
-        return newest[0]
+        if zipfile.is_zipfile(path):
+            return read_archive(path, str(path)), None
+        return _parse(_read(path), str(path)), path.parent if path.name == RUN_NAME else None
+    if reference == LATEST and (newest := kept_in(output_dir)):
+        return newest[0].run, newest[0].folder
     if is_run_id(reference) and (output_dir / reference / RUN_NAME).is_file():
-        file = output_dir / reference / RUN_NAME
-        return _parse(_read(file), str(file))
+        found = _kept(output_dir / reference / RUN_NAME)
+        return found.run, found.folder
     known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
     raise GateError(
         "baseline-not-found",
@@ -235,10 +243,10 @@ def _leads_to(kept: Kept) -> str:
     return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
 
 
-def _from_folder(folder: Path) -> RunResult:
+def _in_folder(folder: Path) -> Kept:
     if (folder / RUN_NAME).is_file():
-        return _parse(_read(folder / RUN_NAME), str(folder / RUN_NAME))
-    return _complete(kept_in(folder), folder)[0].run
+        return _kept(folder / RUN_NAME)
+    return _complete(kept_in(folder), folder)[0]
 
 
 def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:

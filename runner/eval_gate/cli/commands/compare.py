@@ -34,31 +34,20 @@ def compare(
     The rules are those that the second run was judged by when it was made, but for the options given here. So the
     verdict is the same again, unless it is compared with another run than it was.
     """
-    from datetime import UTC, datetime
     from pathlib import Path
 
     from eval_gate.cli.output import print_result, say_written
     from eval_gate.config.load import load_config
     from eval_gate.errors import ExitCode
-    from eval_gate.gate.judge import Question, judge
-    from eval_gate.gate.must_pass import with_idle_patterns
-    from eval_gate.gate.waivers.known import known_waivers
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.files import write_reports
-    from eval_gate.results.read import baseline_of, read_run
+    from eval_gate.results.read import read_run
+    from eval_gate.session.stored import judge_again, rules_for
 
     flags = options.given(settings)
-    config = load_config(flags, {}, None)
-    folder = Path(config.output_dir)
-    run = read_run(current, folder)
-    if run.policy is not None:
-        config = load_config(flags, {}, None, defaults=run.policy.as_settings())
-    run = with_idle_patterns(run, config.policy.must_pass)
-    earlier = baseline_of(run, baseline, folder, config.history)
-    if config.history:  # somebody wants it judged by other knowledge than it was made with
-        run = run.model_copy(update={"comparison": None})
-    waivers = known_waivers(config, Path.cwd(), datetime.now(UTC).date())
-    judged = judge(run, Question(earlier, config.policy, waivers=waivers))
+    run = read_run(current, Path(load_config(flags, {}, None).output_dir))
+    config = rules_for(run, flags)
+    judged = judge_again(run, baseline, config, Path.cwd())
     report_context = ReportContext()
     files = write_reports(config.files, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
