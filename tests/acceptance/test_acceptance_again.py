@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import pytest
 
+from tests.support.offered import offered
 from tests.support.world import expect
 
 GOOD = "PPPPPPPP*4"
@@ -131,8 +131,7 @@ def test_four_shards__one_is_missing_and_another_has_a_regression__is_red(world)
 def test_rerun_line__of_a_red_run__judges_these_cases_with_the_same_bar(world) -> None:
     made = world(GOOD)
     first = made.here("FFPPPPPP")
-    line = next(line for line in first.text.splitlines() if line.startswith("rerun:"))
-    words = shlex.split(line.partition("eval-gate ")[2])
+    words = offered("rerun:", first.text)
     made.script.begin("FFPPPPPP")
     done = made.gate(*words)
     again = made.seen(done)

@@ -14,6 +14,7 @@ import pytest
 
 from eval_gate.text.javascript.strings import compact_json
 from tests.support.agents import Exchange, agent, ok, unused_port
+from tests.support.offered import offered
 from tests.support.program import gate
 
 PROGRAM = [sys.executable, "-m", "eval_gate"]
@@ -71,9 +72,9 @@ def test_run__a_case_fails__exits_1_and_says_how_to_run_it_again(tmp_path) -> No
         done = gate(tmp_path, "run", "--agent-endpoint", running.url, "--concurrency", "4")
         assert done.returncode == 1
         assert "    → responseContains: expected 'ok' in response but not found" in done.stdout
-        rerun = done.stdout.splitlines()[-1]
-        assert rerun == f"rerun:  eval-gate run --agent-endpoint {running.url} --concurrency 4 --case gs-002"
-        again = gate(tmp_path, *rerun.split()[2:])
+        rerun = offered("rerun:", done.stdout)
+        assert rerun == ["run", "--agent-endpoint", running.url, "--concurrency", "4", "--case", "gs-002"]
+        again = gate(tmp_path, *rerun)
     assert (again.returncode, "0/1 passed | 1 failed" in again.stdout) == (1, True)
 
 

@@ -27,8 +27,8 @@ LOADED = Path(__file__).with_name("loaded.py")
 COLD = bool(os.environ.get("EVAL_GATE_TEST_COLD")) or sys.platform != "linux"
 # the last is set where images are made; with it every process would compile the whole program anew
 OURS = ("EVAL_GATE_", "GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_", "CI", "PYTHONDONTWRITEBYTECODE")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
-"""Our environment without what the program would take for its own."""
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | {"COLUMNS": "1000"}
+"""Our environment without what the program would take for its own; so wide that sentences stay on one line."""
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 
 

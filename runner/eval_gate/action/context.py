@@ -38,6 +38,7 @@ def context_of(
     base = f"{environment.server_url}/{environment.repository}"
     workflow = PurePosixPath(_baseline_workflow(step)).name
     baseline = origin.baseline if origin else None
+    rerun = rerun_command(_arguments(step.settings), judged) if judged else None
     return ReportContext(
         name=step.name,
         comment_key=step.key,
@@ -52,7 +53,8 @@ def context_of(
         errors_doc_url=_errors_doc(variables, environment.server_url),
         no_baseline_reason=baseline.reason if isinstance(baseline, NoBaseline) else None,
         no_baseline_words=_absent_words(baseline) if isinstance(baseline, NoBaseline) else "no baseline yet",
-        rerun_command=rerun_command(_arguments(step.settings), judged) if judged else None,
+        rerun_command=rerun.command if rerun else None,
+        rerun_left_out=rerun.left_out if rerun else 0,
         max_baseline_age_days=step.settings.max_baseline_age_days,
         max_baseline_commits=step.settings.max_baseline_commits,
         accept_hint=plan.pull_number is not None,

@@ -33,6 +33,20 @@ def colours(stream: TextIO) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def columns_of(stream: TextIO) -> int:
+    """How wide the stream is: as COLUMNS says, else as its terminal is, else 80."""
+    from eval_gate.reports.console.style import DEFAULT_WIDTH, LEAST_WIDTH
+
+    said = os.environ.get("COLUMNS", "")
+    if said.isascii() and said.isdecimal() and int(said[:5]) > 0:
+        return max(int(said[:5]), LEAST_WIDTH)
+    try:
+        wide = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):  # no terminal, or no file at all, as in a test
+        wide = 0
+    return max(wide or DEFAULT_WIDTH, LEAST_WIDTH)
+
+
 def in_ci() -> bool:
     """Whether nobody sits in front of this (the variable every CI system sets)."""
     return bool(os.environ.get("CI"))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, out, say
+from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, columns_of, out, say
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -24,7 +24,10 @@ def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity
 def style_of(verbosity: Verbosity) -> ConsoleStyle:
     """How the summary is written to where standard output goes."""
     return ConsoleStyle(
-        colour=colours(sys.stdout), ascii=ascii_only(sys.stdout), verbose=verbosity is Verbosity.VERBOSE
+        colour=colours(sys.stdout),
+        ascii=ascii_only(sys.stdout),
+        verbose=verbosity is Verbosity.VERBOSE,
+        width=columns_of(sys.stdout),
     )
 
 

@@ -1,11 +1,11 @@
-"""Live progress: a bar on a terminal, calm lines elsewhere."""
+"""Live progress: one line that moves on a terminal, calm lines elsewhere."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from eval_gate.cli.console import Verbosity, ascii_only, in_ci, listen_to, say
+from eval_gate.cli.console import Verbosity, ascii_only, columns_of, in_ci, listen_to, say
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS
@@ -43,41 +43,45 @@ class Silent:
 
 
 class LiveProgress:
-    """A bar that moves, and every failure as it happens."""
+    """One line that moves: how far it is, and which case was the last that did not pass. The summary names them all."""
 
     def __init__(self) -> None:
         self._counts = Counts()
         self._bar: Bar | None = None
+        self._last = ""
 
     def started(self, plan: RunPlan, total: int, done: int) -> None:
-        """Draw the bar."""
+        """Draw the line."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         say(opening_line(plan, total, done))
         self._counts = Counts(total, done, plan.limits.trials)
-        plain = ascii_only(sys.stderr)
+        wide = columns_of(sys.stderr)
+        bar = [] if ascii_only(sys.stderr) else [BarColumn(bar_width=min(32, wide // 5))]
         self._bar = Progress(
-            TextColumn("running"),
-            *([] if plain else [BarColumn(bar_width=32)]),
-            TextColumn("{task.fields[counts]}", markup=False),
+            *bar,
             TimeElapsedColumn(),
-            console=Console(stderr=True, highlight=False),
+            TextColumn(
+                "{task.fields[counts]}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)
+            ),
+            console=Console(stderr=True, highlight=False, width=wide),
             transient=True,
+            expand=True,
         )
         self._bar.start()
         self._bar.add_task("cases", total=total, completed=done, counts=str(self._counts))
 
     def finished(self, record: TrialRecord) -> None:
-        """Move the bar; what did not pass is named above it."""
+        """Move the line."""
         first = self._counts.add(record)
+        if record.status is not Status.PASSED:
+            self._last = f" · last: {console_line(record.case_id, 60)}"
         if self._bar is not None:
-            if record.status is not Status.PASSED:
-                line = console_line(f"{record.case_id}: {record.error or record.status.value}", 300)
-                self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-            self._bar.update(self._bar.task_ids[0], advance=int(first), counts=str(self._counts))
+            self._bar.update(self._bar.task_ids[0], advance=int(first), counts=f"{self._counts}{self._last}")
 
     def close(self) -> None:
-        """Take the bar away; the summary follows."""
+        """Take the line away; the summary follows."""
         if self._bar is not None:
             self._bar.stop()

@@ -40,9 +40,11 @@ def run_and_judge(asked: Asked) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
     session = open_session(configuration(asked), asked.selection, around(asked.resume))
     kept = asyncio.run(evaluate(session, progress_for(asked.verbosity)))
+    rerun = rerun_command(sys.argv[1:], kept.run, session.question.baseline)
     context = replace(
         context_of(session, kept),
-        rerun_command=rerun_command(sys.argv[1:], kept.run, session.question.baseline),
+        rerun_command=rerun.command if rerun else None,
+        rerun_left_out=rerun.left_out if rerun else 0,
         accept_line=accept_line(kept.run, session.config.policy.accepted),
     )
     show(session, kept, context, asked.verbosity, as_json=asked.as_json)

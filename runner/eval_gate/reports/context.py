@@ -46,6 +46,8 @@ class ReportContext:
     unused_rules: tuple[Difference, ...] = ()
     """What the pull request's own configuration says otherwise, where it is judged by the base branch's rules."""
     rerun_command: str | None = None
+    rerun_left_out: int = 0
+    """Cases to look at that are too many for that command."""
     accept_line: str | None = None
     """The command that accepts the regressions, where somebody sits at a terminal."""
     result_path: str | None = None

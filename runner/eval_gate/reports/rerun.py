@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.model.comparison import CaseClass
@@ -13,30 +15,65 @@ from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.shell import hidden, shell_line
 
-MAX_RERUN_CASES: Final = 20
-MAX_NAMES: Final = 2_000
-"""Characters of the names of all cases."""
+MAX_PATTERNS: Final = 5
+MAX_NAMES: Final = 400
+"""Characters of all patterns together."""
+_PARTS: Final = re.compile(r"[/.:_-]")
+"""What ends the part of an id that several cases share."""
+
+
+class Rerun(NamedTuple):
+    """The command, and how many of the cases to look at are too many for it."""
+
+    command: str
+    left_out: int = 0
 
 
 def rerun_command(
     arguments: Sequence[str], result: RunResult, baseline: Baseline | NoBaseline | None = None
-) -> str | None:
+) -> Rerun | None:
     """The same command for only the cases to look at; None when there are none.
 
     What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
     out, because a chosen case need not be in the same part again.
     """
-    globs = [_glob(case_id) for case_id in _worth_a_look(result)[:MAX_RERUN_CASES]]
-    while len(globs) > 1 and sum(map(len, globs)) > MAX_NAMES:
-        globs.pop()
-    if not globs:
+    patterns = _patterns(_worth_a_look(result), result)
+    kept = patterns[:MAX_PATTERNS]
+    while len(kept) > 1 and sum(len(pattern) for pattern, _ in kept) > MAX_NAMES:
+        kept.pop()
+    if not kept:
         return None
     exact = baseline.exact if isinstance(baseline, Baseline) else None
-    kept = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
-    options = [*(["--baseline", exact] if exact else []), "--case", ",".join(globs)]
+    given = _without_option(arguments, "--case", "--resume", "--shard", *(["--baseline"] if exact else []))
+    options = [*(["--baseline", exact] if exact else []), "--case", ",".join(pattern for pattern, _ in kept)]
     # behind `--` everything is a path
-    end = kept.index("--") if "--" in kept else len(kept)
-    return shell_line(["eval-gate", *kept[:end], *options, *kept[end:]])
+    end = given.index("--") if "--" in given else len(given)
+    left_out = sum(cases for _, cases in patterns[len(kept) :])
+    return Rerun(shell_line(["eval-gate", *given[:end], *options, *given[end:]]), left_out)
+
+
+def _patterns(chosen: Sequence[str], result: RunResult) -> list[tuple[str, int]]:
+    """Patterns that find these cases and no other one, and how many each finds.
+
+    Where there are too many names, `refund/*` stands for all cases of the run that begin so, if all are among these.
+    """
+    if len(chosen) <= MAX_PATTERNS or result.partial or result.shard is not None:
+        return [(_glob(case_id), 1) for case_id in chosen]  # what else the eval files hold is not known
+    wanted = frozenset(chosen)
+    others = {begin for _, case in result.cases() if case.id not in wanted for begin in _beginnings(case.id)}
+    shared = Counter(begin for case_id in chosen for begin in _beginnings(case_id))
+    found: Counter[str] = Counter()
+    for case_id in chosen:
+        free = (begin for begin in _beginnings(case_id) if begin not in others)
+        begin = next(free, None)
+        found[f"{_glob(begin)}*" if begin and shared[begin] > 1 else _glob(case_id)] += 1
+    return found.most_common()
+
+
+def _beginnings(case_id: str) -> list[str]:
+    """`refund/`, `refund/late-` of `refund/late-order`, the shortest first; none where it would begin or end blank."""
+    begins = (case_id[: match.end()] for match in _PARTS.finditer(case_id))
+    return [begin for begin in begins if begin.strip() == begin]
 
 
 def _glob(case_id: str) -> str:

@@ -12,6 +12,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.rerun import MAX_NAMES, rerun_command
 from eval_gate.reports.words.accepting import accept_line
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.text.globs import fits
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -36,14 +37,15 @@ def test_rerun__latest__names_the_run_that_it_was(given, kept) -> None:
     run = regressed("a")
     baseline = Baseline(make_baseline_run({"a": "passed"}), "latest", exact="r1")
     behind = given[given.index("--") :] if "--" in given else []
-    said = shlex.split(rerun_command(given, run, baseline))
+    said = shlex.split(rerun_command(given, run, baseline).command)
     assert said == ["eval-gate", *kept, "--baseline", "r1", "--case", "a", *behind]
 
 
 def test_rerun__baseline_that_was_named__stays_as_it_was_given() -> None:
     run = regressed("a")
     for baseline in (Baseline(make_baseline_run({"a": "passed"}), "r1"), NOT_ASKED_FOR, None):
-        assert rerun_command(["run", "--baseline", "r1"], run, baseline) == "eval-gate run --baseline r1 --case a"
+        command, left_out = rerun_command(["run", "--baseline", "r1"], run, baseline)
+        assert (command, left_out) == ("eval-gate run --baseline r1 --case a", 0)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_rerun__baseline_that_was_named__stays_as_it_was_given() -> None:
     ["a\n::error::b", "##[error]", "it's $(id)", "a,b", "x[1]*?", " a ", "\u202eab", "a\0b", "-a", "\ud800", " "],
 )
 def test_rerun__hostile_id__is_one_line_that_finds_this_case(case_id) -> None:
-    command = rerun_command(["run"], regressed(case_id))
+    command = rerun_command(["run"], regressed(case_id)).command
     assert len(command.splitlines()) == 1
     assert "##[" not in command
     glob = shlex.split(command.replace("$'", "'").replace("\\x23", "#"))[-1]
@@ -59,10 +61,29 @@ def test_rerun__hostile_id__is_one_line_that_finds_this_case(case_id) -> None:
     assert "," not in glob
 
 
-def test_rerun__long_ids__are_as_many_as_a_line_takes() -> None:
-    command = rerun_command(["run"], regressed(*(f"{number}{'x' * 300}" for number in range(12))))
-    assert command.count(",") == 5
+def test_rerun__long_ids__are_as_many_as_a_line_takes_and_the_rest_is_counted() -> None:
+    command, left_out = rerun_command(["run"], regressed(*(f"{number}{'x' * 150}" for number in range(5))))
+    assert (command.count(","), left_out) == (1, 3)
     assert len(command) < MAX_NAMES + 100
+
+
+def test_rerun__more_cases_than_a_line_takes__are_patterns_that_find_no_other_case() -> None:
+    failing = [*(f"refund/{number}" for number in range(9)), *(f"faq/late-{number}" for number in range(3)), "a", "b"]
+    now = dict.fromkeys(failing, "failed") | {"faq/early": "passed", "order": "passed"}
+    run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "r"), Policy())
+    command, left_out = rerun_command(["run"], run)
+    patterns = shlex.split(command)[-1].split(",")
+    assert (patterns, left_out) == (["refund/*", "faq/late-*", "a", "b"], 0)
+    assert {case for case in now if any(fits(one, case) for one in patterns)} == set(failing)
+
+
+def test_rerun__many_cases_with_nothing_in_common__are_five_and_the_rest_is_counted() -> None:
+    assert rerun_command(["run"], regressed(*"abcdefgh")) == ("eval-gate run --case a,b,c,d,e", 3)
+
+
+def test_rerun__only_chosen_cases_were_run__no_pattern_finds_what_was_not() -> None:
+    run = regressed(*(f"a/{number}" for number in range(7))).model_copy(update={"partial": True})
+    assert rerun_command(["run"], run) == ("eval-gate run --case a/0,a/1,a/2,a/3,a/4", 2)
 
 
 def test_accept_line__regressions__are_named_and_the_reason_is_left_to_the_person() -> None:

@@ -22,13 +22,14 @@ def judged(count: int = 1):
 @pytest.mark.parametrize("form", ["md", "console", "html"])
 def test_report__newest_run_was_not_measured__names_it_and_what_was_compared_with(form) -> None:
     text = render(form, judged(), ReportContext(base_branch="main")).replace("`", "")
+    text = " ".join(text.split())
     sentence = "newest run before this change, 0abc123, could not be measured: 0 of 2 cases could be judged. Compared"
     assert sentence in text
     assert "Compared with 3f2c1ab." in text
 
 
 def test_report__several__counts_them() -> None:
-    text = render("console", judged(3), ReportContext())
+    text = " ".join(render("console", judged(3), ReportContext()).split())
     assert "The newest 3 runs could not be measured: in 0abc123 0 of 2 cases could be judged." in text
 
 

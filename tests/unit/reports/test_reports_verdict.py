@@ -376,9 +376,9 @@ def test_accepted__record_of_anybody__may_name_entries_that_are_not_there() -> N
 
 
 def test_rerun__regressions_and_undecided__but_not_what_is_accepted() -> None:
-    assert rerun_command(["run"], accepted("order/bulk")) == "eval-gate run --case order/bulk"
+    assert rerun_command(["run"], accepted("order/bulk")).command == "eval-gate run --case order/bulk"
     assert rerun_command(["run"], accepted()) is None
-    assert rerun_command(["run"], broken_reruns()) == "eval-gate run --case a"
+    assert rerun_command(["run"], broken_reruns()).command == "eval-gate run --case a"
 
 
 def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:

@@ -31,7 +31,8 @@ def report(
     """
     from pathlib import Path
 
-    from eval_gate.cli.console import FORMS, Form, out
+    from eval_gate.cli.console import FORMS, Form, Verbosity, out
+    from eval_gate.cli.output import style_of
     from eval_gate.errors import GateError
     from eval_gate.files.place import why_no_file
     from eval_gate.files.writing import write_atomically
@@ -42,7 +43,8 @@ def report(
     if output is not None and (why := why_no_file(output, anywhere=True)):
         raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
     stored = read_run(result, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
-    text = render(report_format.value, stored, ReportContext())
+    style = style_of(Verbosity.NORMAL) if output is None else None
+    text = render(report_format.value, stored, ReportContext(), style=style)
     if output is None:
         out(text, FORMS.get(report_format.value, Form.TEXT), end="")
     else:

@@ -1,10 +1,13 @@
-"""What changed, on a terminal: what the verdict rests on first."""
+"""What changed, on a terminal: what the verdict rests on first, and what several cases share said once."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from eval_gate.model.execution import Status
+from eval_gate.reports.console.sides import sides
 from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
@@ -12,28 +15,30 @@ from eval_gate.reports.words.waivers import WaiverWords
 from eval_gate.text.escape import console_line, cut
 
 MAX_ROWS: Final = 30
+MAX_SIDES: Final = 10
+"""Regressions of which both sides are shown."""
 MAX_SEEN: Final = 300
+MAX_WHAT: Final = 200
 MAX_TERMS: Final = 500
 
 
 def changes(view: View, style: ConsoleStyle) -> Iterator[str]:
     """A block for each list of cases that is not empty, with an empty line behind it."""
-    yield from _block(style, "red", "REGRESSIONS", view.regressions)
+    yield from _regressions(view, style)
     yield from _block(style, "red", "MUST PASS", view.must_pass)
     yield from _block(style, "yellow", "NOT DECIDED", view.not_decided)
     if view.suite_drop:
-        yield from (style.paint("yellow", f"ALL CASES TOGETHER: {view.suite_drop}"), "")
+        yield from style.wrap(view.suite_drop, begin="ALL CASES TOGETHER: ", colour="yellow")
+        yield ""
     yield from _block(style, "yellow", "BROKEN ON THE BASE, NOT BY THIS CHANGE", view.main_broke)
     yield from _waived(view, style)
     for group in view.errors_by_blame:
-        yield from _block(style, "yellow", f"{group.title}s".upper(), group.rows, f": {group.means}")
+        yield from _block(style, "yellow", f"{group.title}s".upper(), group.rows, group.means)
     yield from _block(style, "yellow", f"SCORE DROPS OVER {view.score_tolerance}", view.score_drops)
-    if view.new_passes:
-        yield style.paint("green", _named("NEW PASSES", view.new_passes, scores=True))
-        for row in view.new_passes[:MAX_ROWS]:
-            if row.evidence:
-                yield f"  {cut(console_line(row.label), MAX_ID)}: {console_line(row.why_words, MAX_SEEN)}"
-        yield ""
+    if any(row.evidence for row in view.new_passes):
+        yield from _block(style, "green", "NEW PASSES", view.new_passes)
+    else:
+        yield from _named(style, "green", "NEW PASSES", view.new_passes, scores=True)
     yield from _block(style, None, "NOT SURE", view.doubtful if view.refined else ())
     others = (
         ("FLAKY", () if view.refined else view.flaky),
@@ -43,52 +48,103 @@ def changes(view: View, style: ConsoleStyle) -> Iterator[str]:
         ("REMOVED", view.removed),
     )
     for name, rows in others:
-        if rows:
-            yield from (_named(name, rows, scores=True), "")
+        yield from _named(style, None, name, rows, scores=True)
+
+
+def _regressions(view: View, style: ConsoleStyle) -> Iterator[str]:
+    """The contract's line with every id, then what was seen, wanted and answered, once for all that share it."""
+    rows = view.regressions
+    if not rows:
+        return
+    yield from _title(style, "red", "REGRESSIONS", rows)
+    shared = len({_seen(row) for row in rows}) == 1
+    if shared:
+        yield from style.wrap(f"{'each: ' if len(rows) > 1 else ''}{_seen(rows[0])}", begin="  ")
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for row in rows[:MAX_SIDES]:
+        groups["" if shared else _seen(row), *sides(row, style)].append(_label(row))
+    for (seen, *both), labels in groups.items():
+        if len(groups) > 1:
+            yield from style.wrap(f"{', '.join(labels)}{f': {seen}' if seen else ''}", begin="  ", indent=" " * 4)
+        yield from both
+    if len(rows) > MAX_SIDES:
+        yield f"  … and {len(rows) - MAX_SIDES} more"
+    yield ""
 
 
 def _waived(view: View, style: ConsoleStyle) -> Iterator[str]:
     """What does not count, and by whose word."""
+    said = dict[WaiverWords, str]()
     if view.waived:
-        yield style.paint("yellow", _named("ACCEPTED AND QUARANTINED", view.waived))
+        yield from style.wrap(f"ACCEPTED AND QUARANTINED ({len(view.waived)})", colour="yellow")
         for row in view.waived[:MAX_ROWS]:
-            yield f"{_entry(row.label, row.waived)}; {console_line(row.why_words or row.seen, MAX_SEEN)}"
+            yield from _entry(style, row.label, row.waived, console_line(row.why_words or row.seen, MAX_SEEN))
+            if row.waived:
+                said.setdefault(row.waived, _label(row))
+        yield from _more(view.waived)
         yield ""
     for name, entries in (("NEW", view.waivers.brought), ("PROPOSED AND NOT COUNTED", view.waivers.proposed)):
         if entries:
-            yield style.paint("yellow", f"{name} IN THIS PULL REQUEST ({len(entries)})")
-            yield from (_entry(entry.named, entry) for entry in entries[:MAX_ROWS])
+            yield from style.wrap(f"{name} IN THIS PULL REQUEST ({len(entries)})", colour="yellow")
+            for entry in entries[:MAX_ROWS]:
+                yield from _entry(style, entry.named, entry, above=said.get(entry))
             yield ""
 
 
-def _entry(name: str, words: WaiverWords | None) -> str:
-    return f"  {cut(console_line(name), MAX_ID)}: {console_line(words.terms if words else '', MAX_TERMS)}"
+def _entry(
+    style: ConsoleStyle, name: str, words: WaiverWords | None, seen: str = "", *, above: str | None = None
+) -> Iterator[str]:
+    """A waiver's terms, and what was seen of its case; where they stand already if they do."""
+    terms = f"see {above} above" if above else console_line(words.terms if words else "", MAX_TERMS)
+    parts = "; ".join(filter(None, [terms, seen]))
+    yield from style.wrap(f"{cut(console_line(name), MAX_ID)}: {parts}", begin="  ", indent=" " * 4)
 
 
 def _block(
     style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow], means: str = ""
 ) -> Iterator[str]:
-    """The names of the cases, what they mean, and a table of them; nothing where there are none."""
-    from tabulate import tabulate
-
+    """How many cases there are, what that means, and what was seen of them, once for all that share it."""
     if not rows:
         return
-    title, shown = f"{_named(name, rows)}{means}", rows[:MAX_ROWS]
-    yield style.paint(colour, title) if colour else title
-    headers, seen = ["baseline", "here", "what changed"], [[row.then or "", row.here or ""] for row in shown]
-    if any(row.evidence for row in rows):
-        headers = ["what was seen", "what failed"]
-        seen = [[console_line(row.why_words or row.seen, MAX_SEEN)] for row in shown]
-    cells = [
-        (cut(console_line(row.label), MAX_ID), *both, console_line(row.what or "", 100))
-        for row, both in zip(shown, seen, strict=True)
-    ]
-    yield from tabulate(cells, headers=["case", *headers], disable_numparse=True).splitlines()
+    yield from style.wrap(f"{name} ({len(rows)}){f': {means}' if means else ''}", colour=colour)
+    groups: dict[str, list[str]] = defaultdict(list)
+    for row in rows[:MAX_ROWS]:
+        groups[_seen(row)].append(_label(row))
+    for seen, labels in groups.items():
+        yield from style.wrap(f"{', '.join(labels)}: {seen}", begin="  ", indent=" " * 4)
+    yield from _more(rows)
     yield ""
 
 
-def _named(name: str, rows: Sequence[CaseRow], *, scores: bool = False) -> str:
-    """`REGRESSIONS (2): a, b`; where no table follows, graded cases with their scores."""
-    more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
+def _named(
+    style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow], *, scores: bool = False
+) -> Iterator[str]:
+    if rows:
+        yield from _title(style, colour, name, rows, scores=scores)
+        yield ""
+
+
+def _title(
+    style: ConsoleStyle, colour: str | None, name: str, rows: Sequence[CaseRow], *, scores: bool = False
+) -> Iterator[str]:
+    """`REGRESSIONS (2): a, b`; graded cases with their scores where nothing else follows."""
     shown = [f"{console_line(row.label)} {(scores and row.scores) or ''}".rstrip() for row in rows[:MAX_ROWS]]
-    return f"{name} ({len(rows)}): {', '.join(shown)}{more}"
+    more = f" … and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
+    yield from style.wrap(f"{name} ({len(rows)}): {', '.join(shown)}{more}", colour=colour)
+
+
+def _more(rows: Sequence[CaseRow]) -> Iterator[str]:
+    if len(rows) > MAX_ROWS:
+        yield f"  … and {len(rows) - MAX_ROWS} more"
+
+
+def _label(row: CaseRow) -> str:
+    return cut(console_line(row.label), MAX_ID)
+
+
+def _seen(row: CaseRow) -> str:
+    """What was seen of the case; what failed only where it does not stand below its line in the list of all cases."""
+    listed = row.case is not None and row.case.error and row.status is not Status.NOT_RUN
+    what = None if listed else row.what
+    said = [console_line(row.why_words or row.seen, MAX_SEEN), *([console_line(what, MAX_WHAT)] if what else [])]
+    return "; ".join(said)

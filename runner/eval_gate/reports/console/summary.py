@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from eval_gate.model.comparison import Outcome
@@ -10,7 +11,10 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, StaleKind, SuiteResult
 from eval_gate.registry.staleness import console_line as console_words
 from eval_gate.reports.console.changes import changes
-from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle, columns, width
+from eval_gate.reports.console.commands import command_lines
+from eval_gate.reports.console.fit import width
+from eval_gate.reports.console.listing import Cells, case_lines
+from eval_gate.reports.console.style import FOLD_ABOVE, ConsoleStyle
 from eval_gate.reports.phrases import unmeasured
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
@@ -19,7 +23,7 @@ from eval_gate.reports.words.numbers import age, count, percent, points
 from eval_gate.reports.words.verdict import undecided
 from eval_gate.reports.words.waivers import waived_counts
 from eval_gate.results.baseline import NOT_ASKED_FOR
-from eval_gate.text.escape import console_line, cut
+from eval_gate.text.escape import console_line
 
 WIDTH: Final = 67
 
@@ -50,73 +54,102 @@ class _Console:
         yield from changes(self._view, self._style)
         waivers = self._view.waivers.warnings
         yield from self._style.warnings((*waivers, *self._view.warnings, *self._view.file_notes))
+        yield from self._counted()
+        yield ""
         yield from self._verdict()
 
     def _suite(self, suite: SuiteResult, row: SuiteRow, cases: tuple[CaseRow, ...]) -> Iterator[str]:
-        tier = f" — {suite.tier.value} evals " if suite.tier else " — evals "
-        name = console_line(suite.tool_name, 60)
-        used = width(name) + len(f"═══ {tier}")
-        yield self._style.paint("bold", f"═══ {name}{tier}{'═' * max(3, WIDTH - used)}")
+        style, across = self._style, min(WIDTH, self._style.width)
+        tier = style.plain(f" — {suite.tier.value} evals " if suite.tier else " — evals ")
+        room = max(across - width(f"═══ {tier}═══"), 3)
+        title = f"═══ {style.cut_name(console_line(suite.tool_name, 60), room)}{tier}"
+        yield style.paint("bold", f"{title}{'═' * max(3, across - width(title))}")
         shown = cases
-        if len(shown) > FOLD_ABOVE and not self._style.verbose:
+        if len(shown) > FOLD_ABOVE and not style.verbose:
             shown = tuple(one for one in cases if one.status is not Status.PASSED)
-            yield f"  … {count(len(cases) - len(shown), 'passing case')} not listed (--verbose lists them)"
+            left_out = count(len(cases) - len(shown), "passing case")
+            yield from style.wrap(f"… {left_out} not listed (--verbose lists them)", begin="  ")
         yield from self._cases(shown)
-        yield "─" * WIDTH
-        yield f"  {_totals(suite)}{f' | mean score {row.score}' if row.score else ''}"
+        yield "─" * across
+        yield from style.flow(_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
         for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
             # the contract's sample has a short form for the hash alone
             words = console_words(fact) if fact.kind is StaleKind.DESCRIPTION else sentence
-            yield self._style.paint("yellow", f"  ⚠ {console_line(words)}")
-        if self._style.verbose:
-            yield from (f"  note: {console_line(notice)}" for notice in suite.notices)
+            yield from style.wrap(console_line(words), begin="  ⚠ ", indent=" " * 4, colour="yellow")
+        if style.verbose:
+            for notice in suite.notices:
+                yield from style.wrap(console_line(notice), begin="  note: ", indent=" " * 4)
 
     def _cases(self, rows: tuple[CaseRow, ...]) -> Iterator[str]:
         both = [(row, row.case) for row in rows if row.case is not None]
-        lines = columns([_cells(row, case) for row, case in both], ("left", "left", "right", "left"))
+        lines = case_lines([_cells(row, case) for row, case in both], self._style)
         for (row, case), line in zip(both, lines, strict=True):
             glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
             yield f"  {self._style.paint(_PAINTED.get(case.status, 'dim'), glyph)} {line}"
             if case.error and case.status is not Status.NOT_RUN:
                 broken = f"{row.here}: " if row.here else ""
                 word = {Status.ERROR: broken, Status.SKIPPED: "skipped: "}.get(case.status, "")
-                said = row.failures if case.graded and case.status.judged else (case.error,)
-                yield from (f"    → {word}{console_line(one, 500)}" for one in said)
+                for one in row.failures if case.graded and case.status.judged else (case.error,):
+                    yield from self._style.wrap(f"{word}{console_line(one, 500)}", begin="    → ", indent=" " * 6)
+
+    def _counted(self) -> Iterator[str]:
+        """What there is in numbers, and what it was compared with."""
+        view, style = self._view, self._style
+        yield from style.flow(_counts(view), between="   ")
+        yield from style.flow(_rate(view), between="  ")
+        if view.reruns:
+            yield from style.wrap(view.reruns)
+        if view.comparison is not None:
+            yield from style.wrap(console_line(_baseline(view)))
+            if passed_over := unmeasured(view, mark=str):
+                yield from style.wrap(console_line(passed_over, 500))
+            for note in view.notes:
+                yield from style.wrap(console_line(note, 500), begin="⚠ ", colour="yellow")
+        elif view.context.no_baseline_reason not in {None, NOT_ASKED_FOR.reason}:
+            yield from style.wrap(console_line(f"not compared: {view.context.no_baseline_reason}", 1_000))
 
     def _verdict(self) -> Iterator[str]:
-        view = self._view
-        yield _counts(view)
-        yield _rate(view)
-        if view.reruns:
-            yield view.reruns
-        if view.comparison is not None:
-            yield console_line(_baseline(view))
-            if passed_over := unmeasured(view, mark=str):
-                yield console_line(passed_over, 500)
-            yield from (self._style.paint("yellow", f"⚠ {console_line(note, 500)}") for note in view.notes)
-        elif view.context.no_baseline_reason not in {None, NOT_ASKED_FOR.reason}:
-            yield console_line(f"not compared: {view.context.no_baseline_reason}", 1_000)
-        yield ""
+        """The last block: who reads a log begins at its end."""
+        view, style, context = self._view, self._style, self._view.context
         words, colour = {
             Outcome.PASS: ("GATE PASSED", "green"),
             Outcome.FAIL: ("GATE FAILED", "red"),
             Outcome.ERROR: ("COULD NOT DECIDE", "yellow"),
         }[view.verdict.outcome]
-        reasons = "; ".join([*view.reasons, *waived_counts(view.run)])
-        why = console_line(undecided(view.run, view.verdict) if view.undecided else reasons, 1_000)
-        yield self._style.paint(colour, f"{words}: {why}   exit {int(view.verdict.exit_code)}")
+        reasons = [*view.reasons, *waived_counts(view.run)]
+        said = [undecided(view.run, view.verdict)] if view.undecided else reasons
+        ended = f"   exit {int(view.verdict.exit_code)}"
+        yield from self._reasons(words, colour, [console_line(one, 1_000) for one in said], ended)
         if view.measured:
-            yield f"{view.measured.title.lower()}{view.measured.remark}:"
-            yield from (f"  · {console_line(line, 500)}" for line in view.measured.lines())
-        if view.context.result_path:
-            yield f"report: {view.context.result_path}"
-        if view.context.rerun_command and view.verdict.outcome is not Outcome.PASS:
-            yield f"rerun:  {view.context.rerun_command}"
-        if view.context.accept_line:
-            yield f"accept: {view.context.accept_line}"
+            yield from style.wrap(f"{view.measured.title.lower()}{view.measured.remark}:")
+            for line in view.measured.lines():
+                yield from style.wrap(console_line(line, 500), begin="  · ", indent=" " * 4)
+        if context.result_path:
+            yield from style.flow([context.result_path], begin="report: ", whole=True)
+        if context.rerun_command and view.verdict.outcome is not Outcome.PASS:
+            yield from command_lines("rerun:  ", context.rerun_command, style)
+            if context.rerun_left_out:
+                where = f"all of them are in {context.result_path}" if context.result_path else "see above"
+                left_out = count(context.rerun_left_out, "more case")
+                yield from style.wrap(f"and {left_out}: {where}", begin=" " * 8, indent=" " * 8, whole=True)
+        if context.accept_line:
+            yield from command_lines("accept: ", context.accept_line, style)
+
+    def _reasons(self, words: str, colour: str, said: Sequence[str], ended: str) -> Iterator[str]:
+        """The verdict and its reasons on one line, else each reason on its own; the exit code ends the first line."""
+        style = self._style
+        together = style.plain(f"{words}: {'; '.join(said)}{ended}")
+        if width(together) <= style.width:
+            yield style.paint(colour, together)
+            return
+        beside = replace(style, width=style.width - len(ended))
+        line, *others = [*beside.wrap("".join(said[:1]), begin=f"{words}: ")] or [words]
+        yield style.paint(colour, line + ended)
+        for reason in filter(None, [" ".join(others), *said[1:]]):
+            yield from style.wrap(reason, begin="  ", colour=colour)
 
 
-def _cells(row: CaseRow, case: CaseResult) -> tuple[str, ...]:
+def _cells(row: CaseRow, case: CaseResult) -> Cells:
     """Id, description, time, and the score of a graded case, or how many of several trials passed."""
     time = f"{case.duration_ms:.0f}ms" if case.status.judged or case.duration_ms else ""
     passed = sum(trial.status is Status.PASSED for trial in case.trials)
@@ -124,49 +157,49 @@ def _cells(row: CaseRow, case: CaseResult) -> tuple[str, ...]:
     if case.graded and case.status.judged:
         result = row.here or ""
     flaky = " flaky" if result and case.flaky else ""
-    named = cut(console_line(case.id), MAX_ID), cut(console_line(case.description), MAX_DESCRIPTION)
-    return (*named, time, f"{result}{flaky}")
+    return console_line(case.id), console_line(case.description), time, f"{result}{flaky}"
 
 
-def _totals(suite: SuiteResult) -> str:
+def _totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
     """The contract's four numbers together, then what the contract has no word for."""
     summary = suite.summary
-    parts = [
-        f"{summary.passed}/{summary.total_cases} passed",
-        f"{summary.failed} failed",
-        f"{summary.skipped_assertions} skipped assertions",
-        f"{summary.total_duration_ms:.0f}ms total",
-    ]
+    yield f"{summary.passed}/{summary.total_cases} passed"
+    yield f"{summary.failed} failed"
+    yield f"{summary.skipped_assertions} skipped assertions"
+    yield f"{summary.total_duration_ms:.0f}ms total"
     if summary.errored:
-        parts.append(count(summary.errored, "error"))
+        yield count(summary.errored, "error")
     if summary.skipped:
-        parts.append(f"{summary.skipped} skipped")
+        yield f"{summary.skipped} skipped"
     if summary.not_run:
-        parts.append(f"{summary.not_run} not run")
-    return " | ".join(parts)
+        yield f"{summary.not_run} not run"
+    if row.score:
+        yield f"mean score {row.score}"
 
 
-def _counts(view: View) -> str:
+def _counts(view: View) -> Iterator[str]:
     summary = view.summary
-    parts = [f"pass {summary.passed}", f"fail {summary.failed}{view.failed_counts}"]
-    parts.append(f"errors {summary.errored}{view.errored_counts}")
-    parts.append(f"not run {summary.not_run}")
-    parts += view.more_counts
+    yield f"pass {summary.passed}"
+    yield f"fail {summary.failed}{view.failed_counts}"
+    yield f"errors {summary.errored}{view.errored_counts}"
+    yield f"not run {summary.not_run}"
+    yield from view.more_counts
     if view.score_drops:
-        parts.append(f"score drops {len(view.score_drops)}")
+        yield f"score drops {len(view.score_drops)}"
     if summary.skipped:
-        parts.append(f"skipped {summary.skipped}")
+        yield f"skipped {summary.skipped}"
     if summary.flaky and not view.refined:
-        parts.append(f"flaky {summary.flaky}")
-    return "   ".join(parts)
+        yield f"flaky {summary.flaky}"
 
 
-def _rate(view: View) -> str:
+def _rate(view: View) -> Iterator[str]:
     rates, unjudged = view.rates, view.summary.errored + view.summary.not_run + view.summary.skipped
     now, before = rates.now, rates.before
     of = f"{rates.passed} of {rates.judged}{f' judged, {unjudged} not judged' if unjudged else ''}"
-    rate = f"pass rate {percent(now)} ({of})"
-    return rate if now is None or before is None else f"{rate}  baseline {percent(before)}  {points(before, now)}"
+    yield f"pass rate {percent(now)} ({of})"
+    if now is not None and before is not None:
+        yield f"baseline {percent(before)}"
+        yield points(before, now)
 
 
 def _baseline(view: View) -> str:

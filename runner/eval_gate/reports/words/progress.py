@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Final
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.execution import Status
 from eval_gate.reports.words.numbers import count
 
-CALM_SECONDS = 30.0
-CALM_SHARE = 0.1
+CALM_SECONDS: Final = 10.0
 
 
 def opening_line(plan: RunPlan, total: int, done: int) -> str:
@@ -55,31 +55,34 @@ class Counts:
 
 
 class CalmProgress:
-    """A line at every tenth of the way or every 30 seconds: readable in a log afterwards."""
+    """A line every ten seconds at most, and one at the end: readable in a log afterwards, however many cases there are.
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    `clock` returns seconds from any point on.
+    """
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
         self._counts = Counts()
-        self._said_at = time.monotonic()
-        self._next = 0.0
+        self._said = ""
+        self._said_at = clock()
 
     def started(self, plan: RunPlan, total: int, done: int) -> None:
         """Say what is about to happen."""
         self._counts = Counts(total, done, plan.limits.trials)
-        self._next = done + total * CALM_SHARE
+        self._said, self._said_at = str(self._counts), self._clock()
         self._say(opening_line(plan, total, done))
 
     def finished(self, record: TrialRecord) -> None:
         """Say how far it is, now and then."""
-        counts = self._counts
-        first = counts.add(record)
-        now = time.monotonic()
-        if (first and counts.done >= self._next) or now - self._said_at >= CALM_SECONDS:
-            self._say(f"  {counts}")
-            self._said_at = now
-            self._next = counts.done + counts.total * CALM_SHARE
+        self._counts.add(record)
+        if self._clock() - self._said_at >= CALM_SECONDS:
+            self._tell()
 
     def close(self) -> None:
-        """Say how many re-runs there were: they come after the last line."""
-        if self._counts.reruns:
-            self._say(f"  {self._counts}")
+        """Say how far it came, where that was not the last line."""
+        if str(self._counts) != self._said:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._said, self._said_at = str(self._counts), self._clock()
+        self._say(f"  {self._said}")

@@ -158,9 +158,12 @@ def test_remarks__score_drops__block_only_where_the_gate_says_so() -> None:
 
 def test_rerun__names__what_got_worse_and_nothing_that_is_accepted() -> None:
     now, then = {"a": 0.3, "b": 0.85, "c": 0.2}, {"a": 0.9, "b": 0.85, "c": 0.2}
-    assert rerun_command(["run"], judged(make_graded_run(now), make_graded_baseline(then))) == "eval-gate run --case a"
+    assert (
+        rerun_command(["run"], judged(make_graded_run(now), make_graded_baseline(then))).command
+        == "eval-gate run --case a"
+    )
     alone = judged(make_graded_run(now), policy=Policy(pass_score=0.8))
-    assert rerun_command(["run"], alone) == "eval-gate run --case a,c"
+    assert rerun_command(["run"], alone).command == "eval-gate run --case a,c"
 
 
 def test_comment__hundreds_of_score_drops__are_cut_and_counted() -> None:

@@ -1,0 +1,140 @@
+"""The summary on a terminal: it fits, says each thing once, and shows a regression's both sides."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.model.comparison import CaseChange
+from eval_gate.model.execution import Before, CaseDetails, Status
+from eval_gate.model.result import Asked, RunResult
+from eval_gate.reports.console.fit import width
+from eval_gate.reports.console.style import ConsoleStyle
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.render import render
+from eval_gate.results.baseline import Baseline
+from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.verdicts import judge_against
+from tests.unit.reports.test_reports_golden import STATES
+from tests.unit.reports.test_reports_verdict import STATES as VERDICTS
+
+COMMAND = (
+    "eval-gate run --agent-endpoint http://localhost:8080/chat --baseline latest --case 'refund/*,faq/opening-hours'"
+)
+CONTEXT = ReportContext(result_path="evals/results/r/run.json", rerun_command=COMMAND, rerun_left_out=7)
+STRICT = Policy(frozenset({FailOn.REGRESSIONS}))
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("columns", [40, 80])
+@pytest.mark.parametrize("state", [*STATES, *(f"verdict/{name}" for name in VERDICTS)])
+def test_console__any_state_at_any_width__fits(state, columns, ascii_only) -> None:
+    run = VERDICTS[state.removeprefix("verdict/")] if state.startswith("verdict/") else STATES[state]
+    text = render("console", run, CONTEXT, style=ConsoleStyle(width=columns, ascii=ascii_only))
+    body = text.partition("\nreport:")[0]  # behind it stands what is to be copied whole
+    assert [line for line in body.splitlines() if width(line) > columns] == []
+    if columns == 80:
+        assert [line for line in text.splitlines() if width(line) > columns] == []
+
+
+def test_console__40_columns__looks_like_this(golden) -> None:
+    golden("console/few-40.txt", render("console", STATES["few"], CONTEXT, style=ConsoleStyle(width=40)))
+
+
+def test_console__long_names__keep_both_ends_and_the_columns_stay_straight() -> None:
+    names = [f"{'very-' * 12}long/{place}" for place in ("first", "second")]
+    cases = [make_result(name, description="words " * 30) for name in names]
+    run = judge_against(make_run(make_suite_result(cases)), Baseline(make_baseline_run({"a": "passed"}), "b"), STRICT)
+    lines = [line for line in render("console", run, CONTEXT).splitlines() if line.startswith("  ✓")]
+    assert all(re.fullmatch(r"  ✓ very-\S+…\S+(first|cond)\s+words .*…  120ms", line) for line in lines), lines
+    assert len({width(line) for line in lines}) == 1
+
+
+def told(before: Before | None, case_details: CaseDetails, asked: Asked | None = None, **case) -> RunResult:
+    """One regression, with what a record would keep of both sides."""
+    now = make_result("refund", "failed", error="toolsCalled: expected [issue_refund], called [escalate]", **case)
+    now = now.model_copy(update={"details": case_details, "asked": asked})
+    run = judge_against(
+        make_run(make_suite_result([now, make_result("b")])),
+        Baseline(make_baseline_run({"refund": "passed", "b": "passed"}), "main"),
+        STRICT,
+    )
+    assert run.comparison is not None
+    changes = tuple(_with(one, before) if one.case_id == "refund" else one for one in run.comparison.changes)
+    return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+
+
+def _with(change: CaseChange, before: Before | None) -> CaseChange:
+    return change.model_copy(update={"before": before})
+
+
+def block(run: RunResult, columns: int = 80) -> list[str]:
+    """The lines about regressions."""
+    text = render("console", run, ReportContext(), style=ConsoleStyle(width=columns))
+    return ("REGRESSIONS" + text.partition("REGRESSIONS")[2].partition("\n\n")[0]).splitlines()
+
+
+THEN = Before(
+    status=Status.PASSED,
+    details=CaseDetails(tools_called=("issue_refund",), response="Your refund of $40\nis on its way."),
+)
+
+
+def test_console__regression__shows_what_was_wanted_and_both_sides_in_a_line_each() -> None:
+    here = CaseDetails(tools_called=("escalate",), response="I have to pass you to a colleague.")
+    assert block(told(THEN, here, Asked(expectation=("calls issue_refund",)))) == [
+        "REGRESSIONS (1): refund",
+        "  pass → fail",
+        "    wanted    calls issue_refund",
+        '    baseline  called issue_refund · "Your refund of $40 ⏎ is on its way."',
+        '    here      called escalate · "I have to pass you to a colleague."',
+    ]
+
+
+def test_console__regression_with_many_checks__says_which_one_failed() -> None:
+    shown = block(told(THEN, CaseDetails(), Asked(expectation=("calls a", "calls b", "calls c"))))
+    assert shown[2] == "    failed    toolsCalled: expected [issue_refund], called [escalate]"
+
+
+def test_console__same_calls_and_answers_that_begin_alike__shows_where_they_differ() -> None:
+    alike = "Thank you for your patience, dear customer. We are open on "
+    then = Before(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=f"{alike}Sunday."))
+    shown = block(told(then, CaseDetails(tools_called=("t",), response=f"{alike}Monday.")), 40)
+    assert shown[-2:] == ['    baseline  "…are open on Sunday."', '    here      "…are open on Monday."']
+
+
+def test_console__nothing_kept_of_the_answers__shows_calls_alone() -> None:
+    then = Before(status=Status.PASSED, details=CaseDetails(tools_called=("a", "b")))
+    assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    here      called nothing"]
+
+
+def test_console__hostile_answer__is_no_command_and_no_colour_and_one_line() -> None:
+    shown = block(told(THEN, CaseDetails(response="\x1b[31m::error::x\n##[error]" + "x" * 900)))
+    assert len(shown) == 5
+    assert not any("\x1b" in line or "##[" in line or line.lstrip().startswith("::") for line in shown)
+
+
+def test_console__many_regressions_of_one_cause__says_it_once() -> None:
+    now = {f"order/{number}": "failed" for number in range(8)}
+    run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
+    text = "\n".join(block(run, 200))
+    assert text.count("pass → fail") == 1
+    assert text.count("    here ") == 1
+    assert text.startswith("REGRESSIONS (8): order/0, order/1")
+
+
+def test_console__hundreds_of_regressions__are_bounded_and_the_rest_is_counted() -> None:
+    now = {f"order/{number}": "failed" for number in range(300)}
+    run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
+    shown = block(run)
+    assert " ".join(shown).count("… and 270 more") == 1
+    assert shown[-1] == "  … and 290 more"
+    assert len(shown) < 20
+
+
+def test_console__rerun_leaves_cases_out__says_how_many_and_where_they_are() -> None:
+    lines = render("console", STATES["few"], CONTEXT).splitlines()
+    assert lines[-1] == "        and 7 more cases: all of them are in evals/results/r/run.json"
+    assert [line.split()[0] for line in lines[-4:-2]] == ["report:", "rerun:"]
