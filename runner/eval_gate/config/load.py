@@ -183,11 +183,20 @@ def _validated(given: Mapping[str, _Given], problems: list[Problem]) -> RunConfi
         return None
     if "baseline" in given and "baselineRunId" in given:
         problems.append(given["baselineRunId"].problem("`baseline` is given too: name the baseline once"))
+    problems.extend(_stored_and_not(given))
     try:
         return read_config(json.dumps(values))
     except ValidationError as error:
         problems.extend(_mistakes(error, given))
         return None
+
+
+def _stored_and_not(given: Mapping[str, _Given]) -> Iterator[Problem]:
+    """`storeResponses` is the older and coarser name: beside `store` it must not say something else."""
+    store, responses = given.get("store"), given.get("storeResponses")
+    if store and responses and isinstance(responses.value, bool) and (store.value == "none") is responses.value:
+        other = "not kept" if responses.value else "kept"
+        yield responses.problem(f'contradicts {store.name} "{store.value}", by which answers are {other}: leave it out')
 
 
 def _mistakes(error: ValidationError, given: Mapping[str, _Given]) -> Iterator[Problem]:

@@ -39,6 +39,15 @@ class CacheMode(StrEnum):
     AUTO = "auto"
 
 
+class Store(StrEnum):
+    """Of which cases what was answered is kept in the results."""
+
+    ALL = "all"
+    FAILING = "failing"
+    """Of every case that does not simply pass: one that fails, broke, or passes and fails."""
+    NONE = "none"
+
+
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
     """What is to be evaluated: an endpoint, a model, or a target by name from a list or a file."""
@@ -99,11 +108,21 @@ class Limits:
         None, "What a run may cost before no further case is begun, in US dollars.", limits={"gt": 0}
     )
     """Target and judges together."""
+    store: Store = setting(
+        Store.ALL,
+        "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
+        metavar="WHICH",
+    )
     store_responses: bool = setting(
         True,
-        "Keep responses in the results, each cut at 20,000.",
-        help="Keep responses in the results, each cut at 20,000 characters.",
+        "Whether answers are kept in the results; false is the same as `store: none`.",
+        help="Keep answers in the results; --no-store-responses is the same as --store none.",
     )
+
+    @property
+    def stored(self) -> Store:
+        """Of which cases what was answered is kept, under whichever of its two names that was said."""
+        return self.store if self.store_responses else Store.NONE
 
 
 @dataclass(frozen=True, slots=True)

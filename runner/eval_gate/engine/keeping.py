@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
+from eval_gate.config.settings import Store
+from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.limits import (
     KEPT_ANSWER,
     KEPT_CALL,
@@ -21,8 +23,51 @@ from eval_gate.model.limits import (
     KEPT_MESSAGES,
     KEPT_PROMPT,
 )
-from eval_gate.results.lessening import PROMPT_CUT, PROMPTS, beginning, cut_parts
+from eval_gate.model.result import CaseResult
+from eval_gate.results.lessening import (
+    PROMPT_CUT,
+    PROMPTS,
+    beginning,
+    cut_parts,
+    error_unquoted,
+    unquoted,
+    without_answer,
+    without_prompts,
+)
 from eval_gate.text.javascript.strings import compact_json
+
+
+def stored(record: TrialRecord, store: Store) -> TrialRecord:
+    """A finished trial as the journal may hold it: where nothing is to be kept, without a word of the answer."""
+    if store is not Store.NONE:
+        return record  # whether a case simply passes is known when all of its trials are
+    error, results = record.error, record.evaluator_results
+    return record.model_copy(
+        update={
+            "details": without_answer(record.details),
+            "evaluator_results": unquoted(results),
+            "error": error and error_unquoted(error, record.status, record.blame, results),
+        }
+    )
+
+
+def settled(case: CaseResult, store: Store) -> CaseResult:
+    """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
+    simply = case.passed and all(trial.status is Status.PASSED for trial in case.trials)
+    if store is not Store.FAILING or not simply:
+        return case
+    return case.model_copy(update=_said_less(case) | {"trials": tuple(map(_trial_said_less, case.trials))})
+
+
+def _trial_said_less(trial: Trial) -> Trial:
+    return trial if trial.details is None else trial.model_copy(update={"details": None, "evaluator_results": ()})
+
+
+def _said_less(case: CaseResult) -> dict[str, object]:
+    return {
+        "details": without_answer(case.details),
+        "evaluator_results": without_prompts(case.evaluator_results),
+    }
 
 
 def details_of(response: Response) -> CaseDetails:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from eval_gate import __version__
 from eval_gate.engine.asked import asked_of
 from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.silence import Listing, heard, listing
 from eval_gate.engine.trials import settle
@@ -124,4 +125,5 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     end = progress.ends.get(key)
     counted = heard(records, lists=id(target) in lists)
     result = settle(case, counted, other, first=plan.limits.trials, end=end)
-    return result.model_copy(update={"yardstick": plan.yardsticks.get(key), "asked": asked_of(case, plan.tokens)})
+    kept = settled(result, plan.limits.stored)
+    return kept.model_copy(update={"yardstick": plan.yardsticks.get(key), "asked": asked_of(case, plan.tokens)})

@@ -12,6 +12,7 @@ from typing import Protocol
 from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
+from eval_gate.engine.keeping import stored
 from eval_gate.engine.outcome import Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
@@ -143,13 +144,13 @@ class Run:
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set():
                 try:
-                    record = await trials.run(*job, given=batched.answers.get(job.key))
+                    record = self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
                     self._unanswered = []
                     self._answered.add(id(target))
                 except NoAnswerError as failure:
-                    record = failure.record
-                    self._count_unanswered(target, concurrency, failure)
-                record = _written(journal, record)
+                    record = self._stored(failure.record)
+                    self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
+                record = self._written(journal, record)
                 self._keep(record, target)
                 self._observer.finished(record)
                 self._spend(record)
@@ -226,6 +227,19 @@ class Run:
         if record.calls_listed:
             self._listing.add(id(target))
 
+    def _stored(self, record: TrialRecord) -> TrialRecord:
+        """The trial with as much of its answer as may be kept."""
+        return stored(record, self._plan.limits.stored)
+
+    def _written(self, journal: Journal, record: TrialRecord) -> TrialRecord:
+        """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
+        try:
+            journal.append(record)
+        except ValueError as error:
+            record = self._stored(defective(record, error))
+            journal.append(record)
+        return record
+
     def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         """The trials of a case so far, as they count."""
         lists = id(self._plan.target_of(eval_file, case)) in self._listing
@@ -270,16 +284,6 @@ class Run:
         held_back = self._held_back and self._stopped is None
         progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
         return outcome(self._plan, progress, wall_ms)
-
-
-def _written(journal: Journal, record: TrialRecord) -> TrialRecord:
-    """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
-    try:
-        journal.append(record)
-    except ValueError as error:
-        record = defective(record, error)
-        journal.append(record)
-    return record
 
 
 def _nobody_there(failures: Sequence[NoAnswerError]) -> str:

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
@@ -19,7 +19,7 @@ from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgeme
 from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import Aggregation, EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RerunEnd
 from eval_gate.model.usage import Usage, total
 from eval_gate.process.captured import Mask
@@ -164,7 +164,7 @@ class TrialRunner:
                 "attempts": response.attempts,
                 "calls_listed": response.calls_known is True or bool(response.tool_calls),
                 "calls_missing": response.calls_place if silent else None,
-                "details": details_of(response) if self._limits.store_responses else _bare(response),
+                "details": details_of(response),
                 "usage": response.usage,
                 "cost_usd": response.cost_usd,
                 "warnings": response.warnings,
@@ -172,7 +172,7 @@ class TrialRunner:
         )
 
     def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
-        results = results_of(judgement.results) if self._limits.store_responses else _unquoted(judgement.results)
+        results = results_of(judgement.results)
         return record.model_copy(
             update={
                 "status": Status.PASSED if judgement.passed else Status.FAILED,
@@ -223,37 +223,6 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
             "judge_cost_usd": error.cost_usd,
         }
     )
-
-
-def _bare(response: Response) -> CaseDetails:
-    """What is kept of an answer that is not."""
-    return CaseDetails(
-        tools_called=tuple(call.name for call in response.tool_calls),
-        response_length=len(response.text),
-        max_turns_reached=response.max_turns_reached,
-        replayed=response.replayed,
-    )
-
-
-def _unquoted(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
-    """The results without the answer: what an assertion saw of it, and the prompt that showed it to a judge."""
-    return tuple(
-        result.model_copy(
-            update={
-                "evaluator_provider_request": _without_answer(result.evaluator_provider_request),
-                "evaluator_results": _unquoted(result.evaluator_results),
-            }
-        )
-        for result in results
-    )
-
-
-def _without_answer(facts: dict[str, Any] | None) -> dict[str, Any] | None:
-    return facts and {name: None if name in _QUOTING else value for name, value in facts.items()}
-
-
-_QUOTING = frozenset({"actual", "userPrompt"})
-"""Facts about a judgement that hold the answer."""
 
 
 def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:

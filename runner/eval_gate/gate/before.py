@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from eval_gate.config.settings import Store
 from eval_gate.gate.evidence.history import letters_of, past_runs
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -15,14 +16,20 @@ from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PastRu
 from eval_gate.model.execution import Before
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger
-from eval_gate.results.lessening import without_prompts
+from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
 
 _AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
 """Of these only the baseline's side is worth a copy where a score fell."""
 
 
 def with_before(
-    comparison: Comparison, run: RunResult, baseline: RunResult, ledger: Ledger, pass_score: float
+    comparison: Comparison,
+    run: RunResult,
+    baseline: RunResult,
+    ledger: Ledger,
+    pass_score: float,
+    *,
+    store: Store = Store.ALL,
 ) -> Comparison:
     """The comparison with the baseline's side of what has changed, and with the runs up to the baseline.
 
@@ -46,7 +53,9 @@ def with_before(
         before = sides.get(change.key)
         if before is None:
             return change
-        return change.model_copy(update={"before": before_of(before), "past": known.get(change.key, "")})
+        side = before_of(before)
+        side = unquoted_before(side) if store is Store.NONE else side
+        return change.model_copy(update={"before": side, "past": known.get(change.key, "")})
 
     return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
 
@@ -64,6 +73,18 @@ def before_of(case: CaseResult) -> Before:
         input_tokens=case.usage.input_tokens if case.usage else None,
         output_tokens=case.usage.output_tokens if case.usage else None,
         cost_usd=case.cost_usd,
+    )
+
+
+def unquoted_before(side: Before) -> Before:
+    """The same without a word of the answer: the baseline may have been stored when answers were still kept."""
+    error, results = side.error, side.evaluator_results
+    return side.model_copy(
+        update={
+            "details": without_answer(side.details),
+            "evaluator_results": unquoted(results),
+            "error": error and error_unquoted(error, side.status, None, results),
+        }
     )
 
 

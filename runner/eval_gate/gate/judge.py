@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eval_gate.config.policy import Policy
+from eval_gate.config.settings import Store
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
@@ -44,6 +45,8 @@ class Question:
     everything_selected: bool = True
     waivers: KnownWaivers | None = None
     more_waivers: MoreWaivers | None = None
+    store: Store = Store.ALL
+    """Whether anything of the baseline's answers may stand in the comparison."""
 
 
 def judge(run: RunResult, question: Question) -> RunResult:
@@ -63,7 +66,8 @@ def judge(run: RunResult, question: Question) -> RunResult:
         then, held, policy.on_record(run), everything_selected=question.everything_selected, lost=known.lost
     )
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
-    comparison = with_before(comparison, held, then, baseline.ledger.up_to(baseline.result), policy.pass_score)
+    ledger = baseline.ledger.up_to(baseline.result)
+    comparison = with_before(comparison, held, then, ledger, policy.pass_score, store=question.store)
     waiving = _waiving(held, comparison, question)
     judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
 from eval_gate.text.javascript.strings import compact_json
 
@@ -14,6 +15,21 @@ PROMPTS: Final = ("systemPrompt", "userPrompt")
 """Facts of a judgement that hold what a judge was told."""
 PROMPT_CUT: Final = "promptCut"
 """The fact that names those of them of which only the beginning is kept."""
+NOT_KEPT: Final = "what was answered is not kept"
+_QUOTES_NOTHING: Final = frozenset(
+    {
+        *("toolsCalled", "toolsAcceptable", "toolsNotCalled", "noToolErrors", "tool_trajectory"),
+        *("responseNonEmpty", "responseContains", "responseContainsAny", "responseNotContains", "responseMatches"),
+        *("maxLatencyMs", "maxTokens"),
+    }
+)
+"""Evaluators whose words hold nothing of an answer but names of tools, which are always kept."""
+_OURS: Final = frozenset({"model", "replies", "judgeParseFailed", "command", "assertion", "expected"})
+"""Facts of a judgement that are about who judged, and by what."""
+_GRADED: Final = ("dimensions", "checks")
+"""Facts that list grades, each with a judge's words."""
+_FACES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: ")
+"""What an error may begin with before it says what happened."""
 Part = Literal["arguments", "result"]
 
 
@@ -77,3 +93,57 @@ def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult
 
 def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
     return facts and {name: value for name, value in facts.items() if name not in names}
+
+
+def without_answer(details: CaseDetails) -> CaseDetails:
+    """What is known of an answer that is not kept: its length, and which tools were called."""
+    return details.model_copy(
+        update={"response": None, "response_truncated": False, "conversation": (), "tool_calls": (), "left_out": {}}
+    )
+
+
+def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Scores and weights, and of all words only those that cannot hold anything of an answer."""
+    return tuple(_unquoted(result) for result in results)
+
+
+def _unquoted(result: EvaluatorResult) -> EvaluatorResult:
+    facts = _without_words(result.evaluator_provider_request)
+    if result.type in _QUOTES_NOTHING and not result.evaluator_results:
+        return result if facts is None else result.model_copy(update={"evaluator_provider_request": facts})
+    return result.model_copy(
+        update={
+            "hits": (),
+            "misses": (),
+            "reasoning": None,
+            "evaluator_provider_request": facts,
+            "evaluator_results": unquoted(result.evaluator_results),
+        }
+    )
+
+
+def _without_words(facts: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Facts by the same names; None stands for what holds something of the answer."""
+    if facts is None:
+        return None
+    told: dict[str, Any] = {name: value if name in _OURS else None for name, value in facts.items()}
+    for name in set(_GRADED) & facts.keys():
+        told[name] = [{key: value for key, value in grade.items() if key != "reasoning"} for grade in facts[name]]
+    if "message" in facts:  # behind a colon, or in brackets, is what was seen
+        told["message"] = re.split(r": | \(", str(facts["message"]))[0]
+    return told
+
+
+def error_unquoted(error: str, status: Status, blame: Blame | None, results: Iterable[EvaluatorResult]) -> str:
+    """What went wrong, without a word of the answer. `results` are those of the execution, as they were made.
+
+    What a target or a judge said itself stands behind a colon or a semicolon, in whoever's error it is.
+    """
+    if status is not Status.FAILED:
+        ours = blame is Blame.OURS or error.startswith(_FACES)  # begins with the name of a judge, or such a word
+        return ": ".join(error.split("; ", maxsplit=1)[0].split(": ")[: 2 if ours else 1])
+    short = [result for result in results if result.score < 1 or result.vetoed]
+    if all(result.type in _QUOTES_NOTHING for result in short):
+        return error
+    first = next(result for result in short if result.type not in _QUOTES_NOTHING)
+    return f"{first.name}: {'not as expected' if first.score == 0 else f'score {first.score:.2f}'}; {NOT_KEPT}"

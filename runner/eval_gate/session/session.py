@@ -69,6 +69,5 @@ def open_session(
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
     waivers = known_waivers(config, around.root, datetime.now(UTC).date())
-    return Session(
-        config, selection, around, Question(baseline, config.policy, selection.everything, waivers), config.files
-    )
+    question = Question(baseline, config.policy, selection.everything, waivers, store=config.limits.stored)
+    return Session(config, selection, around, question, config.files)

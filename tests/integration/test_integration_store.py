@@ -1,0 +1,180 @@
+"""What is kept of answers is up to a setting: of all cases, of failing ones, or nothing, anywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_evidence import cases_of, changes_of, write
+from tests.integration.test_integration_models import KEY, completion
+from tests.integration.test_integration_run import gate, record
+from tests.support.agents import Exchange, agent
+from tests.support.canaries import files_below
+
+CANARY = "Kestrel-4711"
+REPORTS = ("md=out/r.md", "html=out/r.html", "junit=out/r.xml", "json=out/r.json", "console=out/r.txt")
+EVERYTHING = (*(f"--report={one}" for one in REPORTS), "--export=agentv=out/r.jsonl")
+FAILS = [
+    {"toolParams": [{"tool": "t", "paramName": "who", "assertion": "equals", "value": "nobody"}]},
+    {"toolParams": [{"tool": "t", "paramName": "who", "assertion": "notExists"}]},
+    {"responseContains": ["nowhere"]},
+    {"responseNotContains": ["answer"]},
+    {"responseMatches": ["^x"]},
+    {"toolsCalled": []},
+    {"maxTokens": 1},
+    {"noToolErrors": True},
+]
+SUITE = {
+    "name": "kept",
+    "version": "1.0.0",
+    "agent": {"name": "a", "model": "m", "instructions": "be kind", "tools": []},
+    "cases": [
+        {
+            "id": f"suite-{number}",
+            "name": "who",
+            "prompt": "who?",
+            "assertions": [one],
+        }
+        for number, one in enumerate(
+            (
+                {"type": "equals", "expected": "x"},
+                {"type": "equals", "expected": {"a": 1}},
+                {"type": "jsonPath", "path": "a.b", "expected": 1},
+                {"type": "contains", "value": "nowhere"},
+                {"type": "matchesRegex", "pattern": "^x"},
+            )
+        )
+    ],
+}
+BROKEN = {
+    "500": lambda exchange: exchange.answer(f"no: {CANARY}".encode(), "500 Internal Server Error"),
+    "no text": lambda exchange: exchange.answer({"reply": CANARY}),
+    "no JSON": lambda exchange: exchange.answer(f"<p>{CANARY}".encode()),
+    "wrong calls": lambda exchange: exchange.answer({"response": CANARY, "toolCalls": [{"label": CANARY}]}),
+}
+
+
+def tell(exchange: Exchange) -> None:
+    call = {"name": "t", "params": {"who": CANARY}, "result": {"said": CANARY}, "success": False}
+    exchange.answer({"response": f"answer: {CANARY}", "toolCalls": [call]})
+
+
+async def agent_and_judge(exchange: Exchange) -> None:
+    """An agent that says the canary everywhere, or breaks with it; and a judge that repeats it."""
+    if "messages" in exchange.json:
+        verdict = {"dimensions": [{"dimension": "tone", "score": 0, "reasoning": f"it says {CANARY}"}]}
+        said = f"I say {CANARY}" if "babble" in str(exchange.json) else json.dumps(verdict)
+        exchange.answer(completion(said))
+    else:
+        BROKEN.get(exchange.json["message"], tell)(exchange)
+
+
+def write_everything(folder: Path) -> None:
+    rubric = {"rubric": [{"dimension": "tone", "maxScore": 3, "criteria": "3: kind"}]}
+    cases = [{"id": f"gs-{at}", "input": {"message": "who?"}, "expect": expect} for at, expect in enumerate(FAILS)]
+    cases += [{"id": f"broken-{name}", "input": {"message": name}, "expect": {"toolsCalled": []}} for name in BROKEN]
+    write(folder, *cases)
+    (folder / "evals/kept.json").write_text(json.dumps(SUITE))
+    rubrics = [{"id": f"rb-{text}", "input": {"message": text}, **rubric} for text in ("who?", "babble")]
+    (folder / "evals/x.rubric.json").write_text(json.dumps(rubrics))
+
+
+def leaks(project: Path, done, *places: str) -> list[str]:
+    texts = [("stdout", done.stdout), ("stderr", done.stderr)]
+    texts += [one for place in places for one in files_below(project / place)]
+    assert len(texts) > len(REPORTS) + 3
+    return [name for name, text in texts if CANARY in text]
+
+
+def run(project: Path, url: str, *options: str):
+    judge = ("--judge", "openai:gpt-4o", "--rubric", "always")
+    return gate(
+        project,
+        "run",
+        "--agent-endpoint",
+        url,
+        *judge,
+        *EVERYTHING,
+        *options,
+        OPENAI_BASE_URL=url.removesuffix("/chat"),
+        **KEY,
+    )
+
+
+@pytest.mark.parametrize(
+    "how", [("--store", "none"), ("--no-store-responses",), ("--store", "none", "--trials", "2", "--confirm", "1")]
+)
+def test_run__nothing_is_stored__no_word_of_an_answer_is_anywhere(tmp_path, how) -> None:
+    write_everything(tmp_path)
+    with agent(agent_and_judge) as running:
+        first = run(tmp_path, running.url, "--output-dir", "before")
+        assert leaks(tmp_path, first, "before"), "with everything kept it is there"
+        done = run(tmp_path, running.url, "--baseline", "before", "--fail-on", "failures", *how)
+    assert leaks(tmp_path, done, "evals/results", "out") == []
+    found = record(tmp_path)
+    statuses = {case["id"]: case["status"] for case in cases_of(found)}
+    assert {status for name, status in statuses.items() if name.startswith("broken")} == {"error"}
+    assert (statuses["gs-0"], statuses["rb-who?"], statuses["rb-babble"]) == ("failed", "failed", "error")
+    assert all(case["error"] for case in cases_of(found))
+    assert all(case["details"]["toolsCalled"] == ["t"] for case in cases_of(found) if case["status"] == "failed")
+    assert changes_of(found)["gs-0"]["before"]["status"] == "failed"
+
+
+def test_run__only_failing_cases_are_stored__passing_ones_say_no_more(tmp_path) -> None:
+    async def handler(exchange: Exchange) -> None:
+        exchange.answer({"response": f"{CANARY} {exchange.json['message']} {len(running.requests)}", "toolCalls": []})
+
+    write(
+        tmp_path,
+        *(
+            {"id": name, "input": {"message": name}, "expect": {"responseMatches": [pattern]}}
+            for name, pattern in (("passes", "pass"), ("fails", "never"), ("wavers", "wavers [^6]"))
+        ),
+    )
+    with agent(handler) as running:
+        arguments = ("--store", "failing", "--trials", "3", "--concurrency", "1")
+        gate(tmp_path, "run", "--agent-endpoint", running.url, *arguments)
+    found = {case["id"]: case for case in cases_of(record(tmp_path))}
+    assert {name: (case["status"], case["flaky"]) for name, case in found.items()} == {
+        "passes": ("passed", False),
+        "fails": ("failed", False),
+        "wavers": ("passed", True),
+    }
+    assert {name: len(_told(case)) for name, case in found.items()} == {"passes": 0, "fails": 3, "wavers": 3}
+    assert found["passes"]["details"]["responseLength"] > len(CANARY)
+
+
+def _told(case: dict) -> list[str]:
+    """Every answer of the case that is kept."""
+    details = (case["details"], *(trial["details"] for trial in case["trials"]))
+    return [one["response"] for one in details if one and one["response"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        (
+            "store: all\nstoreResponses: false\n",
+            (),
+            'eval-gate.yaml:2: storeResponses: contradicts store "all", by which answers are kept: leave it out',
+        ),
+        ("storeResponses: true\n", ("--store", "none"), 'storeResponses: contradicts --store "none"'),
+        ("store: some\n", (), "eval-gate.yaml:1: store: "),
+    ],
+)
+def test_run__contradiction_about_what_is_stored__is_an_error_that_names_both(tmp_path, text, options, said) -> None:
+    write(tmp_path, {"id": "a", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}})
+    (tmp_path / "eval-gate.yaml").write_text(text)
+    done = gate(tmp_path, "run", "--agent-endpoint", "http://127.0.0.1:9/", *options)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_run__both_names_agree__is_no_contradiction(tmp_path) -> None:
+    write(tmp_path, {"id": "a", "input": {"message": "x"}, "expect": {"responseNonEmpty": True}})
+    (tmp_path / "eval-gate.yaml").write_text("store: none\nstoreResponses: false\n")
+    with agent() as running:
+        done = gate(tmp_path, "run", "--agent-endpoint", running.url)
+    assert done.returncode == 0
+    assert cases_of(record(tmp_path))[0]["details"]["response"] is None
