@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
 from eval_gate.github.client import Client, Facts
-from eval_gate.github.failure import GitHubError
 
 PERMISSION: Final = "checks: write"
-MAX_ANNOTATIONS_AT_ONCE: Final = 50
 MAX_TEXT: Final = 65_535
 MAX_TITLE: Final = 80
 MAX_ANNOTATION_TITLE: Final = 255
@@ -61,6 +58,7 @@ class Check:
     external_id: str
     """What tells our check from others of the same name on the same commit."""
     annotations: tuple[Annotation, ...] = ()
+    """At most fifty, which is what GitHub takes at once."""
 
 
 class Written(Facts):
@@ -70,31 +68,10 @@ class Written(Facts):
     html_url: str | None = None
     external_id: str | None = None
     """What its writer gave it to be known by."""
-    output: Output | None = None
 
 
-class Output(Facts):
-    """What a check run shows, as far as we ask."""
-
-    annotations_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A check run that was written. `missing` says why some of its annotations are not there, if they are not."""
-
-    id: int
-    html_url: str | None
-    external_id: str | None
-    missing: GitHubError | None = None
-
-
-def write_check(client: Client, check: Check) -> Made:
-    """Write the check run. Raises GitHubError where there is none in the end.
-
-    Annotations go in portions of fifty, each appended to the ones before.
-    """
-    first, *others = _portions(check.annotations)
+def write_check(client: Client, check: Check) -> Written:
+    """Write the check run, once: after a lost answer it is looked for first. Raises GitHubError."""
     doing = f"writing the check {check.name}"[:120]
     body = {
         "name": check.name,
@@ -103,19 +80,11 @@ def write_check(client: Client, check: Check) -> Made:
         "conclusion": check.conclusion.value,
         "details_url": check.details_url,
         "external_id": check.external_id,
-        "output": _output(check, first),
+        "output": _output(check),
     }
-    written = client.post(
+    return client.post(
         doing, "/check-runs", body, Written, permission=PERMISSION, made=lambda: _find(client, check, doing)
     )
-    there = len(first)
-    try:
-        for portion in others:
-            _append(client, check, written.id, portion, there)
-            there += len(portion)
-    except GitHubError as error:
-        return Made(written.id, written.html_url, written.external_id, error)
-    return Made(written.id, written.html_url, written.external_id)
 
 
 def checks_named(client: Client, name: str, head_sha: str) -> tuple[Written, ...]:
@@ -124,20 +93,7 @@ def checks_named(client: Client, name: str, head_sha: str) -> tuple[Written, ...
     return tuple(sorted(_named(client, name, head_sha, doing), key=lambda one: one.id, reverse=True))
 
 
-def _append(client: Client, check: Check, number: int, portion: Sequence[Annotation], there: int) -> None:
-    """Add annotations, once: a request whose answer was lost may have added them, and would add them again."""
-    path = f"/check-runs/{number}"
-    doing = f"annotating the check {check.name}"[:120]
-
-    def added() -> Written | None:
-        found = client.get(doing, path, Written, permission=PERMISSION)
-        count = found.output.annotations_count if found.output else 0
-        return found if count > there else None
-
-    client.change(doing, path, {"output": _output(check, portion)}, Written, permission=PERMISSION, made=added)
-
-
-def _output(check: Check, annotations: Sequence[Annotation]) -> dict[str, object]:
+def _output(check: Check) -> dict[str, object]:
     return {
         "title": check.title[:MAX_TITLE],
         "summary": _at_most(check.summary, MAX_TEXT),
@@ -151,7 +107,7 @@ def _output(check: Check, annotations: Sequence[Annotation]) -> dict[str, object
                 "title": _at_most(one.title, MAX_ANNOTATION_TITLE),
                 "message": _at_most(one.message, MAX_MESSAGE),
             }
-            for one in annotations
+            for one in check.annotations
         ],
     }
 
@@ -160,12 +116,6 @@ def _at_most(text: str, limit: int) -> str:
     """The beginning of a text, at most so many bytes and whole characters."""
     data = text.encode("utf-8", "replace")
     return text if len(data) <= limit else data[:limit].decode("utf-8", "ignore")
-
-
-def _portions(annotations: tuple[Annotation, ...]) -> list[tuple[Annotation, ...]]:
-    """At least one portion, so that a check without annotations is written too."""
-    size = MAX_ANNOTATIONS_AT_ONCE
-    return [annotations[start : start + size] for start in range(0, len(annotations) or 1, size)]
 
 
 def _find(client: Client, check: Check, doing: str) -> Written | None:

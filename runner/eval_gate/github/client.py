@@ -127,21 +127,6 @@ class Client:
         """Change something; doing it twice does no harm."""
         return self.repeated(lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing))
 
-    def change(
-        self,
-        doing: str,
-        path: str,
-        body: Mapping[str, object],
-        model: type[Model],
-        *,
-        permission: str,
-        made: Callable[[], Model | None],
-    ) -> Model:
-        """Change something by adding to it, once: after a lost answer `made` looks whether it is done."""
-        return self.repeated(
-            lambda: parsed(model, self._once("PATCH", path, doing, permission, body=body), doing), made
-        )
-
     def post(
         self,
         doing: str,

@@ -14,8 +14,6 @@ from typing import Final, TextIO
 
 from eval_gate.text.escape import one_line
 
-MAX_ANNOTATIONS: Final = 10
-"""The runner keeps ten annotations of a kind per step."""
 MAX_MESSAGE: Final = 4_000
 
 

@@ -18,7 +18,7 @@ from eval_gate.model.result import LEG_PATTERN
 PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = limits.COMMENT_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
-_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,4000}) -->\s*\Z")
+_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,8000}) -->\s*\Z")
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")
 _QUERY: Final = """
 query($owner: String!, $name: String!, $number: Int!, $before: String) {
@@ -50,6 +50,10 @@ class State(BaseModel):
     """The newest commit of the pull request whose result was red, until one is green."""
     leg: str | None = Field(None, pattern=LEG_PATTERN)
     """Which leg of a matrix it was, where several share the key."""
+    regressed: str | None = Field(None, pattern=r"^[A-Za-z0-9+/=]{0,2700}$")
+    """Which cases were regressions: four bytes of each one's digest, in base64. None where that is not known."""
+    regressed_at: str | None = Field(None, pattern=r"^[0-9a-f]{7,64}$")
+    """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,13 @@ class ReportContext:
     """Why there is no baseline, in the few words of a heading."""
     previous_red_sha: str | None = None
     """The commit of this pull request whose result was red, when this one is green."""
+    regressed_before: frozenset[str] | None = None
+    """The regressions of the result before this one of the same pull request, each by its digest (`links.digest_of`).
+
+    None where that is not known. It comes from a comment, and decides nothing.
+    """
+    regressed_at: str | None = None
+    """The commit of that result, where it is not the last push before this one."""
     accept_hint: bool = False
     """It is a pull request, where somebody may accept regressions by a comment."""
     accept_label: str = "eval-gate:accept"
@@ -57,6 +64,11 @@ class ReportContext:
     """What was decided and done around the run, in order, in sentences."""
     max_baseline_age_days: float = 14
     max_baseline_commits: int = 50
+
+    @property
+    def docs_url(self) -> str | None:
+        """The folder of the documentation; None where it is not known."""
+        return self.errors_doc_url.rpartition("/")[0] if self.errors_doc_url else None
 
     @property
     def branch(self) -> str | None:

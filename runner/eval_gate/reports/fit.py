@@ -12,7 +12,7 @@ COMMENT_LIMIT: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How much is shown: rows of tables, names in lists, warnings, answers, and whether anything but the counts."""
+    """How much is shown: rows of tables, names in lists, warnings, cases with their answers, or only the counts."""
 
     rows: int
     names: int
@@ -22,6 +22,7 @@ class Detail:
 
 
 LADDER: Final = (
+    Detail(rows=20, names=200, warnings=20, answers=3),
     Detail(rows=20, names=200, warnings=20),
     Detail(rows=20, names=50, warnings=10),
     Detail(rows=10, names=20, warnings=5),

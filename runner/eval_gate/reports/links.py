@@ -15,14 +15,18 @@ _ANCHOR_WORDS: Final = 40
 """Characters of each half of an anchor that people can read; the digest tells cases apart."""
 
 
+def digest_of(key: CaseKey) -> str:
+    """Eight hex digits that tell cases apart."""
+    return hashlib.sha256("\0".join(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
 def anchor_of(key: CaseKey) -> str:
     """Where a case stands in the page: `case-refund-partial-order-1f3a90bc`. The same in every run with this case."""
     stem = key.suite.rpartition("/")[2].partition(".")[0]
     words = [
         _NOT_IN_ANCHOR.sub("-", part.lower()).strip("-")[:_ANCHOR_WORDS].rstrip("-") for part in (stem, key.case_id)
     ]
-    digest = hashlib.sha256("\0".join(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    return "-".join(["case", *filter(None, words), digest])
+    return "-".join(["case", *filter(None, words), digest_of(key)])
 
 
 def case_url(key: CaseKey, context: ReportContext) -> str | None:

@@ -6,25 +6,23 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
-from eval_gate.reports import phrases
+from eval_gate.reports import folds, phrases, tables
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
 from eval_gate.reports.templating import environment, tidy
-from eval_gate.reports.view.view import View
+from eval_gate.reports.view.view import OPEN_ROWS, View
 from eval_gate.text import escape
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-OPEN_ROWS: Final = 10
-"""Rows of a table that are not folded."""
 SUMMARY_LIMIT: Final = 900_000
 """Characters of a job summary. Beyond a mebibyte GitHub drops all of it, and a character may be more than a byte."""
 SUMMARY_LADDER: Final = (
     Detail(rows=2_000, names=2_000, warnings=200, answers=20),
     Detail(rows=2_000, names=2_000, warnings=200),
     Detail(rows=500, names=500, warnings=100),
-    *LADDER,
+    *LADDER[1:],
 )
 
 
@@ -67,6 +65,7 @@ def _environment() -> Environment:
         *(phrases.case_link, phrases.names, phrases.names_seen, phrases.names_here, phrases.names_by_reason),
         *(phrases.prose, phrases.sentence, phrases.measured_block, phrases.staleness),
         *(phrases.why_cell, phrases.terms_cell, phrases.entry_line),
+        *(tables.case_table, tables.score_table, tables.cause_table, folds.sides_fold),
     )
     filters = {piece.__name__: piece for piece in pieces}
     return environment({**filters, "html": escape.html_text, "block": escape.block}, html=False)
@@ -80,7 +79,9 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "summary": view.summary,
         "marker": escape.comment_key(view.context.comment_key),
         "open_rows": OPEN_ROWS,
+        "links_line": phrases.links_line(view),
         "provenance": phrases.provenance(view),
+        "spent": phrases.spent(view),
         "baseline_words": phrases.baseline(view) if view.comparison else None,
         "unmeasured_note": phrases.unmeasured(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,

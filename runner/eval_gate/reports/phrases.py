@@ -29,10 +29,28 @@ _FEW: Final = 3
 
 
 def case_link(row: CaseRow) -> str:
-    """The case's name as code for a cell, linked to its line where that is known."""
+    """The case's name as code for a cell, linked to its place in the page, its line beside it as a small link.
+
+    Where no page opens by a click the name itself links to the line.
+    """
     shown = code_cell(row.label)
-    stale = " stale" if row.stale else ""
-    return f"[{shown}]({row.url}){stale}" if row.url else f"{shown}{stale}"
+    url = row.page or row.url
+    line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page and row.url and row.location else ""
+    return f"{f'[{shown}]({url})' if url else shown}{line}{' stale' if row.stale else ''}"
+
+
+def links_line(view: View) -> str:
+    """Where to go from here, in one line: the report, and the page of documentation about this state.
+
+    Empty where no address is known.
+    """
+    context = view.context
+    parts = [f"**[Open the report]({context.page_url})**"] if context.page_url else []
+    if not parts and context.report_url:
+        parts = [f"[Download the report]({context.report_url}) (a zip)"]
+    if view.explained and context.docs_url:
+        parts.append(f"[{view.explained.words}]({context.docs_url}/{view.explained.target})")
+    return " · ".join(parts)
 
 
 def why_cell(row: CaseRow) -> str:
@@ -188,11 +206,16 @@ def provenance(view: View) -> str:
     parts.append(f"Evaluated {code_span(sha[:7])}{into}" if sha else f"Run {code_span(view.run.run_id)}")
     if view.comparison is not None:
         parts.append(baseline(view))
-    for words, url in (("full report", context.report_url), ("this run", context.run_url)):
+    for words, url in (("stored result", context.report_url), ("this run", context.run_url)):
         if url:
             parts.append(f"[{words}]({url})")
     parts.append(f"eval-gate {plain(view.run.tool.version)}")
     return " · ".join(parts)
+
+
+def spent(view: View) -> str:
+    """What the run took, in one line: it is other numbers every time, and stands where nobody looks for news."""
+    return " · ".join(filter(None, [view.reruns, view.spending]))
 
 
 def baseline(view: View) -> str:

@@ -12,7 +12,8 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.text.escape import one_line
 
-MAX_REMARKS: Final = 200
+MAX_REMARKS: Final = 10
+"""More are read by nobody, and the runner keeps no more of a kind in a step."""
 MAX_WORDS: Final = 1_000
 
 
@@ -27,10 +28,18 @@ class Remark:
     blocking: bool
 
 
-def remarks_of(view: View) -> tuple[Remark, ...]:
-    """The worst first, at most two hundred; only for eval files: a result may be forged, and names what it likes."""
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """The worst of the remarks, and how many there are besides."""
+
+    shown: tuple[Remark, ...] = ()
+    left_out: int = 0
+
+
+def remarks_of(view: View) -> Remarks:
+    """The worst first, at most ten; only for eval files: a result may be forged, and names what it likes."""
     found = [remark for remark in _remarks(view) if may_be_evals(remark.file, view.context.evals)]
-    return tuple(found[:MAX_REMARKS])
+    return Remarks(tuple(found[:MAX_REMARKS]), max(len(found) - MAX_REMARKS, 0))
 
 
 def _remarks(view: View) -> Iterator[Remark]:

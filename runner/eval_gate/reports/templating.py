@@ -51,7 +51,7 @@ def tidy(text: str) -> str:
     fence: str | None = None
     for line in text.splitlines():
         if fence is None and line.startswith("~~~"):
-            fence = line.removesuffix("text")
+            fence = line[: len(line) - len(line.lstrip("~"))]
         elif fence is not None and line == fence:
             fence = None
         if line.strip() or fence or (lines and lines[-1]):

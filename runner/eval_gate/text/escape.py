@@ -72,12 +72,15 @@ def _entity(match: re.Match[str]) -> str:
     return f"{match[0][:-1]}&#{ord(sign)};{guard}"
 
 
-def block(text: str, limit: int = MAX_BLOCK) -> str:
-    """A fenced block that holds any text: the fence is longer than any run of tildes inside."""
+def block(text: str, limit: int = MAX_BLOCK, language: str = "text") -> str:
+    """A fenced block that holds any text: the fence is longer than any run of tildes inside.
+
+    `language` is a word of ours, such as `diff`, by which GitHub colours it.
+    """
     text = cut(_CONTROLS_BUT_NEWLINE.sub("", text.replace("\r\n", "\n").replace("\r", "\n")), limit)
     longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
     fence = "~" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def html_text(text: str, limit: int = MAX_TEXT) -> str:

@@ -14,7 +14,7 @@ import pytest
 from eval_gate.action.baseline import get_baseline
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.check import CheckDraft, annotate, check
-from eval_gate.action.publishing.comment import MAX_RETREATS, Draft, comment, draft_of
+from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment, draft_of
 from eval_gate.action.publishing.publish import outputs_of
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
@@ -26,16 +26,18 @@ from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.comments import State, read_conversation, with_state
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import GitFacts
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.remarks import Remark
+from eval_gate.reports.links import digest_of
+from eval_gate.reports.remarks import MAX_REMARKS, Remark, Remarks
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.write import write_result
 from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event
-from tests.support.results import make_baseline_run, make_run
+from tests.support.results import FILE, make_baseline_run, make_run
 from tests.support.verdicts import judge_against, make_waiver, make_waivers
 
 KEY = "gate.yml.gate"
@@ -100,6 +102,62 @@ def test_comment__could_not_decide_between_red_and_green__the_red_one_is_remembe
     assert f"Earlier regressions at `{sha('commit 0')[:7]}` are fixed." in body
 
 
+BOTH, ONE, OTHER = judged(a="failed", b="failed"), judged(a="failed", b="passed"), judged(a="passed", b="failed")
+
+
+@pytest.mark.parametrize(
+    ("results", "says"),
+    [
+        ((BOTH, ONE), "Since your last push: 1 mended"),
+        ((ONE, OTHER), "Since your last push: 1 mended, 1 new"),
+        ((ONE, BOTH), "Since your last push: 1 new"),
+        ((PASSED, FAILED), "Since your last push: 1 new"),
+        ((BOTH, ONE, ONE), None),
+        ((BOTH,), None),
+        ((UNDECIDED, BOTH), None),
+        ((FAILED, judged(b="passed")), None),  # the case is gone, which is no repair
+    ],
+)
+def test_comment__another_push__says_what_it_mended_and_broke(github, desk, step, results, says) -> None:
+    body = written(github, desk, step, *results)
+    assert (says in body) if says else ("Since" not in body)
+
+
+def test_comment__could_not_decide_between__what_was_broken_is_named_by_its_commit(github, desk, step) -> None:
+    body = written(github, desk, step, BOTH, UNDECIDED, UNDECIDED, ONE)
+    assert f"Since `{sha('commit 0')[:7]}`: 1 mended" in body
+
+
+def test_comment__the_same_commit_again__says_nothing_about_a_push(github, desk, step) -> None:
+    for result in (BOTH, ONE):
+        comment(step, draft_of(result), CONTEXT, desk.log)
+    assert ["Since" in body for body in bodies(github)] == [False]
+
+
+@pytest.mark.parametrize("forged", ["", "AAAA", "A===", "////" * 600])
+def test_comment__somebody_edited_what_was_broken__only_the_counts_are_wrong(github, desk, step, forged) -> None:
+    state = State(sha="b" * 40, run_id=1, outcome="fail", regressed=forged)
+    github.state.add_comment(7, with_state(f"<!-- eval-gate:v1 key={KEY} -->", state))
+    comment(step, draft_of(BOTH), CONTEXT, desk.log)
+    (body,) = bodies(github)
+    assert "2 regressions" in body
+    assert "Since your last push: 2 new" in body or "Since" not in body
+
+
+@pytest.mark.parametrize(("count", "known"), [(MAX_REMEMBERED, True), (MAX_REMEMBERED + 1, False)])
+def test_comment__very_many_regressions__are_remembered_while_there_is_room(
+    github, client, desk, step, count, known
+) -> None:
+    many = judged(**{f"c{number}": "failed" for number in range(count)})
+    comment(step, draft_of(many), CONTEXT, desk.log)
+    sticky = read_conversation(client, 7, KEY).sticky
+    assert sticky is not None
+    assert sticky.state is not None
+    assert (sticky.state.regressed is not None) is known
+    (body,) = bodies(github)
+    assert len(body) <= 65_536
+
+
 @pytest.mark.parametrize(
     ("there", "overwritten"),
     [("newer", False), ("same", True), ("older", True), ("newer of another commit", True), ("none", True)],
@@ -126,7 +184,13 @@ def test_comment__remembers_this_run(github, client, desk, step, pull) -> None:
     sticky = read_conversation(client, 7, KEY).sticky
     assert sticky is not None
     assert sticky.state == State(
-        sha=pull.head_sha, run_id=9001, attempt=1, outcome="fail", red_sha=pull.head_sha, leg=step.made_by.leg
+        sha=pull.head_sha,
+        run_id=9001,
+        attempt=1,
+        outcome="fail",
+        red_sha=pull.head_sha,
+        leg=step.made_by.leg,
+        regressed=base64.b64encode(bytes.fromhex(digest_of(CaseKey(FILE, "a")))).decode(),
     )
 
 
@@ -183,23 +247,31 @@ def test_lost__for_another_reason_than_the_read_only_token__is_a_warning(desk, k
 
 # --- the check run
 
-REMARKS = tuple(Remark("evals/a.json", n + 1, f"case {n}", "why", blocking=True) for n in range(60))
+REMARKS = Remarks(
+    tuple(Remark("evals/a.json", n + 1, f"case {n}", "why", blocking=n < 7) for n in range(MAX_REMARKS)), 50
+)
 DRAFT = CheckDraft(Conclusion.FAILURE, "1 regression", "words", "page", REMARKS)
 
 
-def test_check__more_annotations_are_refused__the_check_is_there_and_is_not_said_to_be_lost(github, desk, step) -> None:
-    github.faults.add("PATCH", "/check-runs/", Fault.status(422, message="no"))
-    url = check(step, DRAFT, desk.log)
+def test_check__more_cases_than_are_annotated__says_how_many(github, desk, step) -> None:
+    check(step, DRAFT, desk.log)
     (made,) = github.state.check_runs.values()
-    assert url == f"{github.base}/acme/bot/runs/{made.id}"
-    assert not any("No check run" in loss for loss in desk.log.losses)
+    assert len(made.annotations) == 10
+    assert made.fields["output"]["summary"] == "words\n50 more cases are not annotated.\n"
+
+
+def test_check__without_annotations__counts_none_that_are_missing(github, desk, pull) -> None:
+    step = desk.step("pull_request", pull_request_event(github, pull), {"annotations": "false"})
+    check(step, DRAFT, desk.log)
+    (made,) = github.state.check_runs.values()
+    assert (made.annotations, made.fields["output"]["summary"]) == ([], "words")
 
 
 def test_check__cannot_be_written__cases_are_annotated_by_the_step_instead(github, desk, step) -> None:
     github.faults.add("POST", "/check-runs$", Fault.permission())
     assert check(step, DRAFT, desk.log) is None
-    assert desk.said.count("\n::error title=case ") == 10
-    assert "50 more cases are in the job summary" in desk.said
+    assert desk.said.count("\n::error title=case ") == 7
+    assert "50 more cases are not annotated; all are in the job summary" in desk.said
     assert "`permissions: checks: write`" in desk.said
 
 
@@ -208,15 +280,14 @@ def test_check__not_wanted__none_is_written(github, desk, pull, inputs) -> None:
     step = desk.step("pull_request", pull_request_event(github, pull), inputs)
     assert check(step, DRAFT, desk.log) is None
     assert github.state.check_runs == {}
-    assert desk.said.count("::error title=case ") == (0 if "annotations" in inputs else 10)
+    assert desk.said.count("::error title=case ") == (0 if "annotations" in inputs else 7)
 
 
-def test_annotate__more_than_the_runner_keeps__the_worst_of_each_kind_and_how_many_are_left_out(desk) -> None:
-    others = tuple(replace(one, blocking=False, title=f"other {one.line}") for one in REMARKS[:12])
-    annotate(desk.log.commands, (*others, *REMARKS[:15]))
-    assert desk.said.count("::error title=case ") == 10
-    assert desk.said.count("::warning title=other ") == 10
-    assert "7 more cases are in the job summary" in desk.said
+def test_annotate__what_blocks_is_an_error__the_rest_a_warning(desk) -> None:
+    annotate(desk.log.commands, Remarks(REMARKS.shown))
+    assert desk.said.count("::error title=case ") == 7
+    assert desk.said.count("::warning title=case ") == 3
+    assert "not annotated" not in desk.said
 
 
 def test_check__mark__tells_this_gate_of_this_attempt_from_others(github, desk, pull) -> None:

@@ -20,7 +20,7 @@ from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.html import render_html
 from eval_gate.reports.markdown import render_comment, render_summary
-from eval_gate.reports.remarks import remarks_of
+from eval_gate.reports.remarks import Remarks, remarks_of
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import Baseline
 from tests.support.github import Fault, sha
@@ -258,4 +258,4 @@ def test_relay__place_of_a_case_outside_of_the_repository__is_no_link_that_leads
 def test_relay__place_outside_of_the_repository__is_not_annotated() -> None:
     run = make_run(make_suite_result([make_result("b", "failed", location={"file": "../x", "line": 1})]))
     view = view_of(judge_against(run, Baseline(make_baseline_run({"b": "passed"}), "b"), Policy()), ReportContext())
-    assert remarks_of(view) == ()
+    assert remarks_of(view) == Remarks()

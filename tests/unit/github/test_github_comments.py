@@ -45,6 +45,8 @@ STATES = st.builds(
     attempt=st.integers(1, 10**6),
     outcome=st.sampled_from(["pass", "fail", "error"]),
     red_sha=st.none() | SHA,
+    regressed=st.none() | st.binary(max_size=2_000).map(lambda data: base64.b64encode(data).decode()),
+    regressed_at=st.none() | SHA,
 )
 BODY = st.lists(
     st.sampled_from(["-->", "<!--", "<!-- eval-gate:state AAAA -->", "\n", "\r\n", packed({}), "`", "| a |"])
@@ -91,9 +93,11 @@ def test_state__any_state_under_any_text__is_remembered() -> None:
         packed({"sha": f"{HEAD}\n", "run_id": 1, "outcome": "pass"}),
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "red_sha": "<script>"}),
         packed({"sha": HEAD, "run_id": 1, "outcome": "x" * 21}),
+        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "regressed": "-->"}),
+        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "regressed": "A" * 2_704}),
         packed(b'{"sha": "aaaaaaa", "outcome": "pass", "run_id": ' + b"9" * 2_900 + b".5}"),
         packed(b"[" * 2_900),
-        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "more": "x" * 4_000}),
+        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "more": "x" * 8_000}),
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass"}) + "\nafterwards",
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass"}).replace("eval-gate:state", "eval-gate:stat"),
     ],

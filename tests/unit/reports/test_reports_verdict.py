@@ -383,7 +383,7 @@ def test_rerun__regressions_and_undecided__but_not_what_is_accepted() -> None:
 
 def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
     def titles(run: RunResult) -> list[tuple[str, bool]]:
-        return [(remark.title, remark.blocking) for remark in remarks_of(view_of(run, PULL_REQUEST))]
+        return [(remark.title, remark.blocking) for remark in remarks_of(view_of(run, PULL_REQUEST)).shown]
 
     assert titles(accepted("order/bulk")) == [("Regression: order/bulk", True)]
     assert titles(unsure()) == [("Not sure: a", False)]
@@ -393,7 +393,7 @@ def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
 
 
 def test_remarks__regression__says_what_was_seen() -> None:
-    (remark,) = remarks_of(view_of(accepted("order/bulk"), PULL_REQUEST))
+    (remark,) = remarks_of(view_of(accepted("order/bulk"), PULL_REQUEST)).shown
     assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main, by chance 1 in ")
     assert remark.message.endswith("called [escalate]")
 

@@ -10,15 +10,19 @@ from eval_gate.action.legs import Whose, taken, whose
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.github.checks import Annotation, Check, Conclusion, Level, Written, checks_named, write_check
-from eval_gate.github.commands import MAX_ANNOTATIONS, Commands
+from eval_gate.github.commands import Commands
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import MadeBy
-from eval_gate.reports.remarks import Remark
+from eval_gate.reports.remarks import Remark, Remarks
+from eval_gate.reports.words.numbers import count
 
 _EXTERNAL_ID: Final = re.compile(
     r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?", re.ASCII
 )
 """Gate, run, attempt, and leg, which older versions did not write."""
+
+
+NO_REMARKS: Final = Remarks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class CheckDraft:
     title: str
     summary: str
     page: str
-    remarks: tuple[Remark, ...] = ()
+    remarks: Remarks = NO_REMARKS
 
 
 def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
@@ -39,7 +43,7 @@ def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
 
     Remarks go where they are seen once: on the check run, else as annotations of this step.
     """
-    remarks = draft.remarks if step.settings.annotations else ()
+    remarks = draft.remarks if step.settings.annotations else NO_REMARKS
     if step.settings.check_run is None or not step.plan.head_sha:
         annotate(log.commands, remarks)
         return None
@@ -50,24 +54,22 @@ def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
         log.lost("No check run", error)
         annotate(log.commands, remarks)
         return None
-    if written.missing is not None:
-        log.lost("Not all annotations", written.missing)
     log.did(f"check run {wanted.name} written on {wanted.head_sha[:7]}: {wanted.conclusion.value}")
     return written.html_url
 
 
-def _wanted(step: Step, draft: CheckDraft, remarks: tuple[Remark, ...]) -> Check:
+def _wanted(step: Step, draft: CheckDraft, remarks: Remarks) -> Check:
     environment, ours = step.environment, step.made_by
     return Check(
         name=_free_name(step, ours),
         head_sha=step.plan.head_sha,
         conclusion=draft.conclusion,
         title=draft.title,
-        summary=draft.summary,
+        summary=f"{draft.summary}\n{_left_out(remarks)}.\n" if remarks.left_out else draft.summary,
         text=draft.page,
         details_url=environment.run_url,
         external_id=f"{ours.gate}.{ours.run_id}.{ours.attempt}.{ours.leg}",
-        annotations=tuple(_annotation(remark) for remark in remarks),
+        annotations=tuple(_annotation(remark) for remark in remarks.shown),
     )
 
 
@@ -100,17 +102,17 @@ def _writer(check: Written) -> MadeBy | None:
     return MadeBy(gate=gate, run_id=int(run_id), attempt=int(attempt), leg=leg)
 
 
-def annotate(commands: Commands, remarks: tuple[Remark, ...]) -> None:
-    """As many as the runner keeps, the worst first; the number of the others is said."""
-    blocking = [remark for remark in remarks if remark.blocking]
-    others = [remark for remark in remarks if not remark.blocking]
-    for remark in blocking[:MAX_ANNOTATIONS]:
-        commands.error(remark.message, title=remark.title, file=remark.file, line=remark.line)
-    for remark in others[:MAX_ANNOTATIONS]:
-        commands.warning(remark.message, title=remark.title, file=remark.file, line=remark.line)
-    left_out = max(len(blocking) - MAX_ANNOTATIONS, 0) + max(len(others) - MAX_ANNOTATIONS, 0)
-    if left_out:
-        commands.say(f"{left_out} more cases are in the job summary")
+def annotate(commands: Commands, remarks: Remarks) -> None:
+    """The worst as annotations of this step; the number of the others is said."""
+    for remark in remarks.shown:
+        say = commands.error if remark.blocking else commands.warning
+        say(remark.message, title=remark.title, file=remark.file, line=remark.line)
+    if remarks.left_out:
+        commands.say(f"{_left_out(remarks)}; all are in the job summary")
+
+
+def _left_out(remarks: Remarks) -> str:
+    return f"{count(remarks.left_out, 'more case')} {'is' if remarks.left_out == 1 else 'are'} not annotated"
 
 
 def _annotation(remark: Remark) -> Annotation:

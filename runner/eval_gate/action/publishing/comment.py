@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,10 +17,14 @@ from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import MadeBy, RunResult
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.facts import standing
 from eval_gate.reports.fit import LADDER
+from eval_gate.reports.links import digest_of
 from eval_gate.reports.markdown import render_comment
 from eval_gate.reports.view.view import view_of
 
+MAX_REMEMBERED: Final = 500
+"""Regressions that a comment remembers, four bytes of each."""
 MAX_RETREATS: Final = 3
 """How often a comment that GitHub finds too long is made shorter, before it is given up."""
 
@@ -34,6 +39,8 @@ class Draft:
     render: Callable[[ReportContext, int], str]
     regressed: bool = False
     """Whether there are regressions, which a later comment may say are fixed."""
+    regressions: frozenset[str] | None = None
+    """Digests of the regressions that count, by which a later comment says which are mended; None without a verdict."""
 
 
 def draft_of(result: RunResult) -> Draft:
@@ -44,7 +51,15 @@ def draft_of(result: RunResult) -> Draft:
         return render_comment(view_of(result, context), start=start)
 
     regressed = result.comparison is not None and bool(result.comparison.of(CaseClass.REGRESSION))
-    return Draft(outcome, outcome is not Outcome.PASS or _changed(result), render, regressed)
+    noteworthy = outcome is not Outcome.PASS or _changed(result)
+    return Draft(outcome, noteworthy, render, regressed, _regressions(result) if outcome is not Outcome.ERROR else None)
+
+
+def _regressions(result: RunResult) -> frozenset[str] | None:
+    """The digests of the regressions that nobody accepted; None where nothing was compared."""
+    if result.comparison is None:
+        return None
+    return frozenset(digest_of(one.key) for one in standing(result, CaseClass.REGRESSION))
 
 
 def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
@@ -78,8 +93,9 @@ def _write(
     if earlier is not None and not same_leg(ours, earlier.leg):
         earlier = None
     fixed = earlier.red_sha if earlier and draft.outcome is Outcome.PASS else None
-    context = replace(context, previous_red_sha=fixed)
     environment, head = step.environment, step.plan.head_sha
+    context = replace(_since(context, earlier, head), previous_red_sha=fixed)
+    regressed, regressed_at = _remembered(draft, earlier)
     state = State(
         sha=head,
         run_id=environment.run_id,
@@ -87,6 +103,8 @@ def _write(
         outcome=draft.outcome.value,
         red_sha=_still_red(draft, earlier, head),
         leg=ours.leg,
+        regressed=regressed,
+        regressed_at=regressed_at,
     )
     for start in range(min(MAX_RETREATS + 1, len(LADDER))):
         body = with_state(draft.render(context, start), state)
@@ -101,6 +119,38 @@ def _write(
             log.did(f"comment {'updated' if sticky else 'written'} on #{number}")
             return written.url or None
     raise last
+
+
+def _since(context: ReportContext, earlier: State | None, head: str) -> ReportContext:
+    """With the regressions of the result before this one; without, where that was of the same commit."""
+    if earlier is None or earlier.regressed is None or earlier.sha == head:
+        return context
+    return replace(context, regressed_before=_unpacked(earlier.regressed), regressed_at=earlier.regressed_at)
+
+
+def _remembered(draft: Draft, earlier: State | None) -> tuple[str | None, str | None]:
+    """The regressions for the next comment, and the commit they are of where it is an earlier one."""
+    if draft.regressions is not None:
+        return _packed(draft.regressions), None
+    if draft.outcome is not Outcome.ERROR or earlier is None:
+        return None, None
+    return earlier.regressed, (earlier.regressed_at or earlier.sha) if earlier.regressed is not None else None
+
+
+def _packed(digests: frozenset[str]) -> str | None:
+    """None where there are too many: of some of them nobody can say how many were mended."""
+    if len(digests) > MAX_REMEMBERED:
+        return None
+    return base64.b64encode(bytes.fromhex("".join(sorted(digests)))).decode()
+
+
+def _unpacked(packed: str) -> frozenset[str] | None:
+    """None for what we have not written so."""
+    try:
+        data = base64.b64decode(packed, validate=True)
+    except ValueError:
+        return None
+    return frozenset(data[place : place + 4].hex() for place in range(0, len(data), 4))
 
 
 def _refuse_second(step: Step, conversation: Conversation) -> None:

@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
@@ -14,35 +14,72 @@ from eval_gate.reports.words.blame import MEANS, ORDER, TITLES, did
 
 EXAMPLES: Final = 2
 """Cases that stand for a cause."""
+MAX_VALUES: Final = 3
+"""Different things that failures of one check say, of which the most frequent are shown."""
+LOW_SCORE: Final = "low score"
+_CHECK: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
+"""What a failure begins with: the check, such as `toolsCalled`, or the kind of an error."""
+
+CaseT = TypeVar("CaseT")
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """What failures have in common, with how many there are and the first of their cases."""
+class Value:
+    """What some failures of one check say, and how many."""
 
     what: str
     count: int
-    examples: tuple[str, ...]
 
 
-def group_causes(failures: Iterable[tuple[str, str | None]]) -> tuple[Cause, ...]:
+@dataclass(frozen=True, slots=True)
+class Cause(Generic[CaseT]):
+    """What failures have in common, with how many there are and the first of their cases."""
+
+    what: str
+    """The check alone where its failures say different things; else what they say."""
+    count: int
+    examples: tuple[CaseT, ...]
+    values: tuple[Value, ...] = ()
+    """What they say, the most frequent first, where it is not the same; `rest` more are not among them."""
+    rest: int = 0
+
+
+def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[CaseT], ...]:
     """The causes of (case, failure) pairs, the most frequent first: a list of a hundred names is often one broken tool.
 
-    A cause whose failures are the same to the letter is shown as it is, else without what differs.
+    Failures are held together by their check. A cause whose failures are the same to the letter is shown as it is, else
+    without the numbers that differ.
     """
-    groups: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
         said = what or "no reason was given"
-        groups[_normalised(said)].append((case, said))
+        groups[_check(said) or _normalised(said)].append((case, said))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-    return tuple(
-        Cause(
-            what=members[0][1] if len({said for _, said in members}) == 1 else common,
-            count=len(members),
-            examples=tuple(case for case, _ in members[:EXAMPLES]),
-        )
-        for common, members in ordered
-    )
+    return tuple(_cause(common, members) for common, members in ordered)
+
+
+def _cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
+    """The examples are of what is said most often."""
+    kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
+    for case, said in members:
+        kinds[_normalised(said)].append((case, said))
+    ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    often = ordered[0][1]
+    examples = tuple(case for case, _ in often[:EXAMPLES])
+    if len(ordered) == 1:
+        return Cause(_said(*ordered[0]), len(members), examples)
+    values = [Value(_said(kind, alike).removeprefix(f"{common}: "), len(alike)) for kind, alike in ordered[:MAX_VALUES]]
+    return Cause(common, len(members), examples, tuple(values), max(len(ordered) - MAX_VALUES, 0))
+
+
+def _said(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
+    return members[0][1] if len({said for _, said in members}) == 1 else common
+
+
+def _check(failure: str) -> str | None:
+    """The check that a failure names; None where it names none, and of low scores, which are of many checks."""
+    found = _CHECK.match(failure)
+    return found[1] if found and found[1] != LOW_SCORE else None
 
 
 def _normalised(failure: str) -> str:

@@ -17,8 +17,9 @@ from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of
-from eval_gate.reports.links import line_url
+from eval_gate.reports.links import case_url, line_url
 from eval_gate.reports.view.scores import lowest, shortfalls
+from eval_gate.reports.view.sides import Sides, sides_of
 from eval_gate.reports.words import blame as blame_words
 from eval_gate.reports.words import grounds as grounds_words
 from eval_gate.reports.words.numbers import score, score_change, tally_words
@@ -50,6 +51,8 @@ class CaseRow:
     """Whose fault it is that it could not be judged; None of a judged case, and where an older version did not say."""
     waived: WaiverWords | None = None
     """Why its failure does not block, where it would otherwise."""
+    page: str | None = None
+    """Its place in the page, where that opens by one click."""
 
     @property
     def id(self) -> str:
@@ -85,6 +88,11 @@ class CaseRow:
     def answer(self) -> str | None:
         """What the target said."""
         return self.case.details.response if self.case else None
+
+    @cached_property
+    def sides(self) -> Sides | None:
+        """Question, answers and calls of both sides; None where nothing is kept that could be shown."""
+        return sides_of(self.case, self.compared) if self.case else None
 
     @property
     def graded(self) -> bool:
@@ -267,6 +275,7 @@ def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> Iterato
                 compared=by_case.get(key),
                 stale=suite.stale,
                 url=line_url(case.location, context),
+                page=case_url(key, context),
                 place=place,
                 least=least,
                 blame=blame_of(case, silent=silent),

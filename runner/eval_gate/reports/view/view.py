@@ -25,11 +25,15 @@ from eval_gate.reports.view.tables import RuleRow, SuiteRow, is_stale, rule_rows
 from eval_gate.reports.words import verdict as words
 from eval_gate.reports.words.accepting import accept_command
 from eval_gate.reports.words.blame import counted
+from eval_gate.reports.words.explained import Explained, explained
 from eval_gate.reports.words.measured import MeasuredWords, measured_words
 from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending
 
 MAX_TARGETS: Final = 10
+OPEN_ROWS: Final = 10
+"""Cases that a table shows unfolded; more are held together by their causes first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +101,16 @@ class View(CaseLists):
         """What differs in how this run was measured; it stands below the opening."""
         return measured_words(self.comparison, self.context)
 
+    @cached_property
+    def since(self) -> str | None:
+        """What became of the regressions since the last push to the pull request."""
+        return since_words(self.run, self.context)
+
+    @cached_property
+    def explained(self) -> Explained | None:
+        """The page of documentation about the state of this run."""
+        return explained(self.run, self.verdict, baseline_is_stale=self.baseline_is_stale)
+
     @property
     def asked(self) -> tuple[str, ...]:
         """What was evaluated: one target, or several."""
@@ -137,9 +151,16 @@ class View(CaseLists):
         return grades_of(self.run)
 
     @cached_property
-    def causes(self) -> tuple[Cause, ...]:
+    def causes(self) -> tuple[Cause[CaseRow], ...]:
         """What the regressions have in common, or else the failures."""
-        return group_causes((row.label, row.cause) for row in (self.regressions or self.failing))
+        return group_causes((row, row.cause) for row in (self.regressions or self.failing))
+
+    @cached_property
+    def examples(self) -> tuple[CaseRow, ...]:
+        """The regressions in the order to look at them: where they are many, one of each cause before the others."""
+        found = self.regressions
+        first = [cause.examples[0] for cause in self.causes] if len(found) > OPEN_ROWS else []
+        return tuple(dict.fromkeys((*first, *found)))
 
     @cached_property
     def suites(self) -> tuple[SuiteRow, ...]:

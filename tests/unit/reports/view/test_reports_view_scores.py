@@ -151,7 +151,7 @@ def test_view__several_targets__are_all_named() -> None:
 def test_remarks__score_drops__block_only_where_the_gate_says_so() -> None:
     now, then = make_graded_run({"a": 0.3}), make_graded_baseline({"a": 0.9})
     for most, blocking in ((None, False), (0.2, True)):
-        found = remarks_of(seen(now, then, Policy(frozenset({FailOn.REGRESSIONS}), max_score_drop=most)))
+        found = remarks_of(seen(now, then, Policy(frozenset({FailOn.REGRESSIONS}), max_score_drop=most))).shown
         assert [(remark.title, remark.blocking) for remark in found] == [("Score drop: a", blocking)]
         assert found[0].message.startswith("0.90 → 0.30 (−0.60). ")
 

@@ -1,0 +1,43 @@
+"""Factories for cases with both sides kept: question, answers, calls, and what the baseline said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from eval_gate.model.execution import Before, CaseDetails, KeptCall, Status
+from eval_gate.model.result import Asked, RunResult
+
+Call = tuple[str, dict[str, object]]
+Side = tuple[str | None, list[Call]]
+"""An answer and its calls; no answer where it is not kept."""
+
+
+def make_details(answer: str | None, calls: list[Call] | None = None, **fields) -> CaseDetails:
+    """What is kept of one execution."""
+    kept = tuple(KeptCall(name=name, arguments=arguments) for name, arguments in calls or [])
+    values = {
+        "tools_called": tuple(call.name for call in kept),
+        "tool_calls": kept,
+        "response": answer,
+        "response_length": len(answer or ""),
+    }
+    return CaseDetails(**(values | fields))
+
+
+def make_asked(question: str, *expectation: str) -> Asked:
+    """Question and expectation."""
+    return Asked(question=question, expectation=expectation)
+
+
+def with_before(run: RunResult, before: Mapping[str, Side | None]) -> RunResult:
+    """The judged run, of whose cases the baseline's record keeps these answers and calls; None where it keeps none."""
+    assert run.comparison is not None
+    changes = tuple(
+        one.model_copy(update={"before": _before(before[one.case_id])}) if one.case_id in before else one
+        for one in run.comparison.changes
+    )
+    return run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+
+
+def _before(side: Side | None) -> Before | None:
+    return Before(status=Status.PASSED, score=1.0, details=make_details(*side)) if side else None

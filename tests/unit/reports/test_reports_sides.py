@@ -1,0 +1,261 @@
+"""Baseline and here in comment and summary: read tests/golden/sides/ as a reviewer would."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import eval_gate
+from eval_gate.model.comparison import RuleCode
+from eval_gate.model.result import RunResult
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.fit import LADDER
+from eval_gate.reports.links import anchor_of
+from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.view.view import view_of
+from eval_gate.reports.words import explained
+from tests.support.sides import make_asked, make_details, with_before
+from tests.support.verdicts import STEADY, make_executed, make_judged
+from tests.unit.reports.test_reports_golden import ON_GITHUB, STATES
+
+PAGE = "https://github.com/acme/bot/actions/runs/202/artifacts/404"
+ON_PAGE = replace(
+    ON_GITHUB,
+    page_url=PAGE,
+    errors_doc_url="https://github.com/acme/eval-gate/blob/v1/docs/errors.md",
+    accept_hint=True,
+)
+DOCS = Path(eval_gate.__file__).parents[2] / "docs"
+QUESTIONS = {
+    "refund/partial": make_asked(
+        "I was sent half of order A17, I want it refunded.", "calls issue_refund", 'answer contains "14 days"'
+    ),
+    "refund/expired": make_asked("My order A17 is 30 days old, can I send it back?", 'answer contains "14 days"'),
+    "faq/hours": make_asked("When are you open?", 'answer contains "Sunday"'),
+    "faq/fax": make_asked("What is your fax number?"),
+}
+LABEL = "Please print the label that we have sent to you, put it on the parcel and bring it to any of our shops."
+THEN = {
+    "refund/partial": (
+        "I have refunded 24 EUR for the missing half of order A17. You see it on your account within 14 days.",
+        [("lookup_order", {"orderId": "A17"}), ("issue_refund", {"orderId": "A17", "amount": 24})],
+    ),
+    "refund/expired": (f"You can send goods back within 14 days of their delivery.\n\n{LABEL}", []),
+    "faq/hours": ("We are open from Monday to Saturday, 9 to 18, and on Sunday from 10 to 14.", []),
+}
+HERE = {
+    "refund/partial": (
+        "I am sorry, I have to pass you to a colleague who can help you.",
+        [("lookup_order", {"orderId": "A71"}), ("escalate", {"reason": "refund"})],
+    ),
+    "refund/expired": (f"You can send goods back within 30 days of their delivery.\n\n{LABEL}", []),
+    "faq/hours": ("We are open from Monday to Saturday, 9 to 18.", []),
+    "faq/fax": ("", []),
+}
+
+
+def four() -> RunResult:
+    """Four regressions: a tool that is not called, a number, a part that is missing, and one whose baseline is gone."""
+    cases = [
+        make_executed(name, "FFFF", line=14 + 9 * number, asked=QUESTIONS[name], details=make_details(*HERE[name]))
+        for number, name in enumerate(QUESTIONS)
+    ]
+    run = make_judged([*cases, make_executed("order/late", "P")], dict.fromkeys([*QUESTIONS, "order/late"], STEADY))
+    return with_before(run, THEN | {"faq/fax": None})
+
+
+def test_comment__both_sides_are_kept__looks_like_this(golden) -> None:
+    golden("sides/comment.md", render_comment(view_of(four(), ON_PAGE)))
+
+
+def test_summary__both_sides_are_kept__looks_like_this(golden) -> None:
+    golden("sides/summary.md", render_summary(view_of(four(), ON_PAGE)))
+
+
+def test_comment__first_three_regressions__have_a_fold_and_no_others() -> None:
+    text = render_comment(view_of(four(), ON_PAGE))
+    folds = re.findall(r"<summary>Baseline and here: (.*)</summary>", text)
+    assert folds == [row.id for row in view_of(four(), ON_PAGE).regressions[:3]]
+
+
+def test_comment__too_long__the_answers_go_first() -> None:
+    view = view_of(four(), ON_PAGE)
+    whole, shorter = (render_comment(view, start=step) for step in (0, 1))
+    assert "Baseline and here" not in shorter
+    assert len(LADDER) > 2
+    assert re.sub(r"<details><summary>Baseline and here.*?</details>\n\n", "", whole, flags=re.DOTALL) == shorter
+
+
+def test_comment__page_opens_by_a_click__names_lead_there_and_lines_stay_beside_them() -> None:
+    view = view_of(four(), ON_PAGE)
+    text = render_comment(view)
+    assert f"**[Open the report]({PAGE})**" in text
+    for row in view.regressions:
+        line = f"https://github.com/acme/bot/blob/9e8d7c6b5a4f/evals/refund.json#L{row.location.line}"
+        assert f"[`{row.id}`]({PAGE}#{anchor_of(row.key)}) <sub>[L{row.location.line}]({line})</sub>" in text
+
+
+def test_comment__report_is_an_archive__says_so_and_names_lead_to_lines() -> None:
+    text = render_comment(view_of(four(), ON_GITHUB))
+    assert f"[Download the report]({ON_GITHUB.report_url}) (a zip)" in text
+    assert "[`faq/hours`](https://github.com/acme/bot/blob/9e8d7c6b5a4f/evals/refund.json#L32)" in text
+    assert "Open the report" not in text
+
+
+def test_comment__many_regressions__examples_of_causes_are_links_and_each_cause_has_its_answers() -> None:
+    text = render_comment(view_of(STATES["many"], ON_PAGE))
+    table = text.partition("| Cause |")[2].partition("\n\n")[0]
+    assert len(re.findall(rf"\[`order/status-\d+`\]\({PAGE}#case-", table)) == 4
+    folds = re.findall(r"<summary>[^:]*: (order/status-\d+)</summary>", text)
+    assert folds == ["order/status-000", "order/status-119", "order/status-001"]
+
+
+def test_comment__all_rows_alike__is_said_once_and_only_names_are_left() -> None:
+    text = render_comment(view_of(STATES["many"], ON_PAGE))
+    assert text.count("pass → fail") == 1
+    assert "| pass | fail |" not in text
+
+
+def alike(*records: str) -> str:
+    names = [f"c{number}" for number in range(len(records))]
+    run = make_judged(dict.fromkeys(names, "FFF"), dict(zip(names, records, strict=True)))
+    return render_comment(view_of(run, ON_GITHUB))
+
+
+def test_comment__equal_evidence__is_said_once_above_the_table() -> None:
+    text = alike(STEADY, STEADY, STEADY)
+    assert text.count("failed 3 of 3 here") == 1
+    assert "**All 3:** failed 3 of 3 here, 0 of 20 on main; " in text
+
+
+def test_comment__most_evidence_is_equal__rows_that_differ_keep_theirs() -> None:
+    text = alike(STEADY, STEADY, "P" * 19 + "F", STEADY)
+    assert "**3 of these 4:** failed 3 of 3 here, 0 of 20 on main; " in text
+    assert text.count("| as most |") == 3
+    assert "| failed 3 of 3 here, 1 of 20 on main<br>" in text
+
+
+HOSTILE = (
+    "```\n~~~~\n~~~diff\n</details><script>x</script> @team #12 GH-3 acme/bot#4 --> <!-- ![i](http://x) \u202e | `a` "
+    "::error::x ##[warning]"
+)
+
+
+@pytest.mark.parametrize("size", [1, 20_000])
+def test_comment__hostile_answers__stay_in_their_fence(size) -> None:
+    answers = [
+        (HOSTILE + "x" * size, [(HOSTILE, {HOSTILE: HOSTILE})]),
+        ("x" * size + HOSTILE, [(HOSTILE, {"a": HOSTILE})]),
+    ]
+    case = make_executed(
+        HOSTILE, "FFFF", asked=make_asked(HOSTILE, HOSTILE, HOSTILE), details=make_details(*answers[0])
+    )
+    run = with_before(make_judged([case], {HOSTILE: STEADY}), {HOSTILE: answers[1]})
+    for make in (render_comment, render_summary):
+        text = make(view_of(run, ON_PAGE))
+        assert len(text) < 20_000
+        assert "\u202e" not in text
+        outside, inside = [], None
+        for line in text.splitlines():
+            if inside is None and line.startswith("~~~"):
+                inside = re.match(r"~+", line)[0]
+            elif inside is not None and line.strip() == inside:
+                inside = None
+            elif inside is None:
+                outside.append(line)
+        assert inside is None
+        assert "[U+202E]" in text
+        shown = re.sub(r"<summary>[^<>]*</summary>|(`+)(?!`).*?(?<!`)\1(?!`)", "", "\n".join(outside))
+        assert shown.count("</details>") == shown.count("<details>")
+        assert not re.search(r"<script|@team|(?<!&)#12|!\[i\]|GH-3", shown)
+
+
+def test_comment__nothing_is_kept__has_no_folds() -> None:
+    """Where answers are not stored there is nothing to show, and nothing is said about it in every fold."""
+    case = make_executed("a", "FFFF", details=make_details(None))
+    run = make_judged([case], {"a": STEADY})
+    for text in (render_comment(view_of(with_before(run, {"a": (None, [])}), ON_PAGE)),):
+        assert "Baseline and here" not in text
+
+
+def test_comment__the_baseline_kept_no_answer__says_so() -> None:
+    case = make_executed("a", "FFFF", details=make_details("an answer"))
+    run = with_before(make_judged([case], {"a": STEADY}), {"a": (None, [("lookup", {})])})
+    text = render_comment(view_of(run, ON_PAGE))
+    assert "The baseline kept no answer." in text
+    assert "**Calls:** did not call `lookup`" in text
+    assert "~~~text\nan answer\n~~~" in text
+
+
+def test_comment__the_same_state_again__has_the_same_words() -> None:
+    """What differs without being news stands in the last lines: what it took, and when that was."""
+    first, second = four(), four()
+    slower = tuple(
+        suite.model_copy(
+            update={
+                "cases": tuple(
+                    case.model_copy(update={"duration_ms": 977.0, "cost_usd": 0.0123, "attempts": 2})
+                    for case in suite.cases
+                )
+            }
+        )
+        for suite in second.suites
+    )
+    spent = {"total_duration_ms": 9_770.0, "wall_ms": 8_800.0, "estimated_cost_usd": 0.77, "input_tokens": 12}
+    second = second.model_copy(
+        update={
+            "run_id": "22222222-2222-4333-8444-555555555555",
+            "timestamp": "2026-11-22T10:00:00Z",
+            "suites": slower,
+            "summary": second.summary.model_copy(update=spent),
+        }
+    )
+    again = replace(ON_PAGE, run_url="https://github.com/acme/bot/actions/runs/203/attempts/1")
+    texts = [render_comment(view_of(first, ON_PAGE)), render_comment(view_of(second, again))]
+    words = [text.partition("<sub>Evaluated")[0] for text in texts]
+    assert words[0] == words[1]
+    assert texts[0] != texts[1]
+
+
+def slug(heading: str) -> str:
+    """As GitHub makes it: small letters, no punctuation, hyphens for blanks."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def pages() -> set[str]:
+    named = {one.target for one in vars(explained).values() if isinstance(one, explained.Explained)}
+    return named | {one.target for one in explained.BY_REASON.values()} | {f"errors.md#{code}" for code in RuleCode}
+
+
+@pytest.mark.parametrize("target", sorted(pages()))
+def test_explained__every_page__is_there_with_its_heading(target) -> None:
+    file, _, heading = target.partition("#")
+    text = (DOCS / file).read_text()
+    assert heading in {slug(found) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize(
+    ("state", "target"),
+    [
+        ("few", "verdict.md#what-it-says"),
+        ("none", None),
+        ("none-stale-baseline", "baselines.md#which-one-is-taken"),
+        ("no-baseline", "baselines.md#when-there-is-none"),
+        ("pass-rate", "errors.md#min-pass-rate"),
+        ("not-comparable", "verdict.md#the-yardstick"),
+        ("could-not-decide", None),
+        ("report-only", "verdict.md#what-it-says"),
+    ],
+)
+def test_explained__state__leads_to_the_page_about_it(state, target) -> None:
+    view = view_of(STATES[state], ON_PAGE)
+    assert (view.explained.target if view.explained else None) == target
+    text = render_comment(view)
+    assert (f"](https://github.com/acme/eval-gate/blob/v1/docs/{target})" in text) is (target is not None)
+
+
+def test_explained__documentation_is_not_known__there_is_no_link() -> None:
+    assert "docs/" not in render_comment(view_of(STATES["few"], ReportContext()))
