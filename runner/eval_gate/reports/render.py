@@ -19,7 +19,7 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
 
             return render_comment(view_of(run, context))
         case "html":
-            from eval_gate.reports.html import render_html
+            from eval_gate.reports.page.render import render_html
 
             return render_html(view_of(run, context))
         case "junit":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -74,6 +75,17 @@ def _beginnings(case_id: str) -> list[str]:
     """`refund/`, `refund/late-` of `refund/late-order`, the shortest first; none where it would begin or end blank."""
     begins = (case_id[: match.end()] for match in _PARTS.finditer(case_id))
     return [begin for begin in begins if begin.strip() == begin]
+
+
+def rerun_of(case_id: str, command: str) -> str | None:
+    """The command of `rerun_command` for this case alone; None where it names none, or not every shell reads it."""
+    if "$'" in command:
+        return None
+    words = shlex.split(command)
+    place = words.index("--case") + 1 if "--case" in words else len(words)
+    if place >= len(words):
+        return None
+    return shell_line([*words[:place], _glob(case_id), *words[place + 1 :]])
 
 
 def _glob(case_id: str) -> str:

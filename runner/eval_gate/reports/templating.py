@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-def environment(filters: Mapping[str, Callable[..., object]], *, html: bool) -> Environment:
+def environment(filters: Mapping[str, Callable[..., object]], *, html: bool, folder: str = "templates") -> Environment:
     """The engine for pages of HTML, or for Markdown, where a filter escapes all that is foreign (a test walks them).
 
-    Both know how numbers are written; `filters` are what only some templates need.
+    Both know how numbers are written; `filters` are what only some templates need. `folder` is where templates are.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
-        loader=PackageLoader("eval_gate.reports"),
+        loader=PackageLoader("eval_gate.reports", folder),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -18,8 +18,8 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.check import render_check
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.html import render_html
 from eval_gate.reports.markdown import render_comment, render_summary
+from eval_gate.reports.page.render import render_html
 from eval_gate.reports.remarks import Remarks, remarks_of
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import Baseline

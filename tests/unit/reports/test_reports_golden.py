@@ -22,7 +22,7 @@ from eval_gate.reports.words.verdict import to_do
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
-from tests.support.pages import without_sheet
+from tests.support.pages import without_assets
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
 from tests.support.verdicts import judge_against
 
@@ -388,10 +388,9 @@ def test_junit__scores__look_like_this(golden, state) -> None:
 
 
 def test_html__scores__are_on_the_page(golden) -> None:
-    golden("html/scores-threshold.html", without_sheet(render("html", STATES["scores-threshold"], ON_GITHUB)))
+    golden("html/scores-threshold.html", without_assets(render("html", STATES["scores-threshold"], ON_GITHUB)))
 
 
 def test_html__few__is_one_whole_page(golden) -> None:
     page = render("html", few(), ON_GITHUB)
-    golden("html/few.html", without_sheet(page))
-    golden("html/report.css", page.partition("<style>\n")[2].partition("</style>")[0] + "\n")
+    golden("html/few.html", without_assets(page))

@@ -25,6 +25,7 @@ from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import View, view_of
+from tests.support.pages import markup_of
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,
@@ -162,8 +163,11 @@ def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -
         assert outside.count("</details>") == outside.count("<details>")
         assert outside.count("<!--") <= 1  # the marker
     page = render("html", run, context)
-    assert "<script" not in page
-    assert all(url.startswith(("#case-", "https://github.com/")) for url in re.findall(r'href="([^"]*)"', page))
+    assert page.count("<script") == 4  # ours, and the data
+    page = markup_of(page)
+    assert all(
+        url.startswith(("#cases", "#about", "https://github.com/")) for url in re.findall(r'href="([^"]*)"', page)
+    )
 
 
 @settings(max_examples=120)

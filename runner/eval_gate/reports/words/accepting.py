@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import Final
 
 from eval_gate.gate.waivers.command import command_line
 from eval_gate.gate.waivers.names import name_problem
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -43,6 +45,16 @@ def accept_line(run: RunResult, file: str | None) -> str | None:
     if any(case.startswith("-") for case in cases):
         return shell_line(["eval-gate", "accept", *options, "--", *cases])
     return shell_line(["eval-gate", "accept", *cases, *options])
+
+
+def accept_line_of(key: CaseKey, line: str) -> str | None:
+    """The command of `accept_line` for this case alone, whatever file it is from; None where it cannot be named."""
+    if name_problem(key.case_id) is not None or "$'" in line:
+        return None
+    words = shlex.split(line)
+    file = words[words.index("--file") + 1 :][:1] if "--file" in words else []
+    options = ["--reason", "…", "--until", _DAYS, "--suite", key.suite, *(["--file", *file] if file else [])]
+    return shell_line(["eval-gate", "accept", *options, "--", key.case_id])
 
 
 def accept_command(cases: Iterable[str], context: ReportContext) -> str | None:

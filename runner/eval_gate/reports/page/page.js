@@ -1,0 +1,884 @@
+/* The page of a run. All text that is not ours is put in as text, never as markup. */
+(() => {
+  "use strict";
+
+  const $ = (id) => document.getElementById(id);
+  const page = JSON.parse($("data").textContent);
+  const rows = page.rows;
+  const size = rows.id.length;
+  const STATUS = {
+    P: ["pass", "✓", "pass"], F: ["fail", "✕", "fail"], E: ["warn", "!", "error"],
+    S: ["soft", "–", "skipped"], N: ["soft", "–", "not run"], "-": ["soft", "–", "removed"],
+    M: ["warn", "±", "both"], C: ["warn", "!", "crashed"],
+  };
+
+  /* --- Elements ------------------------------------------------------------------------------------------------ */
+
+  /* Children may be texts, elements, lists of them, or nothing. */
+  function make(tag, attributes, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (value === undefined || value === null || value === false) continue;
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false));
+    return made;
+  }
+
+  const foreign = (tag, text, attributes) => make(tag, { dir: "auto", ...attributes }, text);
+  const unseen = (text) => make("span", { class: "unseen" }, text);
+
+  function seconds(ms) {
+    if (ms < 1000) return `${Math.round(ms)} ms`;
+    return ms < 100000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 1000)} s`;
+  }
+
+  const dollars = (millionths) => {
+    const value = millionths / 1e6;
+    return value >= 0.1 ? `$${value.toFixed(2)}` : `$${value.toFixed(4)}`;
+  };
+
+  const many = (number, one, more) => `${number.toLocaleString("en")} ${number === 1 ? one : more || one + "s"}`;
+
+  const mark = (letter) => {
+    const [tone, sign, words] = STATUS[letter] || STATUS["-"];
+    return make("span", { class: `mark ${tone}`, role: "img", "aria-label": words }, sign);
+  };
+
+  /* --- Which cases are listed ---------------------------------------------------------------------------------- */
+
+  const groupOf = (n) => page.groups[rows.group[n]];
+  const suiteOf = (n) => (rows.suite[n] >= 0 ? page.suites[rows.suite[n]][0] : rows.elsewhere[n] || "");
+  let details = {};
+  const detailsOf = (n) => details[n];
+  const tagsOf = (n) => (rows.tagSet.length ? rows.tagSets[rows.tagSet[n]] : []);
+
+  /* What the search looks through: names first, and as soon as they are there also questions and failures. */
+  const haystack = rows.id.map((id, n) => {
+    const words = [id, suiteOf(n), rows.what[n], rows.about && rows.about[n], ...tagsOf(n).map((tag) => rows.tagNames[tag])];
+    return words.filter(Boolean).join("\n").toLowerCase();
+  });
+
+  function learn(found) {
+    details = found;
+    for (const [n, said] of Object.entries(details)) {
+      const more = [said.what, said.question && said.question.slice(0, 2000)].filter(Boolean);
+      if (more.length) haystack[n] += `\n${more.join("\n").toLowerCase()}`;
+    }
+  }
+
+  async function unpacked(text) {
+    const bytes = Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  }
+
+  const chosen = { groups: new Set(), suite: "", tag: "", target: "", cause: "", sort: "change", terms: [] };
+  const title = document.title;
+  let reading = "";
+  let listed = [];
+  let items = [];
+  let open = -1;
+
+  function fits(n) {
+    if (chosen.groups.size && !chosen.groups.has(rows.group[n])) return false;
+    if (chosen.suite !== "" && rows.suite[n] !== +chosen.suite) return false;
+    if (chosen.tag !== "" && !tagsOf(n).includes(+chosen.tag)) return false;
+    if (chosen.target !== "" && rows.target[n] !== +chosen.target) return false;
+    if (chosen.cause !== "" && rows.cause[n] !== +chosen.cause) return false;
+    return chosen.terms.every((term) => haystack[n].includes(term));
+  }
+
+  const ORDERS = {
+    change: null,
+    drop: (a, b) => (rows.drop[b] || 0) - (rows.drop[a] || 0) || a - b,
+    time: (a, b) => rows.ms[b] - rows.ms[a] || a - b,
+    cost: (a, b) => (rows.cost[b] || 0) - (rows.cost[a] || 0) || a - b,
+    name: (a, b) => (rows.id[a] < rows.id[b] ? -1 : rows.id[a] > rows.id[b] ? 1 : a - b),
+  };
+
+  function list() {
+    listed = [];
+    for (let n = 0; n < size; n++) if (fits(n)) listed.push(n);
+    const order = ORDERS[chosen.sort];
+    if (order) listed.sort(order);
+    items = [];
+    let top = 0;
+    let last = -1;
+    for (const n of listed) {
+      if (!order && rows.group[n] !== last) {
+        last = rows.group[n];
+        items.push({ group: last, top, height: HEAD });
+        top += HEAD;
+      }
+      items.push({ n, top, height: ROW, at: items.length });
+      top += ROW;
+    }
+    $("rows").style.height = `${top}px`;
+    const all = listed.length === size;
+    $("count").textContent = all ? many(size, "case") : `${listed.length.toLocaleString("en")} of ${many(size, "case")}`;
+    drawn = "";
+    draw();
+  }
+
+  /* --- The list: only the rows in sight are there -------------------------------------------------------------- */
+
+  const HEAD = 34;
+  const ROW = 52;
+  const AROUND = 6;
+  let drawn = "";
+
+  function firstAt(y) {
+    let low = 0;
+    let high = items.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (items[middle].top + items[middle].height <= y) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  function draw() {
+    const box = $("list");
+    const from = Math.max(0, firstAt(box.scrollTop) - AROUND);
+    const to = Math.min(items.length, firstAt(box.scrollTop + (box.clientHeight || 800)) + AROUND);
+    const now = `${from} ${to} ${open}`;
+    if (now === drawn) return;
+    drawn = now;
+    const focused = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.n : null;
+    const inside = box.contains(document.activeElement) && focused;
+    $("rows").replaceChildren(...items.slice(from, to).map((item) => ("n" in item ? row(item) : head(item))));
+    if (inside) {
+      const again = $("rows").querySelector(`[data-n="${focused}"]`);
+      (again || box).focus({ preventScroll: true });
+    }
+  }
+
+  function head(item) {
+    const [, title, tone, count] = page.groups[item.group];
+    const made = make("li", { class: `head ${tone}` }, title, " ", make("span", { class: "n" }, count.toLocaleString("en")));
+    made.style.top = `${item.top}px`;
+    return made;
+  }
+
+  function row(item) {
+    const n = item.n;
+    const flags = [rows.flaky.includes(n) && "flaky", rows.dropped.includes(n) && "score drop", rows.stale.includes(n) && "stale"];
+    const below = rows.what[n] || (rows.about && rows.about[n]) || suiteOf(n);
+    const made = make("li", { "aria-setsize": items.length, "aria-posinset": item.at + 1 },
+      make("a", { href: `#${anchorOf(n)}`, class: "row", "data-n": n, "aria-current": n === open ? "true" : false },
+        mark(rows.status[n]),
+        make("span", { class: "name" },
+          foreign("span", rows.id[n], { class: "id" }),
+          foreign("span", below, { class: "below" })),
+        make("span", { class: "aside" }, measureOf(n), ...flags.filter(Boolean).map((flag) => make("span", { class: "flag" }, flag)))));
+    made.style.top = `${item.top}px`;
+    return made;
+  }
+
+  function measureOf(n) {
+    if (chosen.sort === "cost") return rows.cost[n] ? dollars(rows.cost[n]) : "–";
+    if (chosen.sort === "drop") return rows.drop[n] ? `−${rows.drop[n].toFixed(2)}` : "–";
+    return rows.ms[n] ? seconds(rows.ms[n]) : "";
+  }
+
+  function reveal(n) {
+    const item = items.find((one) => one.n === n);
+    if (!item) return;
+    const box = $("list");
+    if (item.top < box.scrollTop + HEAD) box.scrollTop = item.top - HEAD;
+    else if (item.top + ROW > box.scrollTop + box.clientHeight) box.scrollTop = item.top + ROW * 2 - box.clientHeight;
+    draw();
+  }
+
+  /* --- Anchors: the words are for people, the last eight signs name the case ------------------------------------ */
+
+  const words = (text) => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 40).replace(/-$/, "");
+  const signOf = (n) => rows.anchor.slice(n * 8, n * 8 + 8);
+
+  function anchorOf(n) {
+    const stem = suiteOf(n).split("/").pop().split(".")[0];
+    return ["case", words(stem), words(rows.id[n]), signOf(n)].filter(Boolean).join("-");
+  }
+
+  function placeOf(hash) {
+    if (!hash.startsWith("#case-")) return -1;
+    const sign = hash.slice(-8);
+    const found = [];
+    for (let at = rows.anchor.indexOf(sign); at >= 0; at = rows.anchor.indexOf(sign, at + 1)) {
+      if (at % 8 === 0) found.push(at / 8);
+    }
+    return found.find((n) => `#${anchorOf(n)}` === hash) ?? found[0] ?? -1;
+  }
+
+  function goTo(hash, replace) {
+    const address = hash || location.pathname + location.search;
+    try {
+      history[replace ? "replaceState" : "pushState"](null, "", address);
+    } catch {
+      if (hash) location.hash = hash; /* where pages may not say where they are */
+    }
+  }
+
+  /* --- Differences by word -------------------------------------------------------------------------------------- */
+
+  const WORD = /(?:[\p{L}\p{M}\p{N}_\u200c\u200d]+|\S)\s*|\s+/gu;
+  const NO_BLANKS = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+  const MOST_TEXT = 60000;
+  const LIMITS = { maxEditLength: 4000, timeout: 200, comparator: (a, b) => a.trimEnd() === b.trimEnd() };
+
+  function tokens(text) {
+    if (!NO_BLANKS.test(text) || !Intl.Segmenter) return text.match(WORD) || [];
+    return [...new Intl.Segmenter(undefined, { granularity: "word" }).segment(text)].map((one) => one.segment);
+  }
+
+  /* Pieces [kind, then, now]: "=" on both sides, "-" only then, "+" only now. Null where comparing says nothing. */
+  function difference(then, now) {
+    if (then.length > MOST_TEXT || now.length > MOST_TEXT) return null;
+    const before = tokens(then);
+    const after = tokens(now);
+    const parts = Diff.diffArrays(before, after, LIMITS);
+    if (!parts) return null;
+    let from = 0;
+    let to = 0;
+    let alike = 0;
+    const pieces = parts.map((part) => {
+      const left = part.added ? "" : before.slice(from, (from += part.count)).join("");
+      const right = part.removed ? "" : after.slice(to, (to += part.count)).join("");
+      if (!part.added && !part.removed) alike += right.length;
+      return [part.added ? "+" : part.removed ? "-" : "=", left, right];
+    });
+    return alike * 5 < Math.max(then.length, now.length) ? null : joined(pieces);
+  }
+
+  const LEAST_ALIKE = 5;
+
+  /* What is alike for no more than a short word between two changes belongs to them, or it reads as confetti. */
+  function joined(pieces) {
+    const made = [];
+    let then = "";
+    let now = "";
+    const end = () => {
+      if (then) made.push(["-", then, ""]);
+      if (now) made.push(["+", "", now]);
+      then = now = "";
+    };
+    pieces.forEach(([kind, left, right], place) => {
+      const between = then + now && place < pieces.length - 1;
+      if (kind === "=" && !(between && left.trim().length < LEAST_ALIKE && !left.includes("\n") && !right.includes("\n"))) {
+        end();
+        made.push(["=", left, right]);
+      } else {
+        then += left;
+        now += right;
+      }
+    });
+    end();
+    return made;
+  }
+
+  /* The mark ends with the last word of what is marked, not with the blank behind it. */
+  function marked(tag, text) {
+    const end = text.trimEnd().length;
+    return end ? [make(tag, {}, text.slice(0, end)), text.slice(end)] : [make(tag, {}, text)];
+  }
+
+  /* Lines that stand beside each other: what is alike to the end of a line ends one on both sides. */
+  function lines(pieces) {
+    const made = [];
+    let left = [];
+    let right = [];
+    const end = () => {
+      if (left.length || right.length) made.push({ left, right, same: [...left, ...right].every(([kind]) => kind === "=") });
+      left = [];
+      right = [];
+    };
+    for (const [kind, then, now] of pieces) {
+      if (kind !== "=") {
+        if (then) left.push(["-", then]);
+        if (now) right.push(["+", now]);
+        continue;
+      }
+      const before = then.split(/(?<=\n)/);
+      const after = now.split(/(?<=\n)/);
+      if (before.length !== after.length) {
+        left.push(["=", then]);
+        right.push(["=", now]);
+        continue;
+      }
+      before.forEach((line, place) => {
+        left.push(["=", line]);
+        right.push(["=", after[place]]);
+        if (line.endsWith("\n")) end();
+      });
+    }
+    end();
+    return made;
+  }
+
+  const KEPT = 160;
+  const FOLDED = 480;
+
+  /* One side of a line. Long parts that are alike are folded in the middle. */
+  function side(line, other) {
+    const cell = foreign("div", [], { class: "text" });
+    for (const [kind, text] of line) {
+      if (kind === "-") cell.append(...marked("del", text));
+      else if (kind === "+") cell.append(...marked("ins", text));
+      else if (other && text.length > FOLDED) cell.append(text.slice(0, KEPT), unfold(text.slice(KEPT, -KEPT)), text.slice(-KEPT));
+      else cell.append(text);
+    }
+    return cell;
+  }
+
+  function unfold(text) {
+    return make("button", {
+      type: "button", class: "fold", "aria-label": `Show ${many(text.length, "character")} that are the same`,
+      onclick: (event) => event.currentTarget.replaceWith(text),
+    }, `⋯ ${text.length.toLocaleString("en")} the same ⋯`);
+  }
+
+  const FEW_LINES = 3;
+
+  /* The table of both sides; runs of lines that are alike are folded but for the first and the last. */
+  function sides(found, labels) {
+    const body = make("tbody", {});
+    const line = (one) => {
+      const made = make("tr", { class: one.same ? "same" : false });
+      made.append(make("td", { class: "then" }, side(one.left, one.same)), make("td", { class: "now" }, side(one.right, one.same)));
+      return made;
+    };
+    for (let at = 0; at < found.length; ) {
+      let to = at;
+      while (to < found.length && found[to].same) to++;
+      if (to - at > FEW_LINES * 2) {
+        const middle = found.slice(at + 1, to - 1);
+        const button = make("button", { type: "button", class: "fold" }, `⋯ ${many(middle.length, "line")} the same ⋯`);
+        const fold = make("tr", { class: "folded" }, make("td", { colspan: 2 }, button));
+        button.addEventListener("click", () => fold.replaceWith(...middle.map(line)));
+        body.append(line(found[at]), fold, line(found[to - 1]));
+      } else found.slice(at, to).forEach((one) => body.append(line(one)));
+      if (to < found.length) body.append(line(found[to]));
+      at = to + 1;
+    }
+    return make("table", { class: "sides" },
+      make("thead", {}, make("tr", {}, labels.map((label) => make("th", { scope: "col" }, label)))), body);
+  }
+
+  const LONG = 6000;
+
+  function whole(text, tag) {
+    const made = foreign("div", [], { class: `text ${tag || ""}` });
+    if (text.length <= LONG) made.append(text);
+    else {
+      const more = make("button", { type: "button", class: "fold", onclick: () => made.replaceChildren(text) },
+        `⋯ all ${many(text.length, "character")} ⋯`);
+      made.append(text.slice(0, LONG / 2), more);
+    }
+    return made;
+  }
+
+  function bothSides(then, now, labels) {
+    const pieces = difference(then, now);
+    if (pieces) return sides(lines(pieces), labels);
+    return [
+      make("p", { class: "soft" }, "Too different to compare by word: both are shown as they are."),
+      make("table", { class: "sides" },
+        make("thead", {}, make("tr", {}, labels.map((label) => make("th", { scope: "col" }, label)))),
+        make("tbody", {}, make("tr", {}, make("td", { class: "then" }, whole(then)), make("td", { class: "now" }, whole(now))))),
+    ];
+  }
+
+  /* --- The case ------------------------------------------------------------------------------------------------- */
+
+  const part = (title, ...children) => {
+    const inside = children.flat(Infinity).filter(Boolean);
+    return inside.length ? make("section", { class: "part" }, make("h3", {}, title), ...inside) : null;
+  };
+
+  const folded = (title, fill, open) => {
+    const made = make("details", { open }, make("summary", {}, title));
+    let filled = false;
+    const once = () => {
+      if (filled || !made.open) return;
+      filled = true;
+      made.append(...[fill()].flat(Infinity).filter(Boolean));
+    };
+    made.addEventListener("toggle", once);
+    if (open) once();
+    return made;
+  };
+
+  function copying(label, text, remark) {
+    const button = make("button", { type: "button", class: "button", onclick: () => copy(text, button) }, "Copy");
+    button.setAttribute("aria-label", `Copy: ${label}`);
+    return make("li", {}, make("span", { class: "label" }, label, remark ? make("span", { class: "soft" }, ` ${remark}`) : null),
+      make("code", { dir: "auto" }, text), button);
+  }
+
+  async function copy(text, button) {
+    let done = true;
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const box = make("textarea", { class: "unseen", "aria-hidden": "true" });
+      box.value = text;
+      document.body.append(box);
+      box.select();
+      done = document.execCommand("copy");
+      box.remove();
+      button.focus();
+    }
+    button.textContent = done ? "Copied" : "Not copied";
+    $("said").textContent = done ? "Copied" : "Could not be copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  }
+
+  function show(n, { focus = false, jump = true } = {}) {
+    open = n;
+    const box = $("case");
+    box.replaceChildren(...view(n));
+    document.documentElement.classList.add("opened");
+    if (jump) {
+      const narrow = matchMedia("(max-width: 899px)").matches;
+      if (narrow) scrollTo(0, 0);
+      else if (box.getBoundingClientRect().top < 0 || focus) box.scrollIntoView({ block: "start" });
+    }
+    reveal(n);
+    draw();
+    if (focus) box.querySelector("h2").focus({ preventScroll: true });
+    document.title = `${rows.id[n]} · ${title}`;
+  }
+
+  function close() {
+    const was = open;
+    document.documentElement.classList.remove("opened");
+    document.title = title;
+    goTo("", true);
+    list();
+    reveal(was);
+    const link = $("rows").querySelector(`[data-n="${was}"]`);
+    if (link) link.focus({ preventScroll: true });
+    if (matchMedia("(max-width: 899px)").matches) $("cases").scrollIntoView({ block: "start" });
+  }
+
+  function step(by) {
+    if (!listed.length) return;
+    const at = listed.indexOf(open);
+    const shown = document.documentElement.classList.contains("opened");
+    const next = at < 0 || !shown ? (by > 0 ? 0 : listed.length - 1) : Math.min(listed.length - 1, Math.max(0, at + by));
+    goTo(`#${anchorOf(listed[next])}`, true);
+    show(listed[next], { focus: true });
+  }
+
+  function view(n) {
+    const said = detailsOf(n);
+    const [, group, tone] = groupOf(n);
+    const at = listed.indexOf(n);
+    const tags = tagsOf(n).map((tag) => foreign("span", rows.tagNames[tag], { class: "tag" }));
+    const status = make("p", { class: "line status" }, make("span", { class: `tag ${tone}` }, (said && said.change) || group),
+      said && said.waived ? make("span", { class: "tag" }, said.waived.done) : null,
+      rows.flaky.includes(n) ? make("span", { class: "tag warn" }, "flaky") : null,
+      rows.dropped.includes(n) ? make("span", { class: "tag warn" }, "score drop") : null,
+      rows.stale.includes(n) ? make("span", { class: "tag warn" }, "stale") : null, tags);
+    const bar = make("div", { class: "bar" },
+      make("button", { type: "button", class: "button back", onclick: close }, "← All cases"), status,
+      make("span", { class: "soft place" }, at >= 0 ? `${(at + 1).toLocaleString("en")} of ${listed.length.toLocaleString("en")}` : ""),
+      make("button", { type: "button", class: "button", "aria-keyshortcuts": "k", onclick: () => step(-1), disabled: at <= 0 }, "Previous"),
+      make("button", { type: "button", class: "button", "aria-keyshortcuts": "j", onclick: () => step(1), disabled: at < 0 || at === listed.length - 1 }, "Next"));
+    const heading = make("div", { class: "heading" },
+      foreign("h2", rows.id[n], { tabindex: -1 }),
+      make("p", { class: "soft" }, foreign("bdi", suiteOf(n)), said && said.about ? [" · ", foreign("bdi", said.about)] : null));
+    if (!said) {
+      const why = reading || page.leftOut.length ? reading || page.leftOut.join(" ") : "There is nothing more to say about it.";
+      return [bar, heading, make("p", { class: "line" }, mark(rows.status[n]), ` ${(STATUS[rows.status[n]] || STATUS["-"])[2]}, ${seconds(rows.ms[n])}. `, make("span", { class: "soft" }, why))];
+    }
+    return [bar, heading, ...story(n, said).filter(Boolean)];
+  }
+
+  /* The case in the order in which it is judged. */
+  function story(n, said) {
+    const before = said.before;
+    const now = said.now || {};
+    return [
+      make("div", { class: "seen" },
+        make("p", {}, said.seen.map((line, place) => [place ? "; " : "", foreign("bdi", line)])),
+        said.error ? foreign("pre", said.error, { class: "why" }) : said.what ? foreign("pre", said.what, { class: "why" }) : null,
+        said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
+        said.waived ? waived(said.waived) : null,
+        (said.warnings || []).map((warning) => foreign("p", `⚠️ ${warning}`))),
+      part("Question", said.question ? whole(said.question, "asked") : null,
+        said.expected ? make("div", { class: "expected" }, make("h4", {}, "Expected"),
+          make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
+        said.askedCut ? make("p", { class: "soft" }, "More is asked or expected than stands here; the eval file has it.") : null),
+      answers(n, said, before, now),
+      part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "here"), missing(before, "toolCalls", "more call", "in the baseline")),
+      part("Conversation", talk("Here", now), before ? talk("Baseline", before) : null),
+      part("Checks", said.checks ? checks(said.checks) : null, asserted(said)),
+      record(said),
+      part("Time and cost", numbers(before, now)),
+      ways(n, said),
+    ];
+  }
+
+  function waived(one) {
+    return make("p", {}, make("b", {}, one.done), ` until ${one.until}, `, one.by ? `by ${one.by}, ` : "",
+      one.url ? make("a", { href: one.url }, one.where === one.url ? "comment" : one.where) : foreign("code", one.where), ": ", foreign("bdi", one.reason || ""));
+  }
+
+  function missing(one, what, words, where) {
+    const number = one && one.missing && one.missing[what];
+    return number ? make("p", { class: "soft" }, `${many(number, words)} ${where} left out; run.json holds more.`) : null;
+  }
+
+  /* Answers: baseline and here. A dot for each execution puts its answer on the right. */
+  function answers(n, said, before, now) {
+    const runs = said.runs || [];
+    const box = make("div", { class: "answers" });
+    let shown = Math.max(0, runs.findIndex((run) => run.decisive));
+    const fill = () => {
+      const run = runs[shown];
+      const own = !run || run.decisive || (!runs.some((one) => one.decisive) && !run.side);
+      const here = own ? now : run.side || {};
+      box.replaceChildren(...[compared(before, here, run, own)].flat(Infinity).filter(Boolean));
+      if (run && !own && run.checks) box.append(folded("What the checks said of this execution", () => checks(run.checks)));
+      if (run && run.error && !own) box.append(foreign("pre", run.error, { class: "why" }));
+      if (run && !own && (here.calls || []).length) box.append(folded("Its tool calls", () => calls(null, here)));
+      dots.forEach((dot, place) => dot.setAttribute("aria-pressed", place === shown));
+    };
+    const dots = runs.map((run, place) => {
+      const [tone, sign, words] = STATUS[run.status];
+      const label = `Execution ${place + 1} of ${runs.length}${run.again ? ", a re-run" : ""}: ${words}, ${seconds(run.ms)}`;
+      return make("button", { type: "button", class: `dot ${tone}`, "aria-label": label, title: label, onclick: () => { shown = place; fill(); } }, sign);
+    });
+    fill();
+    const passed = runs.filter((run) => run.status === "P").length;
+    const again = runs.filter((run) => run.again).length;
+    const row = runs.length ? make("div", { class: "dots", role: "group", "aria-label": "Executions here" },
+      make("span", { class: "label" }, `${passed} of ${runs.length} executions pass here${again ? `, ${many(again, "re-run")} among them` : ""}`), dots) : null;
+    const then = before && before.runs ? make("div", { class: "dots" },
+      make("span", { class: "label" }, `${[...before.runs].filter((one) => one === "P").length} of ${before.runs.length} pass in the baseline`),
+      [...before.runs].map((letter) => mark(letter))) : null;
+    return part(before ? "Baseline and here" : "Answer", then, row, box);
+  }
+
+  function sideTitle(name, one, extra) {
+    const words = one.status ? STATUS[one.status][2] : "";
+    return [name, words ? [": ", mark(one.status), ` ${words}`] : null, one.ms !== undefined ? make("span", { class: "soft" }, ` ${seconds(one.ms)}`) : null,
+      extra ? make("span", { class: "soft" }, ` ${extra}`) : null];
+  }
+
+  const cutWords = (one) => (one.length ? `cut from ${many(one.length, "character")}` : "");
+
+  function compared(before, here, run, own) {
+    const status = own ? here.status : run.status;
+    const ms = own ? here.ms : run.ms;
+    const right = sideTitle("Here", { status, ms }, cutWords(here));
+    if (!before) {
+      if (here.answer === undefined) return make("p", { class: "soft" }, nothing(here, status));
+      return [make("h4", {}, right), whole(here.answer, "alone")];
+    }
+    const left = sideTitle("Baseline", before, cutWords(before));
+    const then = before.answer;
+    const now = here.answer;
+    if (then !== undefined && then === now) {
+      return [make("p", { class: "soft" }, "The answer is the same, to the letter, on both sides."), make("h4", {}, right), whole(now, "alone")];
+    }
+    if (then && now) return bothSides(then, now, [left, right]);
+    const one = (text, of, letter) => (text !== undefined ? whole(text) : make("p", { class: "soft" }, nothing(of, letter)));
+    return make("table", { class: "sides" },
+      make("thead", {}, make("tr", {}, make("th", { scope: "col" }, left), make("th", { scope: "col" }, right))),
+      make("tbody", {}, make("tr", {}, make("td", { class: "then" }, one(then, before, before.status), before.error ? foreign("pre", before.error, { class: "why" }) : null),
+        make("td", { class: "now" }, one(now, here, status)))));
+  }
+
+  function nothing(one, status) {
+    if (status === "E") return "There is no answer: it could not be judged.";
+    if (status === "S" || status === "N") return "There is no answer: it was not run.";
+    return "The answer is not kept.";
+  }
+
+  /* Calls: two timelines beside each other, aligned by what was called and with what. */
+  function aligned(then, now) {
+    const likeness = (a, b) => (a.name !== b.name ? -1 : (a.args || "") === (b.args || "") ? 3 : 2);
+    const best = Array.from({ length: then.length + 1 }, () => new Int32Array(now.length + 1));
+    for (let i = then.length - 1; i >= 0; i--) {
+      for (let j = now.length - 1; j >= 0; j--) {
+        const like = likeness(then[i], now[j]);
+        best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], like > 0 ? like + best[i + 1][j + 1] : 0);
+      }
+    }
+    const made = [];
+    let i = 0;
+    let j = 0;
+    while (i < then.length || j < now.length) {
+      const like = i < then.length && j < now.length ? likeness(then[i], now[j]) : -1;
+      if (like > 0 && best[i][j] === like + best[i + 1][j + 1]) made.push([then[i++], now[j++]]);
+      else if (i < then.length && (j >= now.length || best[i][j] === best[i + 1][j])) made.push([then[i++], null]);
+      else made.push([null, now[j++]]);
+    }
+    return made;
+  }
+
+  const MOST_CALLS = 400;
+
+  function calls(before, now) {
+    const here = (now.calls || []).slice(0, MOST_CALLS);
+    const then = ((before && before.calls) || []).slice(0, MOST_CALLS);
+    if (!here.length && !then.length) return now.status === "P" || now.status === "F" ? make("p", { class: "soft" }, before ? "None, on either side." : "None.") : null;
+    if (!before) return make("ol", { class: "calls" }, here.map((call) => make("li", {}, called(call))));
+    const body = aligned(then, here).map(([was, is]) => {
+      const other = was && is && (was.args || "") !== (is.args || "");
+      const [kind, sign, words] = !was ? ["extra", "+", "only here"] : !is ? ["gone", "−", "missing here"] : other ? ["other", "≠", "other arguments"] : ["same", "=", "same"];
+      const pieces = other && was.args && is.args ? difference(was.args, is.args) : null;
+      return make("tr", { class: kind }, make("th", { scope: "row" }, make("span", { class: "sign", "aria-hidden": "true" }, sign), " ", words),
+        make("td", {}, was ? called(was, pieces && pieces.map(([k, text]) => [k, text]).filter(([k]) => k !== "+")) : null),
+        make("td", {}, is ? called(is, pieces && pieces.map(([k, , text]) => [k, text]).filter(([k]) => k !== "-")) : null));
+    });
+    return make("table", { class: "timeline" },
+      make("thead", {}, make("tr", {}, make("td", {}), make("th", { scope: "col" }, "Baseline"), make("th", { scope: "col" }, "Here"))), make("tbody", {}, body));
+  }
+
+  function called(call, marked) {
+    const result = call.result;
+    return [
+      make("div", { class: "line" }, foreign("code", call.name, { class: "tool" }),
+        call.ok === false ? make("span", { class: "tag fail" }, "failed") : call.ok === true ? make("span", { class: "tag pass" }, "ok") : null,
+        call.ms !== undefined ? make("span", { class: "soft" }, seconds(call.ms)) : null),
+      marked ? side(marked) : call.args ? whole(call.args) : null,
+      result !== undefined ? folded("Result", () => whole(result)) : null,
+      (call.cut || []).length ? make("p", { class: "soft" }, `Only the beginning of its ${call.cut.join(" and ")} is kept.`) : null,
+    ];
+  }
+
+  function talk(name, one) {
+    const messages = one.talk || [];
+    if (!messages.length) return null;
+    const left = one.missing && one.missing.messages;
+    const words = `${name}: ${many(messages.length, "message")}${left ? `, ${left} more left out` : ""}${one.turns ? ", ended at the most turns" : ""}`;
+    return folded(words, () => make("ol", { class: "talk" }, messages.map((message) => make("li", { class: message.role },
+      make("div", { class: "label" }, message.role, message.name ? [" ", foreign("code", message.name)] : null),
+      message.text ? whole(message.text) : null,
+      (message.calls || []).map((call) => make("div", { class: "line" }, "calls ", foreign("code", call.name, { class: "tool" }), call.args ? whole(call.args) : null))))));
+  }
+
+  /* Checks, those that miss something first. */
+  function checks(found) {
+    return make("ul", { class: "checks" }, found.map((check) => {
+      if (check.more) return make("li", { class: "soft" }, `and ${many(check.more, "more check")}`);
+      const [tone, sign, words] = { pass: ["pass", "✓", "met"], fail: ["fail", "✕", "missed"], part: ["warn", "±", "met in part"], gone: ["soft", "–", "no longer checked"] }[check.state];
+      const score = check.then !== undefined && check.now !== undefined && check.then !== check.now ? `${check.then} → ${check.now}` : check.now !== undefined ? check.now : `was ${check.then}`;
+      return make("li", { class: check.state },
+        make("div", { class: "line" }, make("span", { class: `mark ${tone}`, role: "img", "aria-label": words }, sign), foreign("b", check.name),
+          make("span", { class: "score" }, score), check.required ? make("span", { class: "tag fail" }, "required") : null,
+          make("span", { class: "soft" }, [check.type && check.type !== check.name ? check.type : null, check.weight ? `weight ${check.weight}` : null].filter(Boolean).join(", "))),
+        (check.misses || []).map((miss) => make("p", { class: "miss" }, make("span", { "aria-hidden": "true" }, "✕ "), foreign("bdi", miss))),
+        (check.hits || []).map((hit) => make("p", { class: "hit" }, make("span", { "aria-hidden": "true" }, "✓ "), foreign("bdi", hit))),
+        check.says ? make("figure", { class: "says" }, make("figcaption", {}, foreign("bdi", check.name), check.model ? [" (", foreign("bdi", check.model), ")"] : null, " says"), whole(check.says)) : null,
+        check.said ? folded("What it said in the baseline", () => whole(check.said)) : null,
+        check.missed ? folded("What was missed in the baseline", () => make("ul", {}, check.missed.map((miss) => foreign("li", miss)))) : null,
+        check.prompts ? folded(`What it was asked${check.model ? `: ${check.model}` : ""}`, () => check.prompts.map(([name, text]) => [make("h4", {}, name.replace(/([A-Z])/g, " $1").toLowerCase()), whole(text)])) : null,
+        check.members ? checks(check.members) : null);
+    }));
+  }
+
+  function asserted(said) {
+    if (!said.asserted) return null;
+    const [run, skipped] = said.asserted;
+    const tokens = said.skippedTokens || [];
+    if (said.checks && !skipped) return null;
+    return make("p", { class: "soft" }, `${many(run, "assertion")} run, ${skipped} skipped`, tokens.length ? [": ", foreign("code", tokens.join(", "))] : null, ".");
+  }
+
+  /* The record on the branch: a dot for each earlier run, the newest first. */
+  function record(said) {
+    const past = said.past || "";
+    const dots = [...past].map((letter, place) => {
+      const [name, day] = page.history[place] || ["", ""];
+      const [tone, sign, words] = letter === "-" ? ["soft", "·", "not run, or measured otherwise"] : STATUS[letter] || STATUS["-"];
+      return make("li", { class: `mark ${tone}`, title: `${name} ${day}: ${words}` }, sign, unseen(` ${name} ${words}`));
+    });
+    const judged = [...past].filter((letter) => letter !== "-");
+    const words = past ? `Passed ${judged.filter((letter) => letter === "P").length} of ${many(judged.length, "earlier run")} ${page.place}, the newest first.` : null;
+    return part(`Record ${page.place}`.replace("Record on record", "Record"), said.record ? foreign("p", said.record) : null,
+      dots.length ? [make("p", { class: "soft" }, words), make("ol", { class: "past" }, dots)] : null);
+  }
+
+  function numbers(before, now) {
+    const rows = [];
+    const row = (name, then, here) => {
+      if (then !== undefined || here !== undefined) rows.push([name, then ?? "–", here ?? "–"]);
+    };
+    const was = before || {};
+    const counted = (one) => (one.tokens ? one.tokens.map((number) => (number === null || number === undefined ? "?" : number.toLocaleString("en"))) : [undefined, undefined]);
+    row("Time", was.ms !== undefined ? seconds(was.ms) : undefined, now.ms !== undefined ? seconds(now.ms) : undefined);
+    row("Tokens in", counted(was)[0], counted(now)[0]);
+    row("Tokens out", counted(was)[1], counted(now)[1]);
+    row("Cost", was.cost, now.cost);
+    row("Cost of judges", undefined, now.judge);
+    row("Tries", undefined, now.attempts);
+    if (!rows.length) return null;
+    return make("table", { class: "numbers" },
+      make("thead", {}, make("tr", {}, make("td", {}), before ? make("th", { scope: "col" }, "Baseline") : null, make("th", { scope: "col" }, "Here"))),
+      make("tbody", {}, rows.map(([name, then, here]) => make("tr", {}, make("th", { scope: "row" }, name), before ? make("td", {}, then) : null, make("td", {}, here)))));
+  }
+
+  function ways(n, said) {
+    const here = location.href.split("#")[0] + `#${anchorOf(n)}`;
+    const line = said.place ? copying("Eval file", said.place) : null;
+    if (line && said.url) line.querySelector("code").replaceChildren(make("a", { href: said.url }, said.place));
+    return part("Where to go", make("ul", { class: "ways" }, line,
+      said.rerun ? copying("Run it again", said.rerun) : null,
+      said.comment ? copying("Accept it", said.comment, "as a comment, with a reason") : null,
+      said.accept ? copying("Accept it", said.accept, "with a reason") : null,
+      copying("Link", here)),
+      said.target ? make("p", { class: "soft" }, "Asked: ", foreign("code", said.target)) : null,
+      said.difficulty ? make("p", { class: "soft" }, "Difficulty: ", foreign("bdi", said.difficulty)) : null);
+  }
+
+  /* --- Search, chips, choices ----------------------------------------------------------------------------------- */
+
+  function change() {
+    $("list").scrollTop = 0;
+    list();
+  }
+
+  function chips() {
+    $("chips").replaceChildren(...page.groups.map(([, title, tone, count], place) => {
+      const made = make("button", { type: "button", class: `chip ${tone}`, "aria-pressed": "false" }, title, " ", make("span", { class: "n" }, count.toLocaleString("en")));
+      made.addEventListener("click", () => {
+        const on = !chosen.groups.has(place);
+        if (on) chosen.groups.add(place);
+        else chosen.groups.delete(place);
+        made.setAttribute("aria-pressed", on);
+        change();
+      });
+      return made;
+    }));
+  }
+
+  function choice(key, title, names, all) {
+    if (names.length < 2 && !(names.length === 1 && key !== "suite" && key !== "target")) return null;
+    return make("select", { id: `by-${key}`, "aria-label": title, onchange: (event) => { chosen[key] = event.currentTarget.value; causes(); change(); } },
+      make("option", { value: "" }, all), names.map((name, place) => make("option", { value: place }, name.length > 60 ? `${name.slice(0, 59)}…` : name)));
+  }
+
+  function choices() {
+    const sorts = { change: "Changed first", drop: "Largest drop", time: "Slowest", cost: "Costliest", name: "By name" };
+    if (!Object.keys(rows.drop).length) delete sorts.drop;
+    if (!rows.cost.length) delete sorts.cost;
+    $("narrow").append(...[
+      make("select", { id: "sort", "aria-label": "Order", onchange: (event) => { chosen.sort = event.currentTarget.value; change(); } },
+        Object.entries(sorts).map(([key, words]) => make("option", { value: key }, words))),
+      choice("suite", "Suite", page.suites.map(([file]) => file), "All suites"),
+      choice("tag", "Tag", rows.tagNames, "All tags"),
+      choice("target", "Target", rows.targetNames, "All targets"),
+      choice("cause", "Cause", page.causes, "All causes"),
+    ].filter(Boolean));
+  }
+
+  /* The causes of the first screen choose too. */
+  function causes() {
+    for (const item of document.querySelectorAll("[data-cause]")) {
+      const button = item.querySelector("button");
+      if (button) button.setAttribute("aria-pressed", chosen.cause === item.dataset.cause);
+    }
+  }
+
+  function causeButtons() {
+    for (const item of document.querySelectorAll("[data-cause]")) {
+      const words = item.querySelector(".cause");
+      const button = make("button", { type: "button", class: "cause", "aria-pressed": "false", onclick: () => {
+        chosen.cause = chosen.cause === item.dataset.cause ? "" : item.dataset.cause;
+        if ($("by-cause")) $("by-cause").value = chosen.cause;
+        causes();
+        change();
+        $("cases").scrollIntoView({ block: "start" });
+      } }, [...words.childNodes]);
+      words.replaceWith(button);
+    }
+  }
+
+  function copies() {
+    for (const one of document.querySelectorAll(".copy")) {
+      const text = one.textContent.trim();
+      const button = make("button", { type: "button", class: "button", "aria-label": `Copy: ${text.slice(0, 60)}`, onclick: () => copy(text, button) }, "Copy");
+      one.append(" ", button);
+    }
+  }
+
+  /* --- Begin ------------------------------------------------------------------------------------------------------ */
+
+  function follow() {
+    const n = placeOf(location.hash);
+    if (n >= 0) {
+      if (!fits(n)) clear();
+      show(n, { focus: true });
+    } else if (location.hash === "" && document.documentElement.classList.contains("opened")) {
+      document.documentElement.classList.remove("opened");
+    }
+  }
+
+  function clear() {
+    Object.assign(chosen, { suite: "", tag: "", target: "", cause: "", terms: [] });
+    chosen.groups.clear();
+    $("search").value = "";
+    for (const one of $("narrow").querySelectorAll("select:not(#sort)")) one.value = "";
+    for (const one of $("chips").children) one.setAttribute("aria-pressed", "false");
+    causes();
+    list();
+  }
+
+  $("search").addEventListener("input", (event) => {
+    chosen.terms = event.currentTarget.value.toLowerCase().split(/\s+/).filter(Boolean);
+    change();
+  });
+  $("list").addEventListener("scroll", draw, { passive: true });
+  addEventListener("resize", draw);
+  addEventListener("hashchange", follow);
+  addEventListener("popstate", follow);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest("a.row");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    goTo(link.getAttribute("href"), false);
+    show(+link.dataset.n, { focus: true });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "Escape") {
+      if (event.target === $("search") && $("search").value) clear();
+      else if (document.documentElement.classList.contains("opened")) close();
+      else $("list").focus();
+    } else if (typing) {
+      if (event.key !== "Enter" || event.target !== $("search") || !listed.length) return;
+      goTo(`#${anchorOf(listed[0])}`, true);
+      show(listed[0], { focus: true });
+    } else if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "/") $("search").focus();
+    else return;
+    event.preventDefault();
+  });
+
+  const packed = $("packed");
+  if (packed) reading = "A moment …";
+  else learn(JSON.parse($("details").textContent));
+  chips();
+  choices();
+  causeButtons();
+  copies();
+  document.documentElement.classList.add("js");
+  list();
+  follow();
+  if (open < 0 && size && groupOf(0)[2] !== "pass" && matchMedia("(min-width: 900px)").matches) show(0, { jump: false });
+  if (packed) {
+    unpacked(packed.textContent).then((found) => {
+      learn(found);
+      reading = "";
+      if (open >= 0) $("case").replaceChildren(...view(open));
+    }, () => { reading = "This browser cannot unpack what this page says of single cases; run.json holds it."; });
+  }
+})();
