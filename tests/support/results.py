@@ -20,6 +20,7 @@ def make_result(case_id: str, status: str = "passed", **fields) -> CaseResult:
     found = Status(status)
     error = {"failed": "responseContains: expected 'Tokyo' in response but not found", "error": "agent error: HTTP 500"}
     words = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR}
+    answer = "It is 18 °C in Tokyo." if found is Status.PASSED else "It is 18 °C there."
     values = {
         "description": f"about {case_id}",
         "passed": found is Status.PASSED,
@@ -28,7 +29,7 @@ def make_result(case_id: str, status: str = "passed", **fields) -> CaseResult:
         "duration_ms": 120.0 if found.judged else 0.0,
         "assertions_run": 3 if found.judged else 0,
         "error": error.get(status),
-        "details": CaseDetails(tools_called=("get_weather",), response_length=2, response="ok"),
+        "details": CaseDetails(tools_called=("get_weather",), response_length=len(answer), response=answer),
         "trials": tuple(Trial(status=words[letter], score=letter == "P", duration_ms=40) for letter in trials or ""),
         "flaky": bool(trials) and "P" in trials and "F" in trials,
         "location": Location(file=FILE, line=12),
