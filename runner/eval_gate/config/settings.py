@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.setting import Setting, Text, setting, settings_of
-from eval_gate.config.written import REPORTS, ReportRequest, parse_export, parse_report
+from eval_gate.config.written import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.errors import GateError
 
 if TYPE_CHECKING:
@@ -211,6 +211,12 @@ class RunConfig:
         help=f"Also write a report: {', '.join(REPORTS)}.",
         each=parse_report,
         limits={"max_length": 100},
+        input=False,
+    )
+    junit: JunitFailures = setting(
+        JunitFailures.BLOCKING,
+        "Which cases are failures in a JUnit report: blocking (what keeps the gate from passing) or all that fail.",
+        metavar="WHICH",
         input=False,
     )
     exports: tuple[ReportRequest, ...] = setting(

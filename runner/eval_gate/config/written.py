@@ -22,6 +22,15 @@ class ReportFormat(StrEnum):
     AGENTV = "agentv"
 
 
+class JunitFailures(StrEnum):
+    """Which cases are failures in a JUnit file."""
+
+    BLOCKING = "blocking"
+    """Those that keep the gate from passing; others that fail are skipped, with the reason."""
+    ALL = "all"
+    """All that failed or could not be judged, apart from those that somebody accepted or set aside."""
+
+
 EXPORTS: Final = (ReportFormat.AGENTV,)
 """For other tools that know evals."""
 REPORTS: Final = tuple(one for one in ReportFormat if one not in EXPORTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eval_gate.config.written import JunitFailures
 from eval_gate.model.measuring import Difference
 
 
@@ -58,6 +59,8 @@ class ReportContext:
     accept_line: str | None = None
     """The command that accepts the regressions, where somebody sits at a terminal."""
     result_path: str | None = None
+    junit: JunitFailures = JunitFailures.BLOCKING
+    """Which cases are failures in a JUnit report."""
     losses: tuple[str, ...] = ()
     """What could not be published, in sentences."""
     trail: tuple[str, ...] = ()

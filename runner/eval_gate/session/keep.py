@@ -70,7 +70,7 @@ def context_of(session: Session, kept: Kept) -> ReportContext:
     """What a report may say beside the run, as far as every session knows it."""
     baseline = session.question.baseline
     reason = baseline.reason if isinstance(baseline, NoBaseline) else None
-    return ReportContext(result_path=str(kept.record), no_baseline_reason=reason)
+    return ReportContext(result_path=str(kept.record), no_baseline_reason=reason, junit=session.config.junit)
 
 
 def report(session: Session, kept: Kept, context: ReportContext) -> tuple[Path, ...]:

@@ -67,7 +67,8 @@ def test_page__notes_of_the_judge__stand_above_every_fold() -> None:
 def test_junit__types__are_the_blame() -> None:
     root = ET.fromstring(render("junit", blamed(), PULL_REQUEST))
     types = {case.get("name"): error.get("type") for case in root.iter("testcase") for error in case.iter("error")}
-    assert types["refund/partial"] == types["order/bulk"] == "crashed"
+    assert types["refund/partial"] == "crashed"
+    assert "order/bulk" not in types  # main has it too, so that it blocks nothing
     assert (types["pay/card"], types["faq/tone"]) == ("unreachable", "ours")
     assert int(root.get("errors")) == len(types)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from eval_gate.config.policy import FailOn, Policy
+from eval_gate.config.written import JunitFailures
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict
@@ -375,8 +376,21 @@ def test_junit__few__looks_like_this(golden) -> None:
     text = render("junit", few(), ReportContext())
     golden("junit/few.xml", text)
     root = ET.fromstring(text)
-    assert [root.get(key) for key in ("tests", "failures", "errors")] == ["6", "4", "0"]
-    assert len(root.findall("./testsuite/testcase/failure")) == 4
+    assert [root.get(key) for key in ("tests", "failures", "errors", "skipped")] == ["6", "3", "0", "1"]
+    assert len(root.findall("./testsuite/testcase/failure")) == 3
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_junit__any_state__is_red_exactly_where_the_gate_does_not_pass(state) -> None:
+    root = ET.fromstring(render("junit", STATES[state], ReportContext()))
+    red = int(root.get("failures")) + int(root.get("errors"))
+    assert (red == 0) == (STATES[state].verdict.exit_code == ExitCode.PASSED)
+    assert red == len([*root.iter("failure"), *root.iter("error")])
+
+
+def test_junit__all_that_fail__are_failures_where_that_is_asked_for() -> None:
+    root = ET.fromstring(render("junit", few(), ReportContext(junit=JunitFailures.ALL)))
+    assert [root.get(key) for key in ("failures", "errors", "skipped")] == ["4", "0", "0"]
 
 
 @pytest.mark.parametrize("state", ["scores", "scores-threshold"])

@@ -9,7 +9,7 @@ import typer
 from eval_gate.cli import options
 from eval_gate.config.settings import RULES, SETTINGS
 
-_USED = RULES - {"errorRate", "confirm"} | {"history", "outputDir", "reports", "exports"}
+_USED = RULES - {"errorRate", "confirm"} | {"history", "outputDir", "reports", "junit", "exports"}
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The configuration keys that judging a stored result has use for: whatever is about running is done."""
 
@@ -48,7 +48,7 @@ def compare(
     run = read_run(current, Path(load_config(flags, {}, None).output_dir))
     config = rules_for(run, flags)
     judged = judge_again(run, baseline, config, Path.cwd())
-    report_context = ReportContext()
+    report_context = ReportContext(junit=config.junit)
     files = write_reports(config.files, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
     say_written(files, context.obj)

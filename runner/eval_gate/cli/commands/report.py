@@ -8,9 +8,9 @@ import typer
 
 from eval_gate.cli import options
 from eval_gate.config.settings import SETTINGS
-from eval_gate.config.written import ReportFormat
+from eval_gate.config.written import JunitFailures, ReportFormat
 
-USED = ("outputDir",)
+USED = ("outputDir", "junit")
 """The configuration keys that this command has use for."""
 
 
@@ -42,9 +42,14 @@ def report(
 
     if output is not None and (why := why_no_file(output, anywhere=True)):
         raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
+    which = str(settings["junit"] or JunitFailures.BLOCKING)
+    if which not in list(JunitFailures):
+        allowed = f"allowed: {', '.join(JunitFailures)}"
+        raise GateError("unknown-value", f'--junit: "{which[:80]}" is not known', allowed)
+    junit = JunitFailures(which)
     stored = read_run(result, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
     style = style_of(Verbosity.NORMAL) if output is None else None
-    text = render(report_format.value, stored, ReportContext(), style=style)
+    text = render(report_format.value, stored, ReportContext(junit=junit), style=style)
     if output is None:
         out(text, FORMS.get(report_format.value, Form.TEXT), end="")
     else:

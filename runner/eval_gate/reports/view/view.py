@@ -17,6 +17,7 @@ from eval_gate.model.result import RunResult, SuiteResult, Summary
 from eval_gate.model.waiver import Kind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.view.blocking import Blocking, blocking
 from eval_gate.reports.view.groups import Cause, StaleSuites, group_causes, stale_suites
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
@@ -209,6 +210,11 @@ class View(CaseLists):
     @cached_property
     def _of_files(self) -> frozenset[str]:
         return frozenset(changed_since(suite.eval_file) for suite in self.run.suites)
+
+    @cached_property
+    def blocking(self) -> Blocking:
+        """Which cases keep the gate from passing, and what else does."""
+        return blocking(self)
 
     @cached_property
     def rules(self) -> tuple[RuleRow, ...]:
