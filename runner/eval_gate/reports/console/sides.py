@@ -24,7 +24,8 @@ _BEHIND: Final = len("baseline") + 2
 def sides(row: CaseRow, style: ConsoleStyle) -> Iterator[str]:
     """At most a line for each of the three, and none for what is not known."""
     then, now = _answers(row)
-    for label, words in (_wanted(row), ("baseline", then), ("here", now)):
+    both = (("both", now),) if then == now else (("baseline", then), ("here", now))
+    for label, words in (_wanted(row), *both):
         if words:
             begin = f"{_INDENT}{label:<{_BEHIND}}"
             yield begin + style.cut(words, max(style.width - len(begin), 1))

@@ -110,6 +110,11 @@ def test_console__nothing_kept_of_the_answers__shows_calls_alone() -> None:
     assert block(told(then, CaseDetails()))[-2:] == ["    baseline  called a, b", "    here      called nothing"]
 
 
+def test_console__same_calls_and_answer__says_it_once() -> None:
+    then = Before(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response="Sunday."))
+    assert block(told(then, CaseDetails(tools_called=("t",), response="Sunday.")))[-1] == '    both      "Sunday."'
+
+
 def test_console__hostile_answer__is_no_command_and_no_colour_and_one_line() -> None:
     shown = block(told(THEN, CaseDetails(response="\x1b[31m::error::x\n##[error]" + "x" * 900)))
     assert len(shown) == 5
@@ -121,7 +126,7 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
     text = "\n".join(block(run, 200))
     assert text.count("pass → fail") == 1
-    assert text.count("    here ") == 1
+    assert text.count("    both ") == 1
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
