@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from eval_gate.cli.output import print_result, say_written
 from eval_gate.cli.progress import progress_for
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig, Selection
-from eval_gate.errors import ExitCode
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.accepting import accept_line
+from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import Kept, context_of, evaluate, report
 from eval_gate.session.session import Around, Session, open_session
@@ -34,13 +36,29 @@ class Asked:
     resume: str | None
     as_json: bool
     verbosity: Verbosity
+    failing: bool = False
+    """Only the cases that failed when they were last run."""
 
 
 def run_and_judge(asked: Asked) -> ExitCode:
     """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
-    session = open_session(configuration(asked), asked.selection, around(asked.resume))
-    kept = asyncio.run(evaluate(session, progress_for(asked.verbosity)))
-    rerun = rerun_command(sys.argv[1:], kept.run, session.question.baseline)
+    session, kept = make(asked, configuration(asked))
+    show_made(asked, session, kept)
+    if kept.interrupted is not None:
+        say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
+    return kept.exit_code
+
+
+def make(asked: Asked, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, Kept]:
+    """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
+    keys = failing_cases(Path(config.output_dir), config.target.name) if asked.failing else None
+    session = open_session(config, replace(asked.selection, files=files, keys=keys), around(asked.resume))
+    return session, asyncio.run(evaluate(session, progress_for(asked.verbosity)))
+
+
+def show_made(asked: Asked, session: Session, kept: Kept) -> None:
+    """The summary of a run, how to run its cases again or to accept them, and its reports."""
+    rerun = rerun_command(_once(sys.argv[1:]), kept.run, session.question.baseline)
     context = replace(
         context_of(session, kept),
         rerun_command=rerun.command if rerun else None,
@@ -48,9 +66,22 @@ def run_and_judge(asked: Asked) -> ExitCode:
         accept_line=accept_line(kept.run, session.config.policy.accepted),
     )
     show(session, kept, context, asked.verbosity, as_json=asked.as_json)
-    if kept.interrupted is not None:
-        say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
-    return kept.exit_code
+
+
+def _once(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a call that runs cases by their names, once; behind `--` all are paths."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*(one for one in arguments[:end] if one not in {"--watch", "--failing"}), *arguments[end:]]
+
+
+def refuse_together(asked: Asked, *, watch: bool, targets: int) -> None:
+    """Raises GateError `options-conflict` for options that contradict each other."""
+    option = "--watch" if watch else "--failing" if asked.failing else None
+    others = [("--resume", asked.resume is not None), ("--target given several times", targets > 1)]
+    others += [("--json", asked.as_json)] if watch else []
+    for other, given in others:
+        if option and given:
+            raise GateError("options-conflict", f"{option} and {other} do not go together", "leave one of them out")
 
 
 def configuration(asked: Asked) -> RunConfig:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from eval_gate.model.case import CaseKey
     from eval_gate.model.result import Shard
 
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
@@ -253,6 +254,10 @@ class Selection:
     tiers: tuple[str, ...] = ()
     shard: Shard | None = None
     """One part of what is left: every n-th case, so that parts are equally large whatever the files are."""
+    files: frozenset[str] | None = None
+    """Only cases of these eval files, as results name them; None for all."""
+    keys: frozenset[CaseKey] | None = None
+    """Only these cases; None for all."""
 
     @property
     def everything(self) -> bool:
@@ -262,7 +267,7 @@ class Selection:
     @property
     def chosen(self) -> bool:
         """Whether cases are chosen by what they are; a shard only divides."""
-        return bool(self.cases or self.tags or self.tiers)
+        return bool(self.cases or self.tags or self.tiers) or (self.files, self.keys) != (None, None)
 
 
 def parse_shard(text: str | None) -> Shard | None:

@@ -180,7 +180,7 @@ def load_suites(files: Sequence[EvalFile], root: Path, reading: Reading) -> tupl
 
 def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
     """The suite in a file; None for a file that was only found by walking and holds something else."""
-    shown = _shown(file.path, root)
+    shown = shown_as(file.path, root)
     data = read_bytes(file.path, shown)
     suffix = file.path.suffix if file.path.suffix in SUFFIXES else ".json"
     dialects = [dialect for dialect in DIALECTS.values() if suffix in dialect.notations]
@@ -197,7 +197,7 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
         if one.recognises(document.value):
             _refuse_no_text(shown)
             return one.load(document.value, document.positions, source, reading)
-    if file.named and not any(one.accompanies(file.path) for one in DIALECTS.values()):
+    if file.named and not belongs_to_another(file.path):
         problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None
@@ -210,6 +210,11 @@ def _refuse_no_text(shown: str) -> None:
         raise GateError("unreadable", f"{shown} has a name that is not UTF-8", problems=[problem])
 
 
-def _shown(path: Path, root: Path) -> str:
+def belongs_to_another(file: Path) -> bool:
+    """Whether this file says more about the evals of a file beside it, and need not hold any itself."""
+    return any(one.accompanies(file) for one in DIALECTS.values())
+
+
+def shown_as(path: Path, root: Path) -> str:
     """The path as people see it and as results identify the suite: POSIX style, relative to the root if below it."""
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()

@@ -22,6 +22,12 @@ def run(
     ] = None,
     *,
     resume: Annotated[str | None, typer.Option(metavar="RUN_ID", help="Go on with a run that was interrupted.")] = None,
+    failing: Annotated[
+        bool, typer.Option("--failing", help="Only the cases that failed when they were last run.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Run again what a change of an eval file is about, until Ctrl-C.")
+    ] = False,
     json: options.Json = False,
     cases: options.Cases = None,
     tags: options.Tags = None,
@@ -39,12 +45,16 @@ def run(
     With --target given several times the evals are run against each of these targets, one after the other, and shown
     as a table of cases by targets; --report md, html, json and console write the table. Each run has its own record.
 
+    With --watch the evals are run, and then the cases of each eval file that changes; all of them when a file changes
+    that they rest on, such as the configuration. Without a baseline they are compared with the newest run that passed.
+    The exit code is the last run's.
+
     Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the run could not
     be completed, 130 and 143 interrupted after writing what was done.
     """
     from pathlib import Path
 
-    from eval_gate.cli.running import Asked, run_and_judge
+    from eval_gate.cli.running import Asked, refuse_together, run_and_judge
     from eval_gate.config.settings import Selection, parse_shard
 
     asked = Asked(
@@ -54,7 +64,13 @@ def run(
         resume=resume,
         as_json=json,
         verbosity=context.obj,
+        failing=failing,
     )
+    refuse_together(asked, watch=watch, targets=len(target or ()))
+    if watch:
+        from eval_gate.cli.watching import watch as watch_files
+
+        raise typer.Exit(watch_files(asked))
     if target and len(target) > 1:
         from eval_gate.cli.matrix import run_against_each
 

@@ -7,7 +7,7 @@ from heapq import heapreplace
 
 from eval_gate.config.settings import Selection
 from eval_gate.errors import GateError, did_you_mean
-from eval_gate.model.case import EvalSuite, Tier
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier
 from eval_gate.model.result import Shard
 from eval_gate.text import globs
 
@@ -24,13 +24,16 @@ def select(suites: Iterable[EvalSuite], selection: Selection) -> tuple[EvalSuite
         suite.model_copy(update={"cases": cases})
         for suite in suites
         if not selection.tiers or (suite.tier is not None and suite.tier.value in selection.tiers)
-        if (cases := tuple(case for case in suite.cases if _matches(case.id, case.tags, selection)))
+        if selection.files is None or suite.file in selection.files
+        if (cases := tuple(case for case in suite.cases if _matches(suite.file, case, selection)))
     )
     if selection.shard is not None and chosen:
         chosen = _part(chosen, selection.shard)
     if not chosen:
         ids = [case.id for suite in suites for case in suite.cases]
         asked = [*selection.cases, *selection.tags, *selection.tiers]
+        asked += sorted(selection.files or ())
+        asked += ["the cases that failed"] if selection.keys is not None else []
         asked += [f"shard {selection.shard.index}/{selection.shard.count}"] if selection.shard else []
         meant = next((text for text in (did_you_mean(pattern, ids) for pattern in selection.cases) if text), "")
         raise GateError(
@@ -75,10 +78,12 @@ def _part(suites: tuple[EvalSuite, ...], shard: Shard) -> tuple[EvalSuite, ...]:
     return tuple(suite.model_copy(update={"cases": dealt[suite.file]}) for suite in suites if dealt[suite.file])
 
 
-def _matches(case_id: str, tags: tuple[str, ...], selection: Selection) -> bool:
-    if selection.cases and not any(globs.fits(pattern, case_id) for pattern in selection.cases):
+def _matches(file: str, case: EvalCase, selection: Selection) -> bool:
+    if selection.keys is not None and CaseKey(file, case.id) not in selection.keys:
         return False
-    return not selection.tags or not set(tags).isdisjoint(selection.tags)
+    if selection.cases and not any(globs.fits(pattern, case.id) for pattern in selection.cases):
+        return False
+    return not selection.tags or not set(case.tags).isdisjoint(selection.tags)
 
 
 def _known_tiers(selection: Selection) -> None:
