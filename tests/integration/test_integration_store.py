@@ -178,3 +178,21 @@ def test_run__both_names_agree__is_no_contradiction(tmp_path) -> None:
         done = gate(tmp_path, "run", "--agent-endpoint", running.url)
     assert done.returncode == 0
     assert cases_of(record(tmp_path))[0]["details"]["response"] is None
+
+
+@pytest.mark.slow
+def test_run__more_answers_than_a_record_may_hold__is_still_the_next_runs_baseline(tmp_path) -> None:
+    many = [
+        {"id": f"a{number}", "input": {"message": "x"}, "expect": {"responseContains": ["x" if number else "y"]}}
+        for number in range(3_400)
+    ]
+    write(tmp_path, *many, targets=f"targets:\n- name: m\n  provider: mock\n  response: {'x' * 20_000}\n")
+    arguments = ("run", "--targets", "targets.yaml", "--target", "m", "--fail-on", "never")
+    gate(tmp_path, *arguments)
+    first = record(tmp_path)
+    assert "left out of it: answers and calls of passing cases (3,399)" in first["warnings"][0]
+    failing, passing, *_ = cases_of(first)
+    assert (len(failing["details"]["response"]), passing["details"]["response"]) == (20_000, None)
+    again = gate(tmp_path, *arguments, "--baseline", first["runId"])
+    assert again.returncode == 0, again.stderr
+    assert record(tmp_path)["baselineRunId"] == first["runId"]

@@ -62,6 +62,8 @@ COMMANDS: Final = 20
 COMMAND_CHARACTERS: Final = 4_000
 COMMENT_LINES: Final = 400
 RESULT_BYTES: Final = 64_000_000
+RESULT_VALUES: Final = 4_000_000
+"""Values of a stored result: as many as so many bytes of a record of ours hold."""
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
@@ -166,6 +168,7 @@ TABLE: Final = (
     Row("one command in a comment", COMMAND_CHARACTERS, "characters"),
     Row("lines of a comment that are looked at", COMMENT_LINES, "lines"),
     Row("a stored result", RESULT_BYTES, "bytes"),
+    Row("values in it", RESULT_VALUES, "values"),
     Row("entries of an archive", ARCHIVE_ENTRIES, "entries"),
     Row("runs of a folder of runs", RUNS_READ, "runs"),
     Row("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),

@@ -330,7 +330,7 @@ def _parse(data: bytes, shown: str) -> RunResult:
 
 def _parsed(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
     try:
-        return parse_json(data, shown)
+        return parse_json(data, shown, values=limits.RESULT_VALUES)
     except GateError as error:
         raise _corrupt(shown, "not valid JSON", list(error.problems)) from error
 

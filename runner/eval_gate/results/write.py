@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.result import RunResult, SuiteResult
+from eval_gate.results.fitting import Fitted, fitted
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 
-# bytes at once: a large run's text would be in memory three times otherwise
-_RUN, _SUITE = TypeAdapter(RunResult), TypeAdapter(SuiteResult)
+_SUITE = TypeAdapter(SuiteResult)
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
@@ -30,25 +31,37 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return folder
 
 
+class Written(NamedTuple):
+    """Where the record is, and the run as it stands there: too much is left out of it, and a warning says what."""
+
+    record: Path
+    run: RunResult
+
+
 def write_record(output_dir: Path, result: RunResult) -> Path:
     """Write the run record and point `latest.json` at it; the path of the record."""
-    file = run_folder(output_dir, result.run_id) / RUN_NAME
-    write_atomically(file, _RUN.dump_json(result, by_alias=True, indent=2))
-    pointer = {"runId": result.run_id, "timestamp": result.timestamp, "path": f"{result.run_id}/{RUN_NAME}"}
-    write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
-    return file
+    return _write_record(output_dir, fitted(result))
 
 
-def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Path:
-    """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run; the record's path."""
+def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Written:
+    """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run."""
     names: set[str] = set()
-    folder = run_folder(output_dir, result.run_id)
-    for suite in result.suites:
+    folder, record = run_folder(output_dir, result.run_id), fitted(result)
+    for suite in record.run.suites:
         file = folder / _suite_file(suite, names)
         write_atomically(file, _SUITE.dump_json(suite, by_alias=True, indent=2))
     if ledger is not None:
         write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
-    return write_record(output_dir, result)
+    return Written(_write_record(output_dir, record), record.run)
+
+
+def _write_record(output_dir: Path, record: Fitted) -> Path:
+    run = record.run
+    file = run_folder(output_dir, run.run_id) / RUN_NAME
+    write_atomically(file, record.data)
+    pointer = {"runId": run.run_id, "timestamp": run.timestamp, "path": f"{run.run_id}/{RUN_NAME}"}
+    write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
+    return file
 
 
 def _suite_file(suite: SuiteResult, taken: set[str]) -> str:

@@ -62,8 +62,8 @@ async def evaluate(session: Session, progress: Progress) -> Kept:
 def keep(session: Session, judged: RunResult, made: Made) -> Kept:
     """Write the record, and the ledger of earlier runs that ends with this one."""
     with after_asking():
-        record = write_result(session.folder, judged, ledger_after(judged, session.question.baseline))
-    return Kept(judged, record, made.interrupted)
+        written = write_result(session.folder, judged, ledger_after(judged, session.question.baseline))
+    return Kept(written.run, written.record, made.interrupted)
 
 
 def context_of(session: Session, kept: Kept) -> ReportContext:

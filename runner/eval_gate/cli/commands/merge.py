@@ -35,7 +35,7 @@ def merge(
     folder = Path(output_dir)
     runs = [read_run(result, folder) for result in results]
     run = merged(runs, str(uuid.uuid4()))
-    record = write_result(folder, run)
+    record, run = write_result(folder, run)
     if context.obj is not Verbosity.QUIET:
         missing = f"; {run.stopped}" if run.stopped else ""
         say(f"{count(len(runs), 'result')} joined: {count(run.summary.total_cases, 'case')}{missing}")

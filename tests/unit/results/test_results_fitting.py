@@ -1,0 +1,106 @@
+"""A record that would be too large to be read again is made smaller, part by part."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
+from eval_gate.model.conversation import Message
+from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.result import Asked, RunResult
+from eval_gate.results.fitting import fitted
+from tests.support.results import make_result, make_run, make_suite_result
+
+LONG = "x" * 30_000
+PROMPT = EvaluatorResult(name="j", type="llm_judge", score=1, evaluator_provider_request={"userPrompt": LONG})
+
+
+def details(letter: str) -> CaseDetails:
+    return CaseDetails(
+        response=letter * 30_000,
+        response_length=30_000,
+        conversation=(Message(role="user", content=LONG),),
+        tool_calls=(KeptCall(name="t", arguments={"a": 1}, result=LONG),),
+    )
+
+
+def large() -> RunResult:
+    """Every part of it has 30,000 characters; the three cases together have 23 of them."""
+    trial = Trial(status=Status.FAILED, score=0, duration_ms=1)
+    other = trial.model_copy(update={"details": CaseDetails(response=LONG)})
+    cases = [
+        make_result(
+            name, status, details=details(name), evaluator_results=(PROMPT,), asked=Asked(question=LONG)
+        ).model_copy(update={"trials": (trial, other)})
+        for name, status in (("p", "passed"), ("f", "failed"), ("g", "failed"))
+    ]
+    before = Before(status=Status.PASSED, details=CaseDetails(response=LONG))
+    changes = tuple(
+        CaseChange(suite="s", case_id=name, change=change, before=before)
+        for name, change in (("f", CaseClass.REGRESSION), ("g", CaseClass.STILL_FAILING))
+    )
+    comparison = Comparison(baseline=BaselineFacts(run_id="b", timestamp="t", source="x"), changes=changes)
+    return make_run(make_suite_result(cases), comparison=comparison, warnings=("said before",))
+
+
+def left(data: bytes) -> list[str]:
+    """Which parts are there, in the order in which they go."""
+    found = json.loads(data)
+    passing, failing, _ = found["suites"][0]["cases"]
+    regression, still = found["comparison"]["changes"]
+    parts = {
+        "exchange": bool(passing["details"]["conversation"]),
+        "answer": passing["details"]["response"] is not None,
+        "executions": failing["trials"][1]["details"] is not None,
+        "still": still["before"] is not None,
+        "failing": failing["details"]["response"] is not None,
+        "regression": regression["before"] is not None,
+        "question": failing["asked"] is not None,
+    }
+    return [name for name, there in parts.items() if there]
+
+
+ALL = ["exchange", "answer", "executions", "still", "failing", "regression", "question"]
+
+
+def test_fitted__small_enough__is_as_it_was() -> None:
+    run = large()
+    found = fitted(run)
+    assert found.run is run
+    assert RunResult.model_validate_json(found.data) == run
+
+
+@pytest.mark.parametrize("gone", range(1, len(ALL) + 1))
+def test_fitted__too_large__loses_the_least_missed_parts_first(gone) -> None:
+    sizes = [len(fitted(large(), 10**9).data)]
+    while len(sizes) <= gone:
+        sizes.append(len(fitted(large(), sizes[-1] - 20_000).data))
+    found = fitted(large(), sizes[gone - 1] - 20_000)
+    assert left(found.data) == ALL[gone:]
+    first, second = found.run.warnings
+    assert first.startswith(f"the record would be larger than {sizes[gone - 1] - 20_000:,} bytes, which no run reads")
+    assert "exchanges, results of calls and judges' prompts of passing cases (1)" in first
+    assert ("questions and expectations (3)" in first) is (gone == len(ALL))
+    assert second == "said before"
+    assert json.loads(found.data)["warnings"] == list(found.run.warnings)
+
+
+def test_fitted__calls_of_passing_cases__keep_their_arguments_as_long_as_the_answer() -> None:
+    run = large()
+    found = fitted(run, len(fitted(run).data) - 20_000).run
+    (call,) = found.by_key()[next(iter(found.by_key()))].details.tool_calls
+    assert (call.arguments, call.result) == ({"a": 1}, None)
+
+
+def test_fitted__many_values__count_as_much_as_many_bytes() -> None:
+    run = large()
+    assert fitted(run, values=10**6).run is run
+    assert fitted(run, values=300).run.warnings != run.warnings
+
+
+def test_fitted__a_little_too_large__loses_only_its_line_breaks() -> None:
+    run = large()
+    found = fitted(run, len(fitted(run).data) - 1)
+    assert (found.run is run, b"\n" in found.data) == (True, False)
