@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eval_gate.model.case import Location
-from eval_gate.model.comparison import CaseClass, PastRun
 from eval_gate.model.conversation import Message, ToolCall
-from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import Asked, CaseResult, RunResult
 from eval_gate.model.usage import Usage
 from eval_gate.reports.context import ReportContext
@@ -240,46 +239,28 @@ def large(cases: int = 10_000, regressions: int = 500, suites: int = 40) -> RunR
             found.append(make_suite_result(some, eval_file=file, tier=None, tool_name=f"area-{suite:02}"))
         return found
 
-    return with_evidence(make_run(*made(True)), make_baseline_run(*made(False)))
+    return with_evidence(make_run(*made(True)), make_baseline_run(*made(False)), earlier=0)
 
 
-def with_evidence(now: RunResult, then: RunResult) -> RunResult:
-    """The run judged against the other, with what the gate keeps of the other side."""
-    judged = judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4, ledger=ledger_of((then,))))
-    cases = then.by_key()
-    assert judged.comparison is not None
-    changes = []
-    for one in judged.comparison.changes:
-        if one.key in cases and one.change is not CaseClass.STILL_PASSING and one.before is None:
-            changes.append(one.model_copy(update={"before": before_of(cases[one.key]), "past": "PPPPFPPPPPPPPPP-PPPP"}))
-        else:
-            changes.append(one)
-    history = judged.comparison.history or tuple(
-        PastRun(
-            run_id=f"run-{number}",
-            timestamp=f"2026-11-{19 - number // 2:02}T10:00:00Z",
-            sha=f"{number:02}c1ab00000",
-            passed=57,
-            failed=[1, 1, 2, 1, 0, 0, 3, 1, 1, 0, 0, 0, 1, 1, 2, 0, 0, 1, 0, 1][number],
-            errored=int(number == 7),
-        )
-        for number in range(20)
-    )
-    comparison = judged.comparison.model_copy(update={"changes": tuple(changes), "history": history})
-    return judged.model_copy(update={"comparison": comparison})
+def with_evidence(now: RunResult, then: RunResult, earlier: int = 19) -> RunResult:
+    """The run judged against the other, which is the newest of a branch; each run before it failed a case or two."""
+    runs = [then, *(_past(then, number) for number in range(1, earlier + 1))]
+    return judge_against(now, Baseline(then, "main", age_days=2, commits_behind=4, ledger=ledger_of(tuple(runs))))
 
 
-def before_of(case: CaseResult) -> Before:
-    """What the gate keeps of the baseline's case."""
-    return Before(
-        status=case.status,
-        score=case.score,
-        duration_ms=case.duration_ms,
-        error=case.error,
-        details=case.details,
-        evaluator_results=case.evaluator_results,
-        executions=tuple(trial.status for trial in case.trials) if len(case.trials) > 1 else (),
-        input_tokens=case.usage.input_tokens if case.usage else None,
-        output_tokens=case.usage.output_tokens if case.usage else None,
-        cost_usd=case.cost_usd,
+_FAILED_THEN = (0, 1, 2, 1, 0, 0, 3, 1, 1, 0, 0, 0, 1, 1, 2, 0, 0, 1, 0, 1)
+"""How many cases each run of the branch failed, the newest first."""
+
+
+def _past(then: RunResult, number: int) -> RunResult:
+    suites = []
+    for place, suite in enumerate(then.suites):
+        failing = {case.id for case in suite.cases[number : number + _FAILED_THEN[number]]} if place == 0 else set()
+        cases = [make_shown(one.id, "failed") if one.id in failing else one for one in suite.cases]
+        suites.append(make_suite_result(cases, eval_file=suite.eval_file, tier=None, tool_name=suite.tool_name))
+    return make_baseline_run(
+        *suites,
+        run_id=f"{number:02}b7a5e1-0000-4000-8000-000000000000",
+        timestamp=f"2026-10-{30 - number:02}T10:00:00Z",
+        git={"sha": f"{number:02}c1ab00000"},
     )

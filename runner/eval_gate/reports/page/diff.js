@@ -1,4 +1,4 @@
-/*! diff 9.0.0: written by tests/support/write_page_library.py, not by hand. https://github.com/kpdecker/jsdiff
+/*! diff 9.0.0 (https://github.com/kpdecker/jsdiff), written by tests/support/write_page_library.py
 
 BSD 3-Clause License
 

@@ -503,7 +503,7 @@
     const now = said.now || {};
     return [
       make("div", { class: "seen" },
-        make("p", {}, said.seen.map((line, place) => [place ? "; " : "", foreign("bdi", line)])),
+        page.compared && make("p", {}, said.seen.map((line, place) => [place ? "; " : "", foreign("bdi", line)])),
         said.error ? foreign("pre", said.error, { class: "why" }) : said.what ? foreign("pre", said.what, { class: "why" }) : null,
         said.compared ? foreign("p", said.compared, { class: "soft" }) : null,
         said.waived ? waived(said.waived) : null,
@@ -699,10 +699,8 @@
       const [tone, sign, words] = letter === "-" ? ["soft", "·", "not run, or measured otherwise"] : STATUS[letter] || STATUS["-"];
       return make("li", { class: `mark ${tone}`, title: `${name} ${day}: ${words}` }, sign, unseen(` ${name} ${words}`));
     });
-    const judged = [...past].filter((letter) => letter !== "-");
-    const words = past ? `Passed ${judged.filter((letter) => letter === "P").length} of ${many(judged.length, "earlier run")} ${page.place}, the newest first.` : null;
     return part(`Record ${page.place}`.replace("Record on record", "Record"), said.record ? foreign("p", said.record) : null,
-      dots.length ? [make("p", { class: "soft" }, words), make("ol", { class: "past" }, dots)] : null);
+      dots.length ? [make("ol", { class: "past" }, dots), make("p", { class: "soft" }, `A sign for each of ${many(dots.length, "earlier run")}, the newest first.`)] : null);
   }
 
   function numbers(before, now) {
@@ -873,6 +871,7 @@
   document.documentElement.classList.add("js");
   list();
   follow();
+  document.documentElement.classList.toggle("empty", !size);
   if (open < 0 && size && groupOf(0)[2] !== "pass" && matchMedia("(min-width: 900px)").matches) show(0, { jump: false });
   if (packed) {
     unpacked(packed.textContent).then((found) => {

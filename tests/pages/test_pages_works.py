@@ -1,0 +1,262 @@
+"""The page as it is used: keyboard, search, chips, links, differences, executions, ten thousand cases."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from eval_gate.model.case import CaseKey
+from eval_gate.reports.links import anchor_of
+from eval_gate.reports.render import render
+from tests.pages.runs import LONG
+from tests.support.browser import opened
+from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
+from tests.support.pages import page_data
+from tests.support.results import make_baseline_run, make_run, make_suite_result
+
+
+@pytest.fixture
+def seen(chrome, sixty):
+    with opened(chrome, sixty) as found:
+        yield found
+        assert found.complaints == []
+
+
+def ids(page) -> list[str]:
+    return page.locator("#rows .id").all_text_contents()
+
+
+def test_first_screen__verdict_numbers_strip_and_causes__are_in_sight(seen) -> None:
+    page = seen.page
+    assert page.locator("h1").inner_text().endswith("7 regressions")
+    assert page.locator(".facts b").all_inner_texts()[0] == "7"
+    assert page.locator(".strip g").count() == 4
+    assert "the target agent is" in page.locator(".measured").inner_text()
+    for place in ("h1", ".facts", ".strip svg", ".causes", "#search"):
+        assert page.locator(place).bounding_box()["y"] < 900 - 40, place
+
+
+def test_keyboard__from_the_verdict_to_the_third_regression_s_difference(seen) -> None:
+    page = seen.page
+    for _ in range(2):
+        page.keyboard.press("j")
+    assert page.locator("#case h2").inner_text() == "refund/arabic"
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    place = page.locator("#case .sides")
+    assert place.locator("del").count() > 0
+    assert place.locator("ins").count() > 0
+    page.keyboard.press("k")
+    assert page.locator("#case h2").inner_text() == "refund/terms"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.dataset.n") == "1"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.locator("#case h2").inner_text() == "refund/arabic"
+
+
+def test_keyboard__only_tab_and_enter__reach_a_case_too(seen) -> None:
+    page = seen.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.classList.contains('row')"):
+            break
+    page.keyboard.press("Enter")
+    assert page.locator("#case h2").inner_text() == "refund/partial-order"
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+
+
+def test_search__slash__finds_by_all_words_and_says_how_many(seen) -> None:
+    page = seen.page
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.keyboard.type("golden STATUS-1")
+    assert page.locator("#count").inner_text() == "10 of 60 cases"
+    assert sorted(ids(page)) == [f"refund/status-{number}" for number in range(10, 20)]
+    page.keyboard.press("Escape")
+    assert page.locator("#count").inner_text() == "60 cases"
+    page.keyboard.type("japanese: i sent")
+    assert ids(page) == ["refund/japanese"]
+    page.keyboard.press("Enter")
+    assert page.locator("#case h2").inner_text() == "refund/japanese"
+
+
+def test_chips__class_suite_and_cause__narrow_the_list(seen) -> None:
+    page = seen.page
+    page.get_by_role("button", name="New passes 1").click()
+    assert ids(page) == ["refund/split"]
+    page.get_by_role("button", name="Regressions 7").click()
+    assert len(ids(page)) == 8
+    page.get_by_role("button", name="New passes 1").click()
+    page.get_by_label("Cause", exact=True).select_option(index=1)
+    assert page.locator("#count").inner_text() == "3 of 60 cases"
+    assert page.locator("button.cause[aria-pressed=true]").count() == 1
+    page.locator("button.cause[aria-pressed=true]").click()
+    assert page.locator("#count").inner_text() == "7 of 60 cases"
+    page.get_by_label("Suite", exact=True).select_option("evals/orders.golden.json")
+    assert page.locator("#count").inner_text() == "0 of 60 cases"
+
+
+@pytest.mark.parametrize("order", ["time", "drop", "name"])
+def test_order__of_the_list__is_as_chosen(seen, sixty, order) -> None:
+    rows = page_data(sixty.read_text())["rows"]
+    seen.page.get_by_label("Order", exact=True).select_option(order)
+    place = {case_id: number for number, case_id in enumerate(rows["id"])}
+    values = {
+        "time": lambda n: -rows["ms"][n],
+        "drop": lambda n: -rows["drop"].get(str(n), 0),
+        "name": lambda n: rows["id"][n],
+    }
+    shown = [values[order](place[one]) for one in ids(seen.page)]
+    assert shown == sorted(shown)
+    assert seen.page.locator("#rows .head").count() == 0
+
+
+def test_link__of_a_case__opens_it_and_is_the_one_that_others_make(chrome, sixty) -> None:
+    key = CaseKey("evals/refunds.golden.json", "refund/terms")
+    with opened(chrome, sixty, f"#{anchor_of(key)}") as seen:
+        page = seen.page
+        assert page.locator("#case h2").inner_text() == "refund/terms"
+        link = page.locator(".ways li", has_text="Link").locator("code").inner_text()
+        assert link == f"{sixty.as_uri()}#{anchor_of(key)}"
+        page.keyboard.press("j")
+        assert "#case-refunds-refund-arabic-" in page.url
+        page.evaluate(f"location.hash = '{anchor_of(key)}'")
+        page.wait_for_function("document.querySelector('#case h2').textContent === 'refund/terms'")
+
+
+def test_link__to_a_case_that_is_not_here__opens_the_page_as_it_is(chrome, sixty) -> None:
+    with opened(chrome, sixty, "#case-refunds-refund-gone-00000000") as seen:
+        assert seen.page.locator("#case h2").inner_text() == "refund/partial-order"
+        assert seen.complaints == []
+
+
+def test_sides__copied__are_the_answers_and_nothing_else(seen) -> None:
+    page = seen.page
+    rows = page.locator(".sides tbody tr")
+    then, now = ("".join(rows.locator(f"td.{side} .text").all_text_contents()) for side in ("then", "now"))
+    assert (then, now) == (THEN, NOW)
+    assert page.locator(".sides del").all_text_contents()[0] == ", so"
+    sign = "getComputedStyle(document.querySelector('.sides {}'), '::before').content"
+    assert "−" in page.evaluate(sign.format("del"))
+    assert "+" in page.evaluate(sign.format("ins"))
+
+
+def test_sides__long_equal_parts__are_folded_until_asked_for(seen) -> None:
+    page = seen.page
+    page.keyboard.press("j")
+    assert page.locator(".sides del").all_text_contents() == ["14"]
+    assert page.locator(".sides ins").all_text_contents() == ["30"]
+    assert page.locator(".sides tbody tr").count() < 10
+    page.get_by_role("button", name="lines the same").click()
+    assert "".join(page.locator(".sides td.now .text").all_text_contents()) == f"{LONG}You have 30 days.\n"
+
+
+def test_calls__two_timelines__are_aligned(seen) -> None:
+    rows = seen.page.locator(".timeline tbody tr")
+    assert [" ".join(row.locator("th").inner_text().split()) for row in rows.all()] == [
+        "≠ other arguments",
+        "− missing here",
+        "+ only here",
+    ]
+    assert rows.nth(0).locator("ins").inner_text().split() == [",", '"detail":', '"short"']
+    assert "212 ms" in rows.nth(0).inner_text()
+    assert rows.nth(2).locator(".tag").inner_text() == "failed"
+
+
+def page_file(tmp_path, run):
+    file = tmp_path / "page.html"
+    file.write_text(render("html", run, PULL_REQUEST), encoding="utf-8")
+    return file
+
+
+def test_executions__each_dot__opens_its_answer(chrome, tmp_path) -> None:
+    with opened(chrome, page_file(tmp_path, sixty())) as seen:
+        page = seen.page
+        dots = page.locator("button.dot")
+        assert dots.count() == 4
+        assert dots.nth(0).get_attribute("aria-pressed") == "true"
+        dots.nth(2).click()
+        assert "I do not know." in page.locator(".answers").inner_text()
+        assert dots.nth(2).get_attribute("aria-pressed") == "true"
+        dots.nth(0).click()
+        assert "".join(page.locator(".sides td.now .text").all_text_contents()) == NOW
+
+
+def test_checks__judge_and_members__are_under_their_names(chrome, tmp_path) -> None:
+    with opened(chrome, page_file(tmp_path, sixty())) as seen:
+        page = seen.page
+        checks = page.locator(".checks").first
+        assert checks.locator("b").all_inner_texts() == ["issue_refund is called", "policy", "facts", "tone"]
+        assert "1.00 → 0.25" in checks.inner_text()
+        assert checks.locator("figcaption").inner_text() == "policy (gpt-5-mini) says"
+        checks.get_by_text("What it was asked: gpt-5-mini").click()
+        assert "You are a strict reviewer of refunds." in checks.inner_text()
+        page.get_by_text("Here: 5 messages").click()
+        assert page.locator(".talk li").count() == 5
+        assert page.locator(".past li").count() == 20
+
+
+def test_copy__rerun_command__is_on_the_clipboard(chrome, sixty) -> None:
+    with opened(chrome, sixty, permissions=["clipboard-read", "clipboard-write"]) as seen:
+        page = seen.page
+        page.get_by_role("button", name="Copy: Run it again").click()
+        page.wait_for_function("document.getElementById('said').textContent === 'Copied'")
+        assert page.evaluate("navigator.clipboard.readText()").endswith("--case refund/partial-order")
+
+
+def two(then: str, now: str):
+    """A run of one regression with these answers."""
+    here = make_shown("a", "failed", details=make_details(now))
+    was = make_shown("a", details=make_details(then))
+    return with_evidence(
+        *(make(make_suite_result([one])) for make, one in ((make_run, here), (make_baseline_run, was))), 0
+    )
+
+
+def test_difference__hostile_pair__ends_and_says_so(chrome, tmp_path) -> None:
+    then, now = (" ".join(f"{word}{number * 7919 % 10007}" for number in range(9_000)) for word in "ab")
+    with opened(chrome, page_file(tmp_path, two(then, now))) as seen:
+        assert "Too different to compare by word" in seen.page.locator(".answers").inner_text()
+        assert seen.complaints == []
+
+
+def test_difference__same_answers__are_shown_once(chrome, tmp_path) -> None:
+    with opened(chrome, page_file(tmp_path, two("As it was.", "As it was."))) as seen:
+        assert "the same, to the letter" in seen.page.locator(".answers").inner_text()
+        assert seen.page.locator(".answers .text").all_inner_texts() == ["As it was."]
+
+
+def test_thousands__page__has_few_elements_and_all_cases(chrome, thousands) -> None:
+    with opened(chrome, thousands) as seen:
+        page = seen.page
+        page.wait_for_selector("#case .sides")
+        assert thousands.stat().st_size < 2_000_000
+        assert seen.nodes() < 4_000
+        assert page.locator("#rows li").count() < 40
+        assert page.locator("#count").inner_text() == "10,000 cases"
+        page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight; }")
+        page.wait_for_function("document.querySelector('#rows').textContent.includes('area-39/case-0249')")
+        assert page.locator("#rows li").count() < 40
+
+
+def test_thousands__link_to_the_last_case__opens_it_and_shows_its_row(chrome, thousands) -> None:
+    key = CaseKey("evals/area-39/support.yaml", "area-39/case-0249 of customers")
+    with opened(chrome, thousands, f"#{anchor_of(key)}") as seen:
+        page = seen.page
+        assert page.locator("#case h2").inner_text() == key.case_id
+        page.wait_for_function("document.querySelector('#case').textContent.includes('passing ones are only listed')")
+        assert page.locator("a.row[aria-current]").inner_text().startswith("✓")
+
+
+def test_thousands__search_and_filter__find_the_needle(chrome, thousands) -> None:
+    with opened(chrome, thousands) as seen:
+        page = seen.page
+        page.locator("#search").fill("area-17 case-0111")
+        assert ids(page) == ["area-17/case-0111 of customers"]
+        page.locator("#search").fill("")
+        page.get_by_role("button", name=re.compile("^Regressions")).click()
+        assert page.locator("#count").inner_text() == "500 of 10,000 cases"
