@@ -20,7 +20,7 @@ def make_result(case_id: str, status: str = "passed", **fields) -> CaseResult:
     found = Status(status)
     error = {"failed": "responseContains: expected 'Tokyo' in response but not found", "error": "agent error: HTTP 500"}
     words = {"P": Status.PASSED, "F": Status.FAILED, "E": Status.ERROR}
-    answer = "It is 18 °C in Tokyo." if found is Status.PASSED else "It is 18 °C there."
+    answer = "It is 18 degrees in Tokyo." if found is Status.PASSED else "It is 18 degrees there."
     values = {
         "description": f"about {case_id}",
         "passed": found is Status.PASSED,

@@ -126,7 +126,7 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)
     text = "\n".join(block(run, 200))
     assert text.count("pass → fail") == 1
-    assert text.count("    both ") == 1
+    assert text.count("    here ") == 1
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
