@@ -42,7 +42,7 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
         everything_selected=selection.everything,
         waivers=waivers_from_file(step, config, log),
         more_waivers=lambda waivers: with_comments(step, waivers, log),
-        store=config.limits.stored,
+        keeping=config.keeping,
     )
     environment = step.environment
     around = Around(

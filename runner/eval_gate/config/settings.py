@@ -127,6 +127,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Keeping:
+    """How much of what was said may be stored: of which cases, and without what these patterns find."""
+
+    store: Store = Store.ALL
+    patterns: tuple[str, ...] = ()
+
+
+def parse_pattern(text: str) -> str:
+    """A regular expression as JavaScript has them, without slashes and flags. Raises ValueError with what is wrong."""
+    from eval_gate.text.javascript.regex import pattern_problem
+
+    problem = pattern_problem(text)
+    if problem is not None:
+        raise ValueError(f'"{text[:100]}" is not a regular expression: {problem}')
+    return text
+
+
+@dataclass(frozen=True, slots=True)
 class RunConfig:
     """Everything a run can be told in its file, with defaults (CONTRACTS, section 1).
 
@@ -185,6 +203,14 @@ class RunConfig:
         "Unknown keys, empty `expect` and cases that check nothing are errors.",
     )
     limits: Limits = field(default_factory=Limits)
+    redact: tuple[Text, ...] = setting(
+        (),
+        "Regular expressions: what they find is *** in all that is stored of questions, answers, calls and judgements.",
+        option=False,
+        input=False,
+        each=parse_pattern,
+        limits={"max_length": 50},
+    )
     baseline: Text | None = setting(
         None,
         "Earlier run to compare with: run id, results file, run folder, folder of runs, zip or latest.",
@@ -232,6 +258,11 @@ class RunConfig:
     def baseline_reference(self) -> str | None:
         """The baseline under whichever of its two names it was given."""
         return self.baseline or self.baseline_run_id
+
+    @property
+    def keeping(self) -> Keeping:
+        """How much of what is said may be stored."""
+        return Keeping(self.limits.stored, self.redact)
 
     @property
     def files(self) -> tuple[ReportRequest, ...]:

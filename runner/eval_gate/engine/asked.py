@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
+from eval_gate.errors import GateError
 from eval_gate.evaluators.expectation import expectation_of
-from eval_gate.model.case import EvalCase
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import KEPT_QUESTION
 from eval_gate.model.result import Asked
+from eval_gate.results.redacting import Masked, asked_with
+from eval_gate.text.javascript.regex import PatternError, replaced_at_once
 from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.redact import MASK
 from eval_gate.text.tokens import TokenData
 
 
@@ -19,6 +25,22 @@ def asked_of(case: EvalCase, tokens: TokenData) -> Asked:
         expectation=expected.lines,
         cut=expected.cut or len(question) > KEPT_QUESTION,
     )
+
+
+def every_asked(suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]) -> Mapping[CaseKey, Asked]:
+    """The same of every case, without what the patterns find. Raises GateError where they cannot look through it."""
+    found = {CaseKey(suite.file, case.id): asked_of(case, tokens) for suite in suites for case in suite.cases}
+    if not patterns:
+        return found
+    masked = Masked()
+    for asked in found.values():
+        asked_with(asked, masked.find)
+    try:
+        masked.learn(replaced_at_once(patterns, masked.texts, MASK))
+    except PatternError as error:
+        hint = "a simpler pattern: one without a repetition within a repetition"
+        raise GateError("invalid-configuration", f"redact cannot look through the questions: {error}", hint) from error
+    return {key: asked_with(asked, masked.put) for key, asked in found.items()}
 
 
 def _question(messages: tuple[Message, ...]) -> str:

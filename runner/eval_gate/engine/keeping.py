@@ -31,10 +31,14 @@ from eval_gate.results.lessening import (
     cut_parts,
     error_unquoted,
     unquoted,
+    within,
     without_answer,
     without_prompts,
 )
+from eval_gate.results.redacting import Change, Masked, details_with, results_with
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.redact import MASK
 
 
 def stored(record: TrialRecord, store: Store) -> TrialRecord:
@@ -70,10 +74,37 @@ def _said_less(case: CaseResult) -> dict[str, object]:
     }
 
 
-def details_of(response: Response) -> CaseDetails:
-    """What the target gave back."""
+async def redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
+    """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
+
+    Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
+    """
+    masked = Masked()
+    _redacted(record, masked.find)
+    warnings = record.warnings
+    try:
+        masked.learn(await matcher.replaced(patterns, masked.texts, MASK))
+    except (PatternError, PatternWorkerError) as error:
+        masked.learn(None)
+        warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
+    made = _redacted(record, masked.put)
+    return made.model_copy(update={"details": within(made.details), "warnings": warnings})
+
+
+def _redacted(record: TrialRecord, change: Change) -> TrialRecord:
+    return record.model_copy(
+        update={
+            "error": record.error and change(record.error),
+            "details": details_with(record.details, change),
+            "evaluator_results": results_with(record.evaluator_results, change),
+        }
+    )
+
+
+def details_of(response: Response, margin: int = 0) -> CaseDetails:
+    """What the target gave back. Where patterns are to look at it, each text is cut `margin` characters too late."""
     text = response.text
-    conversation = _conversation(response.conversation)
+    conversation = _conversation(response.conversation, margin)
     left_out = {
         "toolCalls": len(response.tool_calls) - KEPT_CALLS,
         "messages": len(response.conversation) - len(conversation),
@@ -82,28 +113,28 @@ def details_of(response: Response) -> CaseDetails:
     return CaseDetails(
         tools_called=tuple(call.name for call in response.tool_calls),
         response_length=len(text),
-        response=text[:KEPT_ANSWER],
+        response=text[: KEPT_ANSWER + margin],
         response_truncated=len(text) > KEPT_ANSWER,
         conversation=conversation,
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
-        tool_calls=_calls(response),
+        tool_calls=_calls(response, margin),
         left_out={what: count for what, count in left_out.items() if count > 0},
     )
 
 
-def _calls(response: Response) -> tuple[KeptCall, ...]:
+def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
     """The calls as the target reported them: arguments that are no mapping stand in its messages only."""
     reported = [call for message in response.messages or () for call in message.tool_calls]
     told = len(reported) == len(response.tool_calls)
     return tuple(
-        _call(call, reported[at].input if told else call.params or None)
+        _call(call, reported[at].input if told else call.params or None, KEPT_CALL + margin)
         for at, call in enumerate(islice(response.tool_calls, KEPT_CALLS))
     )
 
 
-def _call(call: ToolCall, given: JsonValue) -> KeptCall:
-    arguments, result = beginning(given, KEPT_CALL), beginning(call.result, KEPT_CALL)
+def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
+    arguments, result = beginning(given, limit), beginning(call.result, limit)
     return KeptCall(
         name=call.name,
         arguments=arguments,
@@ -114,12 +145,12 @@ def _call(call: ToolCall, given: JsonValue) -> KeptCall:
     )
 
 
-def _conversation(messages: Sequence[Message]) -> tuple[Message, ...]:
+def _conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
     """The first messages of an exchange, as many as there is room for; each text cut as answers are."""
     kept: list[Message] = []
     room = KEPT_CONVERSATION
     for message in islice(messages, KEPT_MESSAGES):
-        shown = _message(message)
+        shown = _message(message, margin)
         room -= len(shown.content if isinstance(shown.content, str) else compact_json(shown.content))
         room -= sum(len(compact_json(call.params)) for call in shown.tool_calls)
         if room < 0:
@@ -128,18 +159,18 @@ def _conversation(messages: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(kept)
 
 
-def _message(message: Message) -> Message:
+def _message(message: Message, margin: int) -> Message:
     content = message.content
-    content = content[:KEPT_ANSWER] if isinstance(content, str) else beginning(content, KEPT_ANSWER)
-    calls = tuple(_within_message(call) for call in message.tool_calls[:KEPT_CALLS])
+    content = content[: KEPT_ANSWER + margin] if isinstance(content, str) else beginning(content, KEPT_ANSWER + margin)
+    calls = tuple(_within_message(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
     if content is message.content and calls == message.tool_calls:
         return message
     return message.model_copy(update={"content": content, "tool_calls": calls})
 
 
-def _within_message(call: ToolCall) -> ToolCall:
+def _within_message(call: ToolCall, limit: int) -> ToolCall:
     """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
-    params = beginning(call.params, KEPT_CALL)
+    params = beginning(call.params, limit)
     if isinstance(params, dict) and call.result is None:
         return call
     return call.model_copy(update={"params": params if isinstance(params, dict) else {"…": params}, "result": None})

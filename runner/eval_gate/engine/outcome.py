@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from eval_gate import __version__
-from eval_gate.engine.asked import asked_of
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
@@ -126,4 +125,4 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     counted = heard(records, lists=id(target) in lists)
     result = settle(case, counted, other, first=plan.limits.trials, end=end)
     kept = settled(result, plan.limits.stored)
-    return kept.model_copy(update={"yardstick": plan.yardsticks.get(key), "asked": asked_of(case, plan.tokens)})
+    return kept.model_copy(update={"yardstick": plan.yardsticks.get(key), "asked": plan.asked.get(key)})

@@ -11,7 +11,7 @@ from eval_gate.engine.judging import Judges
 from eval_gate.engine.rubrics import is_rubric
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import GitFacts, Shard, Yardstick
+from eval_gate.model.result import Asked, GitFacts, Shard, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
 from eval_gate.targets.base import Target
@@ -48,6 +48,10 @@ class RunPlan:
     """What of it they do not get."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run."""
+    patterns: tuple[str, ...] = ()
+    """What they find is masked in everything that is stored."""
+    asked: Mapping[CaseKey, Asked] = field(default_factory=dict)
+    """Question and expectation of every case, as the result has them."""
     recording: Recording | None = None
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
-from eval_gate.engine.keeping import stored
+from eval_gate.engine.keeping import redacted, stored
 from eval_gate.engine.outcome import Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
@@ -21,6 +21,7 @@ from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defectiv
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.results.redacting import MARGIN
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -67,6 +68,8 @@ class Run:
         self._held_back = False
         self._trials: Trials = defaultdict(list)
         self._in_doubt: set[CaseKey] = set()
+        self._masking = PatternMatcher()
+        """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
 
     def stop(self, reason: str) -> None:
         """End the run as soon as possible; the first reason given is the one that is told."""
@@ -137,20 +140,26 @@ class Run:
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = Shared(
-            plan.tokens, patterns, plan.judges, plan.environment, mask=plan.redact.data, withheld=plan.withheld
+            plan.tokens,
+            patterns,
+            plan.judges,
+            plan.environment,
+            mask=plan.redact.data,
+            withheld=plan.withheld,
+            margin=MARGIN if plan.patterns else 0,
         )
         trials = TrialRunner(target, plan.limits, shared)
 
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set():
                 try:
-                    record = self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
+                    record = await self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
                     self._unanswered = []
                     self._answered.add(id(target))
                 except NoAnswerError as failure:
-                    record = self._stored(failure.record)
+                    record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
-                record = self._written(journal, record)
+                record = await self._written(journal, record)
                 self._keep(record, target)
                 self._observer.finished(record)
                 self._spend(record)
@@ -160,6 +169,7 @@ class Run:
             await work_through(self._affordable(jobs), concurrency, work, self._lane)
         finally:
             await patterns.aclose()
+            await self._masking.aclose()
 
     async def _doubtful(self, confirming: Confirming) -> list[Job]:
         """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
@@ -227,16 +237,17 @@ class Run:
         if record.calls_listed:
             self._listing.add(id(target))
 
-    def _stored(self, record: TrialRecord) -> TrialRecord:
+    async def _stored(self, record: TrialRecord) -> TrialRecord:
         """The trial with as much of its answer as may be kept."""
-        return stored(record, self._plan.limits.stored)
+        kept, patterns = stored(record, self._plan.limits.stored), self._plan.patterns
+        return await redacted(kept, patterns, self._masking) if patterns else kept
 
-    def _written(self, journal: Journal, record: TrialRecord) -> TrialRecord:
+    async def _written(self, journal: Journal, record: TrialRecord) -> TrialRecord:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
         try:
             journal.append(record)
         except ValueError as error:
-            record = self._stored(defective(record, error))
+            record = await self._stored(defective(record, error))
             journal.append(record)
         return record
 

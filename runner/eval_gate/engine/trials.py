@@ -58,6 +58,8 @@ class Shared:
     environment: Mapping[str, str] = field(default_factory=dict)
     mask: Mask | None = None
     withheld: Withheld = field(default_factory=Withheld)
+    margin: int = 0
+    """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """What evaluators are given to judge this response to this case."""
@@ -164,7 +166,7 @@ class TrialRunner:
                 "attempts": response.attempts,
                 "calls_listed": response.calls_known is True or bool(response.tool_calls),
                 "calls_missing": response.calls_place if silent else None,
-                "details": details_of(response),
+                "details": details_of(response, self._shared.margin),
                 "usage": response.usage,
                 "cost_usd": response.cost_usd,
                 "warnings": response.warnings,

@@ -5,10 +5,10 @@ So one file is enough to look at both sides, long after the baseline is gone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from eval_gate.config.settings import Store
+from eval_gate.config.settings import Keeping, Store
 from eval_gate.gate.evidence.history import letters_of, past_runs
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -17,6 +17,9 @@ from eval_gate.model.execution import Before
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
+from eval_gate.results.redacting import Masked, before_with
+from eval_gate.text.javascript.regex import PatternError, replaced_at_once
+from eval_gate.text.redact import MASK
 
 _AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
 """Of these only the baseline's side is worth a copy where a score fell."""
@@ -28,8 +31,7 @@ def with_before(
     baseline: RunResult,
     ledger: Ledger,
     pass_score: float,
-    *,
-    store: Store = Store.ALL,
+    keeping: Keeping,
 ) -> Comparison:
     """The comparison with the baseline's side of what has changed, and with the runs up to the baseline.
 
@@ -47,15 +49,15 @@ def with_before(
     if past is None:
         letters = letters_of(ledger, {earlier.get(key, key): here[key] for key in sides}, pass_score)
         past = {key: letters[earlier.get(key, key)] for key in sides}
-    known = past
+    known, kept = past, {key: before_of(case) for key, case in sides.items()}
+    if keeping.store is Store.NONE:
+        kept = {key: unquoted_before(side) for key, side in kept.items()}
+    if keeping.patterns:
+        kept = _redacted(kept, keeping.patterns)
 
     def told(change: CaseChange) -> CaseChange:
-        before = sides.get(change.key)
-        if before is None:
-            return change
-        side = before_of(before)
-        side = unquoted_before(side) if store is Store.NONE else side
-        return change.model_copy(update={"before": side, "past": known.get(change.key, "")})
+        side = kept.get(change.key)
+        return change if side is None else change.model_copy(update={"before": side, "past": known.get(change.key, "")})
 
     return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
 
@@ -74,6 +76,18 @@ def before_of(case: CaseResult) -> Before:
         output_tokens=case.usage.output_tokens if case.usage else None,
         cost_usd=case.cost_usd,
     )
+
+
+def _redacted(sides: Mapping[CaseKey, Before], patterns: Sequence[str]) -> dict[CaseKey, Before]:
+    """Without what the patterns find; without any text where they cannot look through all of them."""
+    masked = Masked()
+    for side in sides.values():
+        before_with(side, masked.find)
+    try:
+        masked.learn(replaced_at_once(patterns, masked.texts, MASK))
+    except PatternError:
+        masked.learn(None)
+    return {key: before_with(side, masked.put) for key, side in sides.items()}
 
 
 def unquoted_before(side: Before) -> Before:

@@ -7,10 +7,10 @@ known when the run was made is in its record, so that the same run gets the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from eval_gate.config.policy import Policy
-from eval_gate.config.settings import Store
+from eval_gate.config.settings import Keeping
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
@@ -45,8 +45,8 @@ class Question:
     everything_selected: bool = True
     waivers: KnownWaivers | None = None
     more_waivers: MoreWaivers | None = None
-    store: Store = Store.ALL
-    """Whether anything of the baseline's answers may stand in the comparison."""
+    keeping: Keeping = field(default_factory=Keeping)
+    """How much of the baseline's answers may stand in the comparison."""
 
 
 def judge(run: RunResult, question: Question) -> RunResult:
@@ -67,7 +67,7 @@ def judge(run: RunResult, question: Question) -> RunResult:
     )
     comparison = _compared(held, then, known, question).model_copy(update={"measured": differs})
     ledger = baseline.ledger.up_to(baseline.result)
-    comparison = with_before(comparison, held, then, ledger, policy.pass_score, store=question.store)
+    comparison = with_before(comparison, held, then, ledger, policy.pass_score, question.keeping)
     waiving = _waiving(held, comparison, question)
     judged = Judged(held, comparison, then, waiving or Waiving())
     return run.model_copy(

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status
-from eval_gate.model.limits import OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
+from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
 from eval_gate.text.javascript.strings import compact_json
 
 PROMPTS: Final = ("systemPrompt", "userPrompt")
@@ -46,6 +47,25 @@ def cut_parts(arguments: bool, result: bool) -> tuple[Part, ...]:  # noqa: FBT00
     return (*(("arguments",) if arguments else ()), *(("result",) if result else ()))
 
 
+def within(details: CaseDetails) -> CaseDetails:
+    """What patterns have looked at, cut to what an execution keeps."""
+    answer = details.response
+    return details.model_copy(
+        update={
+            "response": answer and answer[:KEPT_ANSWER],
+            "conversation": tuple(_message_within(message) for message in details.conversation),
+            "tool_calls": tuple(_lesser_call(call, KEPT_CALL) for call in details.tool_calls),
+        }
+    )
+
+
+def _message_within(message: Message) -> Message:
+    content = message.content
+    return message.model_copy(
+        update={"content": content[:KEPT_ANSWER] if isinstance(content, str) else beginning(content, KEPT_ANSWER)}
+    )
+
+
 def lesser(details: CaseDetails) -> CaseDetails:
     """What an execution keeps that did not decide its case: less of answer and calls, and no exchange."""
     answer = details.response
@@ -59,15 +79,15 @@ def lesser(details: CaseDetails) -> CaseDetails:
             "response": answer and answer[:OTHER_ANSWER],
             "response_truncated": answer is not None and details.response_length > OTHER_ANSWER,
             "conversation": (),
-            "tool_calls": tuple(_lesser_call(call) for call in details.tool_calls[:OTHER_CALLS]),
+            "tool_calls": tuple(_lesser_call(call, OTHER_CALL) for call in details.tool_calls[:OTHER_CALLS]),
             "left_out": {what: count for what, count in left_out.items() if count > 0},
         }
     )
 
 
-def _lesser_call(call: KeptCall) -> KeptCall:
+def _lesser_call(call: KeptCall, limit: int) -> KeptCall:
     arguments, result = (
-        value[:OTHER_CALL] if part in call.cut and isinstance(value, str) else beginning(value, OTHER_CALL)
+        value[:limit] if part in call.cut and isinstance(value, str) else beginning(value, limit)
         for part, value in (("arguments", call.arguments), ("result", call.result))
     )
     cut = cut_parts(

@@ -69,5 +69,5 @@ def open_session(
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
     waivers = known_waivers(config, around.root, datetime.now(UTC).date())
-    question = Question(baseline, config.policy, selection.everything, waivers, store=config.limits.stored)
+    question = Question(baseline, config.policy, selection.everything, waivers, keeping=config.keeping)
     return Session(config, selection, around, question, config.files)

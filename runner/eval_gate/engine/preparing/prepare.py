@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
+from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.programs import who_runs
@@ -139,6 +140,8 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         limits=config.limits,
         concurrency=config.target.concurrency,
         tokens=tokens,
+        patterns=config.redact,
+        asked=every_asked(suites, tokens, config.redact),
         yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
         measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},

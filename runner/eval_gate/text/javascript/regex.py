@@ -10,9 +10,11 @@ import asyncio
 import json
 import os
 import struct
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -24,8 +26,13 @@ MAX_TEXT: Final = limits.MATCHED_CHARACTERS
 """Characters of a text that is searched."""
 TIME_LIMIT_S: Final = limits.PATTERN_S
 _START_LIMIT_S = 15.0
-_MAX_REPLY = 1_000_000
+_PORTION: Final = 50_000
+"""Characters of texts in one frame."""
+_MAX_REPLY = 30_000_000
+"""Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
+# isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs
+_COMMAND: Final = (sys.executable, "-I", str(Path(__file__).with_name("regex_worker.py")))
 _NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG")
 
 
@@ -35,6 +42,17 @@ class PatternError(Exception):
 
 class PatternWorkerError(Exception):
     """The process that matches could not be started: nothing is known about the pattern."""
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a pattern of our own settings, in the engine's words; None where it is one."""
+    from regress import Regex, RegressError
+
+    try:
+        Regex(pattern)
+    except RegressError as error:
+        return str(error)[:300]
+    return None
 
 
 class PatternMatcher:
@@ -59,12 +77,28 @@ class PatternMatcher:
             return str(error)
         return None
 
+    async def replaced(self, patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
+        """The texts with `by` for whatever one of the patterns finds. Raises PatternError, PatternWorkerError.
+
+        Every portion of them has the time of one pattern.
+        """
+        found: list[str] = []
+        for portion in portions(texts):
+            reply = await self._exchanged({"patterns": [*patterns], "texts": [*portion], "by": by})
+            told = reply.get("texts")
+            assert isinstance(told, list)
+            found += map(str, told)
+        return found
+
     async def aclose(self) -> None:
         """End the process that matches; the next pattern would start another one."""
         async with self._one_at_a_time:
             await self._end()
 
     async def _ask(self, request: dict[str, JsonValue]) -> JsonValue:
+        return (await self._exchanged(request)).get("found")
+
+    async def _exchanged(self, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
         async with self._one_at_a_time:
             worker = await self._running()
             try:
@@ -83,23 +117,19 @@ class PatternMatcher:
         error = reply.get("error")
         if isinstance(error, str):
             raise PatternError(f"not a valid pattern: {error[:300]}")
-        return reply.get("found")
+        return reply
 
     async def _running(self) -> asyncio.subprocess.Process:
         """The worker, started if there is none; ready, so that its start does not count as matching time."""
         if self._worker is not None and self._worker.returncode is None:
             return self._worker
         try:
-            # isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs
             self._worker = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                str(Path(__file__).with_name("regex_worker.py")),
+                *_COMMAND,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-                # others may read the environment of this process: it gets nothing of ours that could be a secret
-                env={name: os.environ[name] for name in _NEEDED if name in os.environ},
+                env=_environment(),
             )
             async with asyncio.timeout(_START_LIMIT_S):
                 await _exchange(self._worker, {"pattern": "", "flags": ""})
@@ -119,18 +149,75 @@ class PatternMatcher:
             await worker.communicate()
 
 
+def replaced_at_once(patterns: Sequence[str], texts: Sequence[str], by: str) -> list[str]:
+    """The same as `PatternMatcher.replaced` for whoever cannot wait for others meanwhile; in a process for this alone.
+
+    Raises PatternError, also where it takes longer than `TIME_LIMIT_S` for each portion of the texts.
+    """
+    frames = [_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in portions(texts)]
+    try:
+        done = subprocess.run(  # noqa: S603 (ourselves)
+            _COMMAND,
+            input=b"".join(frames),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            timeout=_START_LIMIT_S + TIME_LIMIT_S * len(frames),
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PatternError(f"the texts cannot be searched within the limits: {type(error).__name__}") from error
+    found: list[str] = []
+    for reply in _replies(done.stdout):
+        if "texts" not in reply:
+            raise PatternError(f"not a valid pattern: {str(reply.get('error'))[:300]}")
+        found += reply["texts"]
+    return found
+
+
+def _replies(data: bytes) -> Iterator[dict[str, Any]]:
+    at = 0
+    while at < len(data):
+        (size,) = struct.unpack_from(">I", data, at)
+        yield json.loads(data[at + 4 : at + 4 + size])
+        at += 4 + size
+
+
+def portions(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in their order, as many at once as one frame takes. A text that is too long for any stands alone."""
+    portion: list[str] = []
+    room = _PORTION
+    for text in texts:
+        if portion and len(text) > room:
+            yield portion
+            portion, room = [], _PORTION
+        portion.append(text)
+        room -= len(text)
+    if portion:
+        yield portion
+
+
+def _environment() -> dict[str, str]:
+    # others may read the environment of this process: it gets nothing of ours that could be a secret
+    return {name: os.environ[name] for name in _NEEDED if name in os.environ}
+
+
 async def _exchange(worker: asyncio.subprocess.Process, request: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """Send one frame, read one frame. Non-ASCII travels as escapes, so a lone surrogate survives."""
     assert worker.stdin is not None
     assert worker.stdout is not None
-    frame = json.dumps(request).encode("ascii")
-    worker.stdin.write(struct.pack(">I", len(frame)) + frame)
+    worker.stdin.write(_frame(request))
     await worker.stdin.drain()
     (size,) = struct.unpack(">I", await worker.stdout.readexactly(4))
     if size > _MAX_REPLY:
         raise ValueError("reply too large")
     reply: dict[str, JsonValue] = json.loads(await worker.stdout.readexactly(size))
     return reply
+
+
+def _frame(request: dict[str, JsonValue]) -> bytes:
+    frame = json.dumps(request).encode("ascii")
+    return struct.pack(">I", len(frame)) + frame
 
 
 def _checked(pattern: str, flags: str) -> dict[str, JsonValue]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from regress import Regex, RegressError
 
@@ -24,8 +24,10 @@ def read_frame(stream: BinaryIO) -> bytes | None:
     return stream.read(struct.unpack(">I", head)[0]) if len(head) == 4 else None
 
 
-def answer(request: dict[str, str], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
-    """`{"found": bool}` or `{"error": text}`. Without `text` the pattern is only compiled."""
+def answer(request: dict[str, Any], cache: dict[tuple[str, str], Regex]) -> dict[str, object]:
+    """`{"found": bool}`, `{"texts": list}` or `{"error": text}`. Without any text a pattern is only compiled."""
+    if "texts" in request:
+        return replaced(request)
     key = request["pattern"], request["flags"]
     try:
         regex = cache.get(key)
@@ -40,6 +42,29 @@ def answer(request: dict[str, str], cache: dict[tuple[str, str], Regex]) -> dict
     match = regex.find(whole(request["text"]))
     # `y` (sticky) is ours: the engine ignores it, and it means a match at the very beginning
     return {"found": match is not None and ("y" not in request["flags"] or match.range().start == 0)}
+
+
+def replaced(request: dict[str, Any]) -> dict[str, object]:
+    """Every text of `texts` with `by` in place of whatever one of `patterns` finds in it. They work one by one."""
+    try:
+        regexes = [Regex(whole(pattern)) for pattern in request["patterns"]]
+    except RegressError as error:
+        return {"error": str(error)}
+    by = request["by"].encode()
+    return {"texts": [_replaced(whole(text), regexes, by) for text in request["texts"]]}
+
+
+def _replaced(text: str, regexes: list[Regex], by: bytes) -> str:
+    for regex in regexes:
+        found = [match.range() for match in regex.find_iter(text) or ()]
+        if found:
+            data, parts, done = text.encode(), list[bytes](), 0  # the engine counts bytes of UTF-8
+            for place in found:
+                if place.stop > place.start:
+                    parts += [data[done : place.start], by]
+                    done = place.stop
+            text = b"".join((*parts, data[done:])).decode()
+    return text
 
 
 def whole(text: str) -> str:

@@ -6,7 +6,15 @@ import time
 import pytest
 
 from eval_gate.text.javascript import regex
-from eval_gate.text.javascript.regex import MAX_PATTERN, MAX_TEXT, PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.javascript.regex import (
+    MAX_PATTERN,
+    MAX_TEXT,
+    PatternError,
+    PatternMatcher,
+    PatternWorkerError,
+    pattern_problem,
+    replaced_at_once,
+)
 
 # what node 20 answers for new RegExp(pattern, flags).test(text); Python's own engine differs in every row
 DIALECT = [
@@ -164,3 +172,39 @@ def test_matcher__worker_that_neither_answers_nor_ends__is_killed(tmp_path, monk
     with pytest.raises(PatternWorkerError, match="does not start"):
         asyncio.run(PatternMatcher().search("a", "a"))
     assert time.monotonic() - began < 30
+
+
+def replaced(patterns: list[str], texts: list[str], **options) -> list[str]:
+    async def ask() -> list[str]:
+        matcher = PatternMatcher(**options)
+        try:
+            return await matcher.replaced(patterns, texts, "***")
+        finally:
+            await matcher.aclose()
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("how", [replaced, lambda patterns, texts: replaced_at_once(patterns, texts, "***")])
+def test_replaced__what_patterns_find__is_gone_wherever_it_stands(how) -> None:
+    texts = ["a😀b é bb", "", "nothing", "x" * 60_000 + "b", "b"]
+    assert how(["b+", "é"], texts) == ["a😀*** *** ***", "", "nothing", "x" * 60_000 + "***", "***"]
+    assert how(["b*"], ["abba", ""]) == ["a***a", ""]
+    assert how(["b"], []) == []
+
+
+def test_replaced__pattern_that_backtracks__is_ended() -> None:
+    with pytest.raises(PatternError, match="backtracks"):
+        replaced(["(a+)+$"], ["a" * 60 + "!"], time_limit_s=0.5)
+
+
+def test_replaced_at_once__pattern_that_backtracks__is_ended(monkeypatch) -> None:
+    monkeypatch.setattr(regex, "TIME_LIMIT_S", 0.1)
+    monkeypatch.setattr(regex, "_START_LIMIT_S", 1.0)
+    with pytest.raises(PatternError, match="TimeoutExpired"):
+        replaced_at_once(["(a+)+$"], ["a" * 60 + "!"], "***")
+
+
+def test_pattern_problem__own_settings__says_what_the_engine_says() -> None:
+    assert pattern_problem(r"\d+") is None
+    assert pattern_problem("(") == "Unbalanced parenthesis"
