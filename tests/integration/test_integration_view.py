@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -73,7 +74,17 @@ def test_view__judged_once_more__says_what_compare_says(tmp_path, runs) -> None:
     assert (compared.returncode, compared.stderr) == (1, "written report.html\n")
     done = gate(tmp_path, "view", runs[1], "--baseline", runs[0], "-o", "other.html")
     assert (done.stdout, done.returncode) == ("other.html\n", 0)
-    assert (tmp_path / "other.html").read_bytes() == (tmp_path / "report.html").read_bytes()
+    titles = [re.findall("<title>.*</title>", (tmp_path / name).read_text()) for name in ("report.html", "other.html")]
+    assert titles[0] == titles[1]
+    assert "1 regression" in titles[0][0]
+
+
+def test_view__configuration_says_whom_to_ask__the_page_says_how_to_run_and_accept_a_case(tmp_path, runs) -> None:
+    assert "eval-gate run" not in shown(gate(tmp_path, "view", runs[1], "-o", str(tmp_path / "one.html")))
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:9/chat\n")
+    page = shown(gate(tmp_path, "view", runs[1], "-o", str(tmp_path / "two.html")))
+    assert "eval-gate run --case gs-001" in page
+    assert "eval-gate accept gs-001" in page
 
 
 def test_view__archive_as_github_gives_it__is_written_to_a_folder_of_its_own(tmp_path, runs) -> None:

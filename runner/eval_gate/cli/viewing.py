@@ -13,12 +13,16 @@ from pydantic import JsonValue
 
 from eval_gate.cli.console import in_ci, say
 from eval_gate.config.load import find_config, load_config
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.place import why_no_file
 from eval_gate.files.writing import write_atomically
+from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import DEFAULT_NAMES
 from eval_gate.reports.render import render
+from eval_gate.reports.rerun import rerun_command
+from eval_gate.reports.words.accepting import accept_line
 from eval_gate.results.names import LATEST, is_run_id
 from eval_gate.results.read import find_run
 from eval_gate.session.stored import judge_again, rules_for
@@ -31,7 +35,8 @@ def make_page(reference: str, baseline: str | None, output: str | None, flags: M
     """Write the page of the run; where it is. Raises GateError for a run, a baseline or a place that cannot be had."""
     if output is not None and (why := why_no_file(output, anywhere=True)):
         raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
-    results = load_config(flags, os.environ, find_config(Path.cwd())).output_dir
+    config = load_config(flags, os.environ, find_config(Path.cwd()))
+    results = config.output_dir
     try:
         run, folder = find_run(reference, Path(results))
     except GateError as error:
@@ -45,11 +50,21 @@ def make_page(reference: str, baseline: str | None, output: str | None, flags: M
         # beside the run's own page, which says what its record says
         against = run.baseline_run_id or ""
         name = f"report-against-{against if is_run_id(against) else 'another'}.html"
-    page = render("html", run, ReportContext())
+    page = render("html", run, _context(run, config))
     if output is not None:
         write_atomically(Path(output), page)
         return Path(output)
     return _left(page, folder, name)
+
+
+def _context(run: RunResult, config: RunConfig) -> ReportContext:
+    """What to do from here: how to accept, and where the configuration says whom to ask, how to run cases again."""
+    again = rerun_command(["run"], run) if config.target.said else None
+    return ReportContext(
+        rerun_command=again.command if again else None,
+        rerun_left_out=again.left_out if again else 0,
+        accept_line=accept_line(run, config.policy.accepted),
+    )
 
 
 def _left(page: str, folder: Path | None, name: str) -> Path:
