@@ -10,11 +10,13 @@ import json
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from tests.support.agents import Exchange, agent
 from tests.support.browsing import Opened, follow
+from tests.support.github import FakeGitHub
 from tests.support.jobs import Job
 
 WEB = "https://github.com/acme/bot/"
@@ -32,26 +34,25 @@ async def changed(exchange: Exchange) -> None:
     exchange.answer({"response": said, "toolCalls": []})
 
 
-@pytest.fixture
-def job(tmp_path, github) -> Job:
-    made = Job(tmp_path, github)
+def commented(folder: Path, github: FakeGitHub) -> str:
+    """What is said on a pull request of which three cases regressed."""
+    job = Job(folder, github)
     cases = [
         {"id": case, "input": {"message": f"what about {case}"}, "expect": {"responseContains": ["money back"]}}
         for case in CASES
     ]
-    (made.workspace / "evals" / "support.golden.json").write_text(json.dumps(cases, indent=1))
-    return made
-
-
-@pytest.fixture
-def comment(job, github) -> str:
-    """What is said on the pull request."""
+    (job.workspace / "evals" / "support.golden.json").write_text(json.dumps(cases, indent=1))
     with agent(good) as running:
         assert job.push(running.url).code == 0
     with agent(changed) as running:
         assert job.pull_request(github.state.add_pull(7), running.url).code == 1
     (said,) = github.state.comments.values()
     return said.body
+
+
+@pytest.fixture
+def comment(tmp_path, github) -> str:
+    return commented(tmp_path, github)
 
 
 @dataclass
