@@ -308,4 +308,4 @@ def test_mistyped_tool_calls_path__silence_is_an_error_and_never_a_pass(empty) -
     seen = empty.seen(of_target(empty, "PPPP", "--baseline", "main"))
     expect(seen, 1, "3 regressions", says=["tolCalls"], regression=[0, 1, 2])
     assert seen.json["summary"]["errored"] == 3
-    assert "the target is `default`, was `agent`" in differs(seen)
+    assert "target `agent` → `default`" in differs(seen)

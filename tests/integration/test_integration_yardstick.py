@@ -138,7 +138,7 @@ BENDS = {
     "seed": (another_seed, "the seed values of 1 case have changed: `gs-001`", True),
     "snapshot": (
         another_snapshot,
-        f"the snapshot of 1 case has changed: `python3 again.py`, was `{SNAPSHOT}`",
+        f"the snapshot of 1 case has changed: `{SNAPSHOT}` → `python3 again.py`",
         True,
     ),
     "snapshot-script": (another_snapshot_script, "the snapshot of 1 case has changed: `gs-002`", True),
@@ -228,7 +228,7 @@ def test_run__another_address_behind_the_same_name__is_said(project) -> None:
     with agent(answer) as other:
         project.url = other.url
         done = project.run("--baseline", "evals/results")
-    assert f"the target `agent` is `{other.url}`, was `{was}`" in done.stdout
+    assert f"target `agent`: `{was}` → `{other.url}`" in done.stdout
 
 
 GRADED = """\
@@ -286,7 +286,7 @@ def the_command(folder: Path) -> str:
 
 def the_judge(folder: Path) -> str:
     (folder / "targets.yaml").write_text(TARGETS.replace("judge_target: grader", "judge_target: kinder"))
-    return "the judge of 1 case is `kinder (mock"
+    return "judge of 1 case: `grader (mock"
 
 
 @pytest.mark.parametrize("bend", [the_script, the_prompt, the_command, the_judge])

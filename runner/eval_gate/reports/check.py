@@ -7,7 +7,7 @@ from typing import Final
 
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.markdown import render_summary
-from eval_gate.reports.phrases import measured_block, provenance
+from eval_gate.reports.phrases import links_line, measured_block, provenance
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.reports.words.verdict import errors_words, regression_words
@@ -33,7 +33,8 @@ def render_check(view: View) -> CheckText:
     lead = f"**{view.lead}** " if view.lead else ""
     measured = [measured_block(view.measured)] if view.measured else []
     why = lead + plain(view.opening, 600)
-    summary = "\n\n".join([why, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
+    links = [words] if (words := links_line(view)) else []
+    summary = "\n\n".join([why, *links, *measured, _counts(view), f"<sub>{provenance(view)}</sub>"])
     return CheckText(check_title(view), summary + "\n", render_summary(view, limit=PAGE_LIMIT))
 
 

@@ -29,6 +29,7 @@ from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import Explained, explained
 from eval_gate.reports.words.measured import MeasuredWords, measured_words
 from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending
 
@@ -101,6 +102,11 @@ class View(CaseLists):
     def measured(self) -> MeasuredWords | None:
         """What differs in how this run was measured; it stands below the opening."""
         return measured_words(self.comparison, self.context)
+
+    @cached_property
+    def prompt(self) -> str | None:
+        """What is another in the agent's system prompt than in the baseline, where that is known."""
+        return prompt_words(self.run)
 
     @cached_property
     def since(self) -> str | None:

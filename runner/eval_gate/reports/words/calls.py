@@ -27,7 +27,6 @@ MAX_VALUES: Final = 200
 MAX_DEPTH: Final = 8
 MAX_NAME: Final = 60
 MAX_VALUE: Final = 50
-_ABSENT: Final = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ def _arguments(then: _Call, here: _Call) -> Iterator[str]:
         return
     before, after = _values(then.kept.arguments), _values(here.kept.arguments)
     said = [
-        f"{_code(place)} {_code(before.get(place, _ABSENT), MAX_VALUE)} → {_code(after.get(place, _ABSENT), MAX_VALUE)}"
+        f"{_code(place)} {_value(before.get(place))} → {_value(after.get(place))}"
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
     ]
@@ -93,6 +92,10 @@ def _arguments(then: _Call, here: _Call) -> Iterator[str]:
         return
     shown, rest = said[:2], len(said) - 2
     yield f"{_code(here.name)}: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}"
+
+
+def _value(value: str | None) -> str:
+    return "nothing" if value is None else _code(value, MAX_VALUE)
 
 
 def _values(arguments: JsonValue) -> dict[str, str]:

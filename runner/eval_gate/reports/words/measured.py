@@ -90,20 +90,20 @@ def _about_others(one: Difference, named: int) -> str:
         case Measure.GRADER:
             return f"the script or prompt that grades {cases} has changed{_named(one, named)}"
         case Measure.JUDGE:
-            return f"the judge of {cases} is {_code(one.now) or 'nobody'}, was {_code(one.then) or 'nobody'}"
+            return f"judge of {cases}: {_code(one.then) or 'nobody'} → {_code(one.now) or 'nobody'}"
         case Measure.RECORDED:
             what = "is answered or graded" if one.count == 1 else "are answered or graded"
             return f"{cases} {what} from recorded answers, {_code(one.now)}, and nobody was asked{_named(one, named)}"
         case Measure.SEEDS:
             return f"the seed values of {cases} have changed{_named(one, named)}"
         case Measure.SNAPSHOT_SOURCE:
-            source = f": {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}" if one.then != one.now else ""
+            source = f": {_code(one.then) or 'none'} → {_code(one.now) or 'none'}" if one.then != one.now else ""
             return f"the snapshot of {cases} has changed{source or _named(one, named)}"
         case Measure.TARGET:
-            what = f"the target {_code(one.subject)}" if one.subject else "the target"
-            return f"{what} is {_code(one.now)}, was {_code(one.then)}"
+            what = f"target {_code(one.subject)}:" if one.subject else "target"
+            return f"{what} {_code(one.then)} → {_code(one.now)}"
         case Measure.MODEL:
-            return f"the model of {_code(one.subject)} is {_code(one.now) or 'none'}, was {_code(one.then) or 'none'}"
+            return f"model of {_code(one.subject)}: {_code(one.then) or 'none'} → {_code(one.now) or 'none'}"
         case _:
             known = "has another name and is" if one.count == 1 else "have other names and are"
             return f"{cases} {known} measured the same{_named(one, named)}"
