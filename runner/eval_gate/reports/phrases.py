@@ -28,15 +28,16 @@ MAX_BY: Final = 60
 _FEW: Final = 3
 
 
-def case_link(row: CaseRow) -> str:
-    """The case's name as code for a cell, linked to its place in the page, its line beside it as a small link.
+def name_link(row: CaseRow) -> str:
+    """The case's name as code for a cell, linked to its place in the page; to its line where no page opens."""
+    shown, url = code_cell(row.label), row.page or row.url
+    return f"[{shown}]({url})" if url else shown
 
-    Where no page opens by a click the name itself links to the line.
-    """
-    shown = code_cell(row.label)
-    url = row.page or row.url
+
+def case_link(row: CaseRow) -> str:
+    """The same, with its line of the eval file beside it as a small link, and a word where it is stale."""
     line = f" <sub>[L{row.location.line}]({row.url})</sub>" if row.page and row.url and row.location else ""
-    return f"{f'[{shown}]({url})' if url else shown}{line}{' stale' if row.stale else ''}"
+    return f"{name_link(row)}{line}{' stale' if row.stale else ''}"
 
 
 def links_line(view: View) -> str:

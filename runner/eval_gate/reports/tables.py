@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eval_gate.reports.phrases import case_link, why_cell
+from eval_gate.reports.phrases import case_link, name_link, why_cell
 from eval_gate.reports.view.groups import Cause
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.words.numbers import count
@@ -59,7 +59,7 @@ def cause_table(causes: Sequence[Cause[CaseRow]], limit: int) -> str:
     """What failures have in common, the most frequent first: the check, what it said, and cases to look at."""
     lines = ["| Cause | Cases | For example |", "|:--|--:|:--|"]
     for cause in causes[:limit]:
-        examples = ", ".join(map(case_link, cause.examples))
+        examples = ", ".join(map(name_link, cause.examples))
         lines.append(f"| {_cause_cell(cause)} | {cause.count} | {examples} |")
     if len(causes) > limit:
         lines += ["", f"{count(len(causes) - limit, 'more cause')} not shown."]
