@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: git help demo test lint format types check lock schemas action conformance interop audit bench fuzz clean
+.PHONY: git help demo test lint format types check lock schemas action conformance interop pages audit bench fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,10 @@ interop: $(VENV)/dev  ## test against GitHub's own artifact client and a stand-i
 	@cd tests/interop/artifact && npm ci --silent
 	@cd tests/interop/models && npm ci --silent
 	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
+
+pages: $(VENV)/dev  ## test the page of a run in Chromium (needs that and node)
+	@cd tests/pages/library && npm ci --silent
+	@EVAL_GATE_REQUIRE_BROWSER=1 $(BIN)/python -m pytest -n auto --dist loadfile tests/pages $(ARGS)
 
 audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (needs the network)
 	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --strict -r requirements/runtime.txt -r requirements/dev.txt

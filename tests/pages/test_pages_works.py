@@ -92,7 +92,7 @@ def test_chips__class_suite_and_cause__narrow_the_list(seen) -> None:
     assert len(ids(page)) == 8
     page.get_by_role("button", name="New passes 1").click()
     page.get_by_label("Cause", exact=True).select_option(index=1)
-    assert page.locator("#count").inner_text() == "3 of 60 cases"
+    assert page.locator("#count").inner_text() == "6 of 60 cases"
     assert page.locator("button.cause[aria-pressed=true]").count() == 1
     page.locator("button.cause[aria-pressed=true]").click()
     assert page.locator("#count").inner_text() == "7 of 60 cases"
