@@ -322,7 +322,7 @@ def test_check__one_of_this_name_is_there__the_name_is_kept_only_for_this_gate(
 
 @pytest.fixture
 def record(desk) -> Path:
-    return write_result(desk.folder / "workspace" / "results", FAILED)
+    return write_result(desk.folder / "workspace" / "results", FAILED).record
 
 
 def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(github, desk, step, record) -> None:
@@ -372,7 +372,7 @@ def test_store__by_hand_for_a_pull_request__leaves_no_baseline_behind(github, de
     known = {"pull": _as_now(pull), "checkout": pull.head_sha}
     step = desk.step("workflow_dispatch", {"inputs": {"pr-number": "7"}}, known=known)
     result = FAILED.model_copy(update={"git": GitFacts(sha=step.plan.head_sha)})
-    store(step, write_result(desk.folder / "workspace" / "results", result), desk.log)
+    store(step, write_result(desk.folder / "workspace" / "results", result).record, desk.log)
     found = ArtifactStore(client, Wanted(("eval-gate-results",), "main", (GATE,), None, 1)).nearest(datetime.now(UTC))
     assert isinstance(found, NoBaseline)
 
