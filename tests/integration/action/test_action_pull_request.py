@@ -36,7 +36,10 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     assert ended.code == 1
     (comment,) = comments_of(github)
     assert comment.startswith("<!-- eval-gate:v1 key=gate.yml.gate -->\n## ❌ Agent eval gate — 1 regression\n")
-    assert f"[`gs-002`](https://github.com/acme/bot/blob/{pull.head_sha}/evals/weather.golden.json#L" in comment
+    assert f"[`gs-002`]({ended.outputs['report-url']}#case-weather-gs-002-" in comment
+    assert (
+        f" <sub>[L24](https://github.com/acme/bot/blob/{pull.head_sha}/evals/weather.golden.json#L24)</sub>" in comment
+    )
     assert "✅ **1 new pass:** `gs-001`" in comment
     main = github.state.branches["main"]
     assert f"baseline `{main[:7]}` on `main`, 2 days old, 0 commits behind" in comment
