@@ -316,8 +316,9 @@ def title_of(report: str) -> str:
 
 
 def head_of(report: str) -> str:
-    """Above everything that is folded, with characters as a person reads them."""
-    return plain(report.partition("<details>")[0])
+    """Above everything that is folded but the answers of cases, with characters as a person reads them."""
+    shown = re.sub(r"<details><summary>(Baseline and here|Answer): .*?</details>", "", report, flags=re.DOTALL)
+    return plain(shown.partition("<details>")[0])
 
 
 def plain(text: str) -> str:
