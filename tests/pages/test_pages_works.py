@@ -32,7 +32,7 @@ def test_first_screen__verdict_numbers_strip_and_causes__are_in_sight(seen) -> N
     assert page.locator("h1").inner_text().endswith("7 regressions")
     assert page.locator(".facts b").all_inner_texts()[0] == "7"
     assert page.locator(".strip g").count() == 4
-    assert "the target agent is" in page.locator(".measured").inner_text()
+    assert "rule tightened: fail-on never → failures" in page.locator(".measured").inner_text()
     for place in ("h1", ".facts", ".strip svg", ".causes", "#search"):
         assert page.locator(place).bounding_box()["y"] < 900 - 40, place
 
@@ -260,3 +260,18 @@ def test_thousands__search_and_filter__find_the_needle(chrome, thousands) -> Non
         page.locator("#search").fill("")
         page.get_by_role("button", name=re.compile("^Regressions")).click()
         assert page.locator("#count").inner_text() == "500 of 10,000 cases"
+
+
+def test_thousands__link_to_a_regression__is_read_and_keeps_the_focus_while_it_is_unpacked(chrome, thousands) -> None:
+    key = CaseKey("evals/area-39/support.yaml", "area-39/case-0011 of customers")
+    with opened(chrome, thousands, f"#{anchor_of(key)}") as seen:
+        seen.page.wait_for_selector("#case .sides")
+        assert seen.page.locator("#case h2").inner_text() == key.case_id
+        assert seen.page.evaluate("document.activeElement.tagName") == "H2"
+
+
+def test_thousands__browser_that_cannot_unpack__says_so(chrome, thousands) -> None:
+    with opened(chrome, thousands) as seen:
+        seen.page.add_init_script("delete globalThis.DecompressionStream")
+        seen.page.reload()
+        seen.page.wait_for_function("document.querySelector('#case').textContent.includes('cannot unpack')")

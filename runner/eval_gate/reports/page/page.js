@@ -874,10 +874,15 @@
   document.documentElement.classList.toggle("empty", !size);
   if (open < 0 && size && groupOf(0)[2] !== "pass" && matchMedia("(min-width: 900px)").matches) show(0, { jump: false });
   if (packed) {
+    const again = (words) => {
+      const focused = $("case").contains(document.activeElement);
+      reading = words;
+      if (open >= 0) $("case").replaceChildren(...view(open));
+      if (focused) $("case").querySelector("h2").focus({ preventScroll: true });
+    };
     unpacked(packed.textContent).then((found) => {
       learn(found);
-      reading = "";
-      if (open >= 0) $("case").replaceChildren(...view(open));
-    }, () => { reading = "This browser cannot unpack what this page says of single cases; run.json holds it."; });
+      again("");
+    }, () => again("This browser cannot unpack what this page says of single cases; run.json holds it."));
   }
 })();
