@@ -73,7 +73,11 @@ INPUTS: Final = (
     Input("tier", "Only suites of these tiers, separated by commas."),
     Input("shard", "Only the I-th of N equal parts of the cases, as I/N; `eval-gate merge` joins the results."),
     Input("github-token", "Token for reading the baseline and for publishing.", "${{ github.token }}"),
-    Input("results", "A finished result (file or folder) to compare and publish instead of running anything."),
+    Input(
+        "results",
+        "A finished result to compare and publish instead of running anything: a run's file or folder, or what another"
+        " tool wrote (docs/results-of-other-tools.md); of these several, one a line.",
+    ),
     Input(
         "baseline",
         "auto: the nearest trusted artifact of the baseline branch; or a path, a workflow run's number, a run id; or"

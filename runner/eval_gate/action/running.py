@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from eval_gate.action.baseline import Origin
@@ -15,14 +15,15 @@ from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.gate.judge import Question
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
-from eval_gate.results.read import read_run
+from eval_gate.results.read import is_run, read_run
+from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
 from eval_gate.session.session import Around, Session
 
@@ -74,11 +75,22 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
         return with_idle_patterns(relayed_result(step, log), config.policy.must_pass)
+    paths = [line.strip() for line in reference.splitlines() if line.strip()]
+    if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0], session.folder):
+        return with_idle_patterns(_brought(session, paths, log), config.policy.must_pass, strict=config.strict)
     result = read_run(reference, session.folder)
     if not result.suites:
         raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
     log.did(f"read the result of run {result.run_id} from {reference}")
     return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
+
+
+def _brought(session: Session, paths: Sequence[str], log: Log) -> RunResult:
+    """What another tool found, with its cases in doubt run again where a command says how."""
+    brought = asyncio.run(brought_run(session, read_brought(session.config, paths)))
+    for words in brought.words:
+        log.did(words)
+    return brought.run
 
 
 def _evaluated(step: Step) -> str | None:

@@ -21,6 +21,7 @@ from eval_gate.cli.commands import (
     compare,
     demo,
     init,
+    judge,
     merge,
     report,
     run,
@@ -63,8 +64,9 @@ def _everywhere(
 
 
 for _command in (
-    options.with_settings(run.run),
+    options.with_settings(run.run, run.USED),
     options.with_settings(compare.compare, compare.USED),
+    options.with_settings(judge.judge, judge.USED),
     accept.accept,
     options.with_settings(report.report, report.USED),
     options.with_settings(view.view, view.USED),

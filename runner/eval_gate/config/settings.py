@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.policy import Policy
+from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
 from eval_gate.config.written import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.errors import GateError
@@ -144,6 +145,50 @@ def parse_pattern(text: str) -> str:
     return text
 
 
+class ResultsFormat(StrEnum):
+    """Whose results are judged."""
+
+    AUTO = "auto"
+    """By what is in them."""
+    JSONL = "jsonl"
+    JUNIT = "junit"
+    PROMPTFOO = "promptfoo"
+    DEEPEVAL = "deepeval"
+    INSPECT = "inspect"
+    PYDANTIC_EVALS = "pydantic-evals"
+    AGENTV = "agentv"
+    OPENAI = "openai"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsChoice:
+    """How results that another tool made are read, and how that tool is asked once more."""
+
+    format: ResultsFormat = setting(
+        ResultsFormat.AUTO,
+        f"Whose results they are: {', '.join(ResultsFormat)}.",
+        key="resultsFormat",
+        metavar="FORMAT",
+    )
+    scores: tuple[ScoreRule, ...] = setting(
+        (),
+        "From where on a scorer's score passes, such as policy>=0.7.",
+        key="scores",
+        flag="--score",
+        metavar="RULE",
+        each=parse_rule,
+        limits={"max_length": 100},
+    )
+    rerun_command: Text | None = setting(
+        None,
+        "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
+        metavar="CMD",
+    )
+    rerun_budget: float = setting(
+        600.0, "Seconds that all re-runs together may take.", metavar="SECONDS", limits={"gt": 0, "le": 86_400}
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class RunConfig:
     """Everything a run can be told in its file, with defaults (CONTRACTS, section 1).
@@ -229,6 +274,7 @@ class RunConfig:
         input=False,
     )
     policy: Policy = field(default_factory=Policy)
+    results: ResultsChoice = field(default_factory=ResultsChoice)
     output_dir: Text = setting("evals/results", "Where results are written.", metavar="DIR")
     reports: tuple[ReportRequest, ...] = setting(
         (),
@@ -274,6 +320,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {row.key: row for row in settings_of(Ru
 """Every row by its key."""
 RULES: Final = frozenset(row.key for row in settings_of(Policy))
 """The keys of the rules that a finished run is held against, and of how sure a regression has to be."""
+OF_OTHER_TOOLS: Final = frozenset(row.key for row in settings_of(ResultsChoice))
+"""The keys that only results of other tools have use for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,10 @@ COMMENT_LINES: Final = 400
 RESULT_BYTES: Final = 64_000_000
 RESULT_VALUES: Final = 4_000_000
 """Values of a stored result: as many as so many bytes of a record of ours hold."""
+BROUGHT_BYTES: Final = 256_000_000
+BROUGHT_LINE_BYTES: Final = 4_000_000
+BROUGHT_TEXT: Final = 1_000_000
+BROUGHT_FILES: Final = 1_000
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000

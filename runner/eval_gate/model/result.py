@@ -28,6 +28,8 @@ class RerunEnd(StrEnum):
     """One more execution could not have changed what is known."""
     BROKEN = "broken"
     """Re-runs said nothing about the target until none were left."""
+    IMPOSSIBLE = "impossible"
+    """Nobody here can run it again: its result was brought."""
     STOPPED = "stopped"
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ MAX_RUNS_READ: Final = limits.RUNS_READ
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 MAX_MISTAKES: Final = 1_000
+_HEAD: Final = 4_096
+_BEGINNING: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
 
 
 def find_baseline(
@@ -176,6 +179,22 @@ def find_run(reference: str, output_dir: Path) -> tuple[RunResult, Path | None]:
         f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
         f"a run id of {output_dir}, a results file, a run folder, a folder of runs, a zip, or {LATEST}",
     )
+
+
+def is_run(reference: str, output_dir: Path) -> bool:
+    """Whether a reference leads to what this program or another runner of the contract wrote, and to no other tool's.
+
+    A file is known by how it begins: a record of ours by its first key, a suite's result by its run.
+    """
+    path = _path(reference)
+    if path.is_dir():
+        return (path / RUN_NAME).is_file() or any(path.glob(f"*/{RUN_NAME}"))
+    if not path.is_file():
+        return reference == LATEST or (is_run_id(reference) and (output_dir / reference).is_dir())
+    if zipfile.is_zipfile(path):
+        return read_one(path, RUN_NAME, 0) is not None
+    with path.open("rb") as stream:
+        return _BEGINNING.match(stream.read(_HEAD)) is not None
 
 
 def _path(reference: str) -> Path:

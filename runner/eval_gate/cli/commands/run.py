@@ -7,6 +7,10 @@ from typing import Annotated
 import typer
 
 from eval_gate.cli import options
+from eval_gate.config.settings import OF_OTHER_TOOLS, SETTINGS
+
+USED = tuple(key for key in SETTINGS if key not in OF_OTHER_TOOLS)
+"""The configuration keys that a run has use for."""
 
 
 def run(

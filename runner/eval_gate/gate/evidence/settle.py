@@ -99,12 +99,13 @@ class Settlement:
 def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
     """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
 
-    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now.
+    Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now. Where none were
+    possible, what was seen has to do as well, and a case that is unsteady on record needs more than it can bring.
     """
     question = case.doubt
     if question is None:
         return None
-    remaining = max(confirmation.confirm - case.again.runs, 0)
+    remaining = 0 if case.end is RerunEnd.IMPOSSIBLE else max(confirmation.confirm - case.again.runs, 0)
     ended = case.end is RerunEnd.DECIDED
     return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
 

@@ -1,0 +1,65 @@
+"""`eval-gate judge`: results that another tool made, compared and judged as own runs are."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+from eval_gate.config.settings import OF_OTHER_TOOLS, RULES, SETTINGS
+
+_USED = RULES | OF_OTHER_TOOLS | {"baseline", "history", "outputDir", "reports", "exports", "passEnv"}
+USED = tuple(key for key in SETTINGS if key in _USED)
+"""The configuration keys that judging such results has use for."""
+
+
+def judge(
+    context: typer.Context,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Results files or folders of one tool.", show_default=False),
+    ],
+    *,
+    config: options.Config = None,
+    json: options.Json = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+    **settings: object,
+) -> None:
+    """Judge results that another tool made: promptfoo, DeepEval, Inspect, pydantic-evals, AgentV, JUnit, or your own.
+
+    Writes the same record as `run`, compares it with a baseline if one is given, and exits by the gate. What the files
+    are is seen from what is in them; docs/results-of-other-tools.md shows what each tool has to write. With
+    --rerun-command cases in doubt are run again by that tool, as in
+
+      eval-gate judge out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
+
+    Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the tool did not finish.
+    """
+    import asyncio
+    import os
+    from dataclasses import replace
+    from pathlib import Path
+
+    from eval_gate.cli.console import Verbosity, say
+    from eval_gate.cli.running import around, show
+    from eval_gate.config.load import find_config, load_config
+    from eval_gate.config.policy import DEFAULT_CONFIRM
+    from eval_gate.config.settings import Selection
+    from eval_gate.gate.judge import judge as judged_by
+    from eval_gate.session.brought import brought_run, read_brought
+    from eval_gate.session.keep import context_of, keep
+    from eval_gate.session.run import Made
+    from eval_gate.session.session import open_session
+
+    file = Path(config) if config else find_config(Path.cwd())
+    read = load_config(options.given(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
+    session = open_session(read, Selection(), replace(around(), owns_process=False))
+    brought = asyncio.run(brought_run(session, read_brought(read, paths)))
+    if context.obj is not Verbosity.QUIET:
+        for words in brought.words:
+            say(words)
+    kept = keep(session, judged_by(brought.run, session.question), Made(brought.run))
+    show(session, kept, context_of(session, kept), context.obj, as_json=json)
+    raise typer.Exit(kept.exit_code)

@@ -1,0 +1,1 @@
+"""Results that other tools wrote: recognised, read within bounds, and brought into one shape."""

@@ -1,0 +1,107 @@
+"""AgentV's results (4.x): `index.jsonl` of a run, and the files beside it that its rows name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from eval_gate.files.reading import read_up_to
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Score,
+    Told,
+    mapping,
+    members,
+    milliseconds,
+    name_of,
+    number,
+    part,
+    unreadable,
+    usage,
+    words,
+)
+from eval_gate.result_formats.streaming import lines, value_of
+
+INDEX: Final = "index.jsonl"
+_JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
+
+
+def read_agentv(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every row of the index."""
+    told.tool = "AgentV"
+    beside = _Beside(file.parent)
+    for place, value in lines(file, shown):
+        yield _row(mapping(value, place), beside, place)
+
+
+class _Beside:
+    """The files that rows name. What leads out of the index's folder is not read."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder.resolve()
+
+    def text(self, named: JsonValue, place: Place) -> str | None:
+        """The file's text; None where none is named, or it is not there."""
+        if not isinstance(named, str) or not named:
+            return None
+        try:
+            file = (self._folder / named).resolve()
+            if not file.is_relative_to(self._folder):
+                raise unreadable(place, f"names a file outside of its folder: {named[:100]}")
+            return read_up_to(file, BROUGHT_TEXT)[:BROUGHT_TEXT].decode("utf-8", "replace") if file.is_file() else None
+        except (OSError, ValueError):
+            return None
+
+    def json(self, named: JsonValue, place: Place) -> JsonValue:
+        """The file's value; None where it is not there."""
+        text = self.text(named, place)
+        return value_of(text, place) if text else None
+
+
+def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
+    scores = tuple(_score(one) for one in members(row.get("scores")))
+    status = _JUDGED.get(words(row.get("execution_status")), Status.ERROR)
+    timing = beside.json(row.get("timing_path"), place)
+    asked = beside.text(row.get("input_path"), place) or ""
+    suite, target = words(row.get("suite")) or "agentv", words(row.get("target"))[:200]
+    variant = words(part(row, "projection_identity", "dimensions", "variant"))
+    attempt = part(row, "projection_identity", "dimensions", "attempt")
+    return Row(
+        suite=", ".join(filter(None, (suite[:300], target, variant[:100]))),
+        id=name_of(row.get("test_id"), place, "test_id"),
+        status=status,
+        place=place,
+        scores=scores,
+        score=number(row.get("score")),
+        question=asked,
+        answer=beside.text(row.get("answer_path") or row.get("output_path"), place),
+        error=None if status is Status.PASSED else _why(row, scores),
+        blame=Blame.CRASHED,
+        duration_ms=milliseconds(part(timing, "duration_ms")),
+        usage=usage(part(timing, "token_usage", "input"), part(timing, "token_usage", "output")),
+        target=target or None,
+        content=[asked] if asked else None,
+        repeat="" if isinstance(attempt, int) else None,
+        named_by="suite, target and test_id",
+    )
+
+
+def _score(one: JsonValue) -> Score:
+    verdict, said = part(one, "verdict"), members(part(one, "assertions"))
+    missed = [words(part(each, "text")) for each in said if part(each, "passed") is not True]
+    shown = missed or [words(part(each, "text")) for each in said]
+    passed = {"pass": True, "fail": False}.get(verdict) if isinstance(verdict, str) else None
+    return Score(
+        words(part(one, "name"))[:200] or "score", number(part(one, "score")), passed, "; ".join(shown) or None
+    )
+
+
+def _why(row: dict[str, JsonValue], scores: tuple[Score, ...]) -> str:
+    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is False]
+    said = words(row.get("error") or part(row, "error", "message"))
+    return said or "; ".join(missed) or words(row.get("execution_status")) or "no verdict"

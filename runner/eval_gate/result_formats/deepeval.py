@@ -1,0 +1,113 @@
+"""DeepEval's test run: `.deepeval/.latest_run_full.json`, or a file of its results folder (read from 4.3).
+
+A case is named by its `name`. One that pytest named holds its parameters, and these may hold the answer: then the
+question is its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, Status
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Score,
+    Told,
+    dollars,
+    mapping,
+    members,
+    name_of,
+    number,
+    part,
+    seconds,
+    unreadable,
+    usage,
+    words,
+)
+from eval_gate.result_formats.streaming import whole
+from eval_gate.text.digest import digest
+
+_OF_PYTEST: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?", re.DOTALL)
+_SHOWN: Final = 200
+
+
+def read_deepeval(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every test case, then every conversation."""
+    told.tool = "DeepEval"
+    run = mapping(whole(file, shown), Place(shown))
+    suite = words(run.get("testFile")) or "deepeval"
+    if not isinstance(run.get("testCases"), list):
+        raise unreadable(Place(shown, field="testCases"), "is missing")
+    for kind in ("testCases", "conversationalTestCases"):
+        for at, case in enumerate(members(run.get(kind))):
+            place = Place(shown, field=f"{kind}[{at}]")
+            yield _row(mapping(case, place), suite, place)
+
+
+def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
+    scores = tuple(_score(one) for one in members(case.get("metricsData")))
+    question = words(case.get("input")) or "\n".join(
+        words(part(turn, "content")) for turn in members(case.get("turns"))
+    )
+    broke = [score for score in scores if score.broke]
+    failed = [score for score in scores if score.passed is False and not score.broke]
+    passed = case.get("success") is True
+    # a metric that broke says nothing; another one that failed says enough
+    status = Status.PASSED if passed else Status.FAILED if failed or not broke else Status.ERROR
+    name, by = _name(case, question, place)
+    content: JsonValue = [question, case.get("expectedOutput"), case.get("expectedTools")]
+    return Row(
+        suite=suite[:300],
+        id=name,
+        status=status,
+        place=place,
+        scores=scores,
+        question=question,
+        expectation=(words(case["expectedOutput"]),) if case.get("expectedOutput") is not None else (),
+        answer=words(case["actualOutput"]) if case.get("actualOutput") is not None else None,
+        error=None
+        if passed
+        else "; ".join(f"{one.name}: {one.reason or one.value}" for one in broke or failed) or None,
+        blame=Blame.OURS,
+        duration_ms=seconds(case.get("runDuration")),
+        cost_usd=dollars(case.get("tokenCost")),
+        usage=usage(case.get("inputTokenCount"), case.get("outputTokenCount")),
+        calls=tuple(_call(one) for one in members(case.get("toolsCalled"))),
+        tags=tuple(words(tag)[:100] for tag in members(case.get("tags"))[:50]),
+        content=content,
+        repeat=digest(content),
+        named_by=by,
+    )
+
+
+def _name(case: dict[str, JsonValue], question: str, place: Place) -> tuple[str, str]:
+    name = name_of(case.get("name"), place, "name")
+    if not _OF_PYTEST.fullmatch(name) or not question:
+        return name, "name"
+    return question if len(question) <= _SHOWN else f"{question[:_SHOWN]}… {digest(question)[:8]}", "input"
+
+
+def _score(one: JsonValue) -> Score:
+    error = part(one, "error")
+    return Score(
+        words(part(one, "name"))[:200] or "metric",
+        number(part(one, "score")),
+        None if error else part(one, "success") is True,
+        words(error or part(one, "reason")) or None,
+        broke=bool(error),
+    )
+
+
+def _call(one: JsonValue) -> ToolCall:
+    given = part(one, "inputParameters")
+    return ToolCall(
+        name=words(part(one, "name"))[:1_000],
+        params=given if isinstance(given, dict) else {},
+        result=part(one, "output"),
+    )

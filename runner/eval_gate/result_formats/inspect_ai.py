@@ -1,0 +1,224 @@
+"""Inspect's logs: `.eval`, a zip whose members are compressed with zstd, or `.json` (read from 0.3.285).
+
+An Inspect score is a value and no verdict: C passes, I and N do not, true and false are what they say. Of P and of
+numbers a rule has to say from where on they pass. An epoch is a trial.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from eval_gate.errors import needing
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
+from eval_gate.model.usage import Usage
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Score,
+    Told,
+    broken_off,
+    mapping,
+    members,
+    name_of,
+    number,
+    part,
+    seconds,
+    unreadable,
+    usage,
+    words,
+)
+from eval_gate.result_formats.streaming import document, value_of
+from eval_gate.results.archive import has_more_entries
+from eval_gate.text.digest import digest
+
+_ZSTD: Final = 93
+_MOST: Final = 4 * BROUGHT_LINE_BYTES
+"""Bytes of one member, unpacked."""
+_LOCAL_HEADER: Final = struct.Struct("<26xHH")
+HEADER: Final = "header.json"
+_VERDICTS: Final = {"C": True, "I": False, "N": False}
+_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+
+
+def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every sample and epoch of a log as JSON."""
+    head: dict[str, JsonValue] = {}
+    with document(file, shown) as walked:
+        for key in walked.names():
+            if key == "samples":
+                _finished(head, shown)
+                for at, sample in enumerate(walked.members()):
+                    place = Place(shown, field=f"samples[{at}]")
+                    yield _row(mapping(sample, place), head, place)
+            elif key in {"status", "eval", "error"}:
+                head[key] = walked.value()
+            else:
+                walked.value()
+        walked.end()
+    told.tool = _tool(head)
+
+
+def read_inspect_archive(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """The same of an `.eval` archive."""
+    try:
+        if has_more_entries(file, ARCHIVE_ENTRIES):
+            raise unreadable(Place(shown), f"has more than {ARCHIVE_ENTRIES:,} entries")
+        with zipfile.ZipFile(file) as archive:
+            entries = {one.filename: one for one in archive.infolist()}
+            if HEADER not in entries:
+                raise unreadable(Place(shown), f"has no {HEADER}: a log that was not finished has none")
+            head = mapping(_entry(archive, entries[HEADER], shown), Place(f"{shown}!{HEADER}"))
+            _finished(head, shown)
+            told.tool = _tool(head)
+            for name, one in entries.items():
+                if name.startswith("samples/") and name.endswith(".json"):
+                    place = Place(f"{shown}!{name[:200]}")
+                    yield _row(mapping(_entry(archive, one, shown), place), head, place)
+    except (zipfile.BadZipFile, OSError, struct.error) as error:
+        raise unreadable(Place(shown), f"is not an archive that can be read: {error}") from None
+
+
+def _entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonValue:
+    place = Place(f"{shown}!{one.filename[:200]}")
+    if one.compress_type == _ZSTD:
+        data = _unpacked(archive, one)
+    else:
+        try:
+            with archive.open(one) as stream:
+                data = stream.read(_MOST + 1)
+        except (NotImplementedError, RuntimeError) as error:
+            raise unreadable(place, f"cannot be unpacked: {error}") from None
+    if len(data) > _MOST:
+        raise unreadable(place, f"is larger than {_MOST:,} bytes")
+    return value_of(data, place)
+
+
+def _unpacked(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
+    """The member's bytes; Python's own zipfile knows zstd only from 3.14 on."""
+    with needing("inspect", "an Inspect log in its .eval form"):
+        import zstandard
+    packed = _raw(archive.fp, one)
+    try:
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as stream:
+            return stream.read(_MOST + 1)
+    except zstandard.ZstdError as error:
+        raise zipfile.BadZipFile(str(error)) from None
+
+
+def _raw(stream: IO[bytes] | None, one: zipfile.ZipInfo) -> bytes:
+    if stream is None or one.compress_size > _MOST:
+        raise zipfile.BadZipFile(f"{one.filename[:200]} is too large")
+    stream.seek(one.header_offset)
+    name, extra = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+    stream.seek(name + extra, 1)
+    return stream.read(one.compress_size)
+
+
+def _finished(head: dict[str, JsonValue], shown: str) -> None:
+    status = head.get("status")
+    if status is not None and status != "success":
+        why = words(part(head, "error", "message"))[:300]
+        raise broken_off(Place(shown, field="status"), f"is {words(status)[:40]}{f': {why}' if why else ''}")
+
+
+def _tool(head: dict[str, JsonValue]) -> str:
+    version = words(part(head, "eval", "packages", "inspect_ai"))[:40]
+    return f"Inspect {version}".rstrip()
+
+
+def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place) -> Row:
+    scores = _scores(sample.get("scores"))
+    error = words(part(sample, "error", "message"))
+    limit = words(part(sample, "limit", "type"))
+    given = sample.get("input")
+    content: JsonValue = [given, sample.get("target")]
+    question = given if isinstance(given, str) else "\n\n".join(_message(one) for one in members(given))
+    target = sample.get("target")
+    epoch = sample.get("epoch")
+    return Row(
+        suite=_suite(head),
+        id=name_of(sample.get("id"), place, "id"),
+        status=_status(scores, broke=bool(error)),
+        place=place,
+        scores=scores,
+        question=words(question),
+        expectation=(words(target),) if target not in (None, "", []) else (),
+        answer=words(part(sample, "output", "completion")) or None,
+        error=error or (f"stopped by its {limit} limit" if limit else _why(scores)),
+        blame=Blame.CRASHED,
+        duration_ms=seconds(sample.get("total_time")),
+        cost_usd=None,
+        usage=_usage(sample.get("model_usage")),
+        calls=tuple(_calls(sample.get("messages"))),
+        content=content,
+        repeat=digest(content) if isinstance(epoch, int) else None,
+        named_by="task and sample id",
+    )
+
+
+def _suite(head: dict[str, JsonValue]) -> str:
+    task, given = words(part(head, "eval", "task")) or "inspect", part(head, "eval", "task_args_passed")
+    return f"{task[:200]} {words(given)[:200]}" if given else task[:200]
+
+
+def _status(scores: tuple[Score, ...], *, broke: bool) -> Status | None:
+    """What the scores say together; None where a rule has to say from where on one of them passes."""
+    if broke or not scores:
+        return Status.ERROR
+    if any(score.passed is False for score in scores):
+        return Status.FAILED
+    if any(score.broke for score in scores):
+        return Status.ERROR
+    return None if any(score.passed is None for score in scores) else Status.PASSED
+
+
+def _scores(given: JsonValue) -> tuple[Score, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(_score(name[:200], one) for name, one in found)
+
+
+def _score(name: str, one: JsonValue) -> Score:
+    value, reason = part(one, "value"), words(part(one, "explanation")) or None
+    if isinstance(value, bool):
+        return Score(name, float(value), value, reason)
+    if isinstance(value, str) and value in _VALUES:
+        return Score(name, _VALUES[value], _VERDICTS.get(value), reason)
+    known = number(value)
+    return Score(name, known, None, reason, broke=value is None)  # not-a-number: it was not scored
+
+
+def _why(scores: tuple[Score, ...]) -> str | None:
+    missed = [f"{one.name}: {one.reason or one.value}" for one in scores if one.passed is not True]
+    return "; ".join(missed) or (None if scores else "nothing was scored")
+
+
+def _message(one: JsonValue) -> str:
+    content = part(one, "content")
+    parts = [content] if isinstance(content, str) else [part(piece, "text") or piece for piece in members(content)]
+    return f"{words(part(one, 'role'))}: {' '.join(words(piece) for piece in parts)}"
+
+
+def _calls(messages: JsonValue) -> Iterator[ToolCall]:
+    results = {words(part(one, "tool_call_id")): one for one in members(messages) if part(one, "role") == "tool"}
+    for message in members(messages):
+        for call in members(part(message, "tool_calls")):
+            answer, given = results.get(words(part(call, "id"))), part(call, "arguments")
+            yield ToolCall(
+                name=words(part(call, "function"))[:1_000],
+                params=given if isinstance(given, dict) else {},
+                result=part(answer, "content"),
+                success=None if answer is None else part(answer, "error") is None,
+            )
+
+
+def _usage(given: JsonValue) -> Usage | None:
+    sides = list(given.values()) if isinstance(given, dict) else []
+    counted = [sum(int(number(part(one, name)) or 0) for one in sides) for name in ("input_tokens", "output_tokens")]
+    return usage(counted[0], counted[1]) if sides else None

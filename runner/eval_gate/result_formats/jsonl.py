@@ -1,0 +1,171 @@
+"""Our own format: one JSON object a line, or a table with the same columns (CSV), for whoever writes a few lines."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from eval_gate.errors import did_you_mean
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import Location
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS
+from eval_gate.model.usage import Usage
+from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Score, Told, unreadable, words
+from eval_gate.result_formats.streaming import lines, value_of
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.sources.shape import field_path, sentence
+
+_Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+_Text = Annotated[str, Field(max_length=BROUGHT_TEXT)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_LISTS: Final = ("tool_calls", "checks", "tags")
+_BLANK: Final = ("", None)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+class Check(_Part):
+    """What one scorer or assertion said. `passed` may be left out where there is a score."""
+
+    name: _Name
+    score: _Number | None = None
+    passed: bool | None = None
+    reason: _Text | None = None
+
+
+class Call(_Part):
+    """One tool call, in call order."""
+
+    name: _Name
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    output: JsonValue = None
+    success: bool | None = None
+    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
+
+
+class ResultLine(_Part):
+    """One case, or one of several trials of it. Only `id`, and `status` or `score`, are required."""
+
+    suite: _Name = Field("results", description="What the case belongs to; suite and id together are its name.")
+    id: _Name = Field(description="The case's name: the same in every run.")
+    status: Literal["passed", "failed", "error", "skipped"] | None = None
+    score: _Number | None = Field(None, description="From 0 to 1; without a status `threshold` or passScore decides.")
+    threshold: _Number | None = Field(None, description="The score from which this case passes.")
+    input: JsonValue = Field(None, description="What was asked; a case that asks something else is another case.")
+    expected: JsonValue = Field(None, description="What a good answer is.")
+    output: JsonValue = Field(None, description="The answer.")
+    error: _Text | None = Field(None, description="Why it failed, or what broke.")
+    duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
+    cost_usd: float | None = Field(None, ge=0, le=MAX_COST_USD)
+    input_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
+    output_tokens: int | None = Field(None, ge=0, le=MAX_TOKENS)
+    tool_calls: tuple[Call, ...] = ()
+    checks: tuple[Check, ...] = ()
+    trial: int | None = Field(None, ge=0, description="Which of several executions of the same case; from 0 or 1.")
+    file: _Text | None = Field(None, description="Where the case is written, relative to the repository.")
+    line: int | None = Field(None, ge=1)
+    tags: tuple[_Name, ...] = ()
+    description: _Text = ""
+    target: _Name | None = Field(None, description="What was asked, where it is not the same for all.")
+
+
+def read_jsonl(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every line of the file."""
+    told.tool = "JSON lines"
+    for place, value in lines(file, shown):
+        yield _row(value, place)
+
+
+def read_csv(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every line of a table whose first line names the columns. An empty cell is a column that is not there."""
+    told.tool = "CSV"
+    place = Place(shown, 1)
+    csv.field_size_limit(BROUGHT_TEXT)
+    try:
+        with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
+            for cells in (table := csv.DictReader(stream)):
+                place = Place(shown, table.line_num)
+                if None in cells:
+                    raise unreadable(place, "has more cells than there are columns")
+                yield _row(
+                    {name: _cell(name, cell, place) for name, cell in cells.items() if cell not in _BLANK}, place
+                )
+    except csv.Error as error:
+        raise unreadable(place, f"is not CSV: {error}") from None
+    except OSError as error:
+        raise unreadable(place, f"cannot be read: {error.strerror}") from error
+
+
+def _cell(name: str, cell: str, place: Place) -> JsonValue:
+    """The value of a cell: lists as JSON, tags also as words between semicolons, texts as they are."""
+    if name == "tags" and not cell.lstrip().startswith("["):
+        return [tag.strip() for tag in cell.split(";") if tag.strip()]
+    if name in _LISTS:
+        return value_of(cell, Place(place.file, place.line, name))
+    return cell
+
+
+def _row(value: JsonValue, place: Place) -> Row:
+    if not isinstance(value, dict):
+        raise unreadable(place, "is not a mapping")
+    try:
+        line = ResultLine.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise unreadable(Place(place.file, place.line, field_path(first["loc"])), sentence(first)) from None
+    _refuse_misspelt(line, place)
+    if line.status is None and line.score is None:
+        raise unreadable(place, "has neither a status nor a score: one of them says whether it passed")
+    return Row(
+        suite=well_formed(line.suite),
+        id=well_formed(line.id),
+        status=Status(line.status) if line.status else None,
+        place=place,
+        scores=tuple(Score(one.name, one.score, one.passed, one.reason) for one in line.checks),
+        score=line.score,
+        threshold=line.threshold,
+        question=words(line.input),
+        expectation=(words(line.expected),) if line.expected is not None else (),
+        answer=None if line.output is None else words(line.output),
+        error=line.error,
+        blame=Blame.CRASHED,
+        duration_ms=line.duration_ms,
+        cost_usd=line.cost_usd,
+        usage=_usage(line),
+        calls=tuple(
+            ToolCall(
+                name=one.name, params=one.params, result=one.output, success=one.success, duration_ms=one.duration_ms
+            )
+            for one in line.tool_calls
+        ),
+        location=Location(file=line.file, line=line.line or 1) if line.file else None,
+        tags=line.tags,
+        description=line.description,
+        target=line.target,
+        content=None if line.input is None else [line.input, line.expected],
+        repeat=None if line.trial is None else "",
+        named_by="suite and id",
+    )
+
+
+def _usage(line: ResultLine) -> Usage | None:
+    if line.input_tokens is None and line.output_tokens is None:
+        return None
+    return Usage(input_tokens=line.input_tokens, output_tokens=line.output_tokens)
+
+
+def _refuse_misspelt(line: ResultLine, place: Place) -> None:
+    """A key that is nearly one of ours is a mistake; any other is whoever's own and is left alone."""
+    parts: list[_Part] = [line, *line.checks, *line.tool_calls]
+    for part in parts:
+        for key in part.model_extra or {}:
+            if meant := did_you_mean(key, type(part).model_fields):
+                raise unreadable(Place(place.file, place.line, key[:80]), f"is not known{meant}")

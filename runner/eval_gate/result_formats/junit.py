@@ -1,0 +1,187 @@
+"""JUnit XML, as test runners write it. Suites may stand in suites; what is read is the test case.
+
+Names are `classname` and `name`. A case without failure, error and skip passed; `rerunFailure`, `rerunError`,
+`flakyFailure` and `flakyError` are executions before or after the one that counts (Maven's Surefire).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+from xml.parsers import expat
+
+from eval_gate.model.case import Location
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Told, dollars, number, seconds, unreadable, usage
+
+_CHUNK: Final = 1 << 16
+_MAX_DEPTH: Final = 50
+_AGAIN: Final = {
+    "rerunFailure": Status.FAILED,
+    "rerunError": Status.ERROR,
+    "flakyFailure": Status.FAILED,
+    "flakyError": Status.ERROR,
+}
+_ENDS: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
+_TEXTS: Final = frozenset({*_AGAIN, *_ENDS, "system-out"})
+_NUMBERED = (
+    "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
+    "write `-o out.json` and give that file"
+)
+
+
+@dataclass(slots=True)
+class _Case:
+    attributes: dict[str, str]
+    suite: str
+    line: int
+    status: Status = Status.PASSED
+    error: str | None = None
+    again: list[tuple[Status, str]] = field(default_factory=list)
+    answer: str | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+
+
+class _Parser:
+    """Collects the cases between two reads of the file. A document type is refused: entities are what bombs are of."""
+
+    def __init__(self, shown: str) -> None:
+        self.done: list[_Case] = []
+        self.tool = ""
+        self._shown = shown
+        self._suites: list[str] = []
+        self._open: list[str] = []
+        self._case: _Case | None = None
+        self._text: list[str] = []
+        self._length = 0
+        self._message = ""
+        self._expat = expat.ParserCreate()
+        self._expat.buffer_text = True
+        self._expat.StartElementHandler = self._begin
+        self._expat.EndElementHandler = self._finish
+        self._expat.CharacterDataHandler = self._characters
+        self._expat.StartDoctypeDeclHandler = self._refuse_doctype
+
+    def feed(self, data: bytes, *, last: bool) -> None:
+        try:
+            self._expat.Parse(data, last)
+        except expat.ExpatError as error:
+            place = Place(self._shown, error.lineno)
+            raise unreadable(place, f"is not XML: {expat.errors.messages[error.code]}") from None
+
+    def _refuse_doctype(self, *_: object) -> None:
+        raise unreadable(Place(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none")
+
+    def _begin(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._open:
+            if name not in {"testsuites", "testsuite"}:
+                raise unreadable(Place(self._shown), f"is not JUnit: it begins with <{name[:40]}>")
+            self.tool = attributes.get("name", "")
+            if self.tool == "promptfoo":
+                raise unreadable(Place(self._shown), "has names that do not last", _NUMBERED)
+        if len(self._open) > _MAX_DEPTH:
+            raise unreadable(Place(self._shown), f"is nested deeper than {_MAX_DEPTH} levels")
+        self._open.append(name)
+        if name == "testsuite":
+            self._suites.append(attributes.get("name", ""))
+        elif name == "testcase":
+            suite = self._suites[-1] if self._suites else ""
+            self._case = _Case(attributes, suite, self._expat.CurrentLineNumber)
+        elif name == "property" and self._case is not None:
+            self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
+        elif name in _TEXTS:
+            self._text, self._length, self._message = [], 0, attributes.get("message", "")
+
+    def _characters(self, text: str) -> None:
+        if self._open and self._open[-1] in _TEXTS and self._length < BROUGHT_TEXT:
+            self._text.append(text[: BROUGHT_TEXT - self._length])
+            self._length += len(text)
+
+    def _finish(self, name: str) -> None:
+        self._open.pop()
+        case = self._case
+        if name == "testsuite":
+            self._suites.pop()
+        elif case is None:
+            return
+        elif name == "testcase":
+            self.done.append(case)
+            self._case = None
+        elif name in _ENDS:
+            # pytest has an error beside a failure where tearing down broke too: what was judged counts
+            if case.status is Status.PASSED:
+                case.status, case.error = _ENDS[name], self._said()
+        elif name in _AGAIN:
+            case.again.append((_AGAIN[name], self._said()))
+        elif name == "system-out":
+            case.answer = "".join(self._text)
+
+    def _said(self) -> str:
+        """The message, and the text where that says more."""
+        text = "".join(self._text).strip()
+        return text if text.startswith(self._message) or not self._message else f"{self._message}\n{text}".strip()
+
+
+def read_junit(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every execution of every test case."""
+    parser = _Parser(shown)
+    try:
+        with file.open("rb") as stream:
+            while data := stream.read(_CHUNK):
+                parser.feed(data, last=False)
+                told.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
+                for case in parser.done:
+                    yield from _rows(case, shown)
+                parser.done.clear()
+            parser.feed(b"", last=True)
+    except OSError as error:
+        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+
+
+def _rows(case: _Case, shown: str) -> Iterator[Row]:
+    place, attributes, properties = Place(shown, case.line), case.attributes, case.properties
+    name = attributes.get("name", "").strip()
+    if not name or len(name) > MAX_NAME:
+        raise unreadable(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
+    file = attributes.get("file")
+    line = attributes.get("line", "")
+    row = Row(
+        suite=(attributes.get("classname") or case.suite or "tests")[:MAX_NAME],
+        id=name,
+        status=case.status,
+        place=place,
+        score=_number(properties.get("score")),
+        answer=case.answer,
+        error=case.error,
+        blame=Blame.CRASHED,
+        duration_ms=seconds(_number(attributes.get("time"))),
+        cost_usd=dollars(_number(properties.get("cost_usd"))),
+        usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),
+        location=Location(file=file, line=int(line) if line.isdecimal() and len(line) < 10 else 1) if file else None,
+        again=_node(file, attributes.get("classname", ""), name),
+        named_by="classname and name",
+        # executions of one case are said to be; the same name a second time is another case of the same name
+        repeat=f"{place.line}" if case.again else None,
+    )
+    yield row
+    for status, said in case.again:
+        yield replace(row, status=status, error=said, answer=None, duration_ms=None)
+
+
+def _node(file: str | None, classname: str, name: str) -> str | None:
+    """Pytest's own name of a test, `tests/test_bot.py::TestBot::test_hours`, where the file is known."""
+    if file is None or not file.endswith(".py"):
+        return None
+    module = file.removesuffix(".py").replace("/", ".")
+    inner = classname.removeprefix(module).strip(".").split(".") if classname.startswith(module) else []
+    return "::".join([file, *filter(None, inner), name])
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return number(float(text.replace(",", ""))) if text else None  # some write 1,234.5
+    except ValueError:
+        return None

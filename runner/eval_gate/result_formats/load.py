@@ -1,0 +1,140 @@
+"""Finds, recognises and reads results that were brought, and says which rows are executions of one case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError
+from eval_gate.model.case import CaseKey
+from eval_gate.model.limits import BROUGHT_FILES, CASES
+from eval_gate.result_formats.agentv import INDEX
+from eval_gate.result_formats.recognise import SUFFIXES, recognise
+from eval_gate.result_formats.rows import DOCS, MAX_ROWS, Place, Row, Told, broken_off, unreadable
+from eval_gate.result_formats.scoring import Rules
+
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """All rows, judged, by case and in the order in which the cases came."""
+
+    format: ResultsFormat
+    tool: str
+    cases: dict[CaseKey, list[Row]]
+    files: tuple[str, ...]
+    """The files and folders as they were given."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> Iterable[Row]:
+        """Every execution."""
+        return (row for rows in self.cases.values() for row in rows)
+
+
+def load_results(paths: Sequence[str], wanted: ResultsFormat, rules: Rules) -> Brought:
+    """Everything in these files and folders, which have to be one tool's.
+
+    Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`.
+    """
+    tools: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    formats: dict[ResultsFormat, str] = {}
+    cases: dict[CaseKey, list[Row]] = {}
+    clashing: set[CaseKey] = set()
+    count = 0
+    for file, shown in _files(paths):
+        known, told = recognise(file, shown, wanted), Told()
+        formats.setdefault(known.format, shown)
+        if len(formats) > 1:
+            (one, first), (other, second) = formats.items()
+            raise unreadable(Place(second), f"is {other}, and {first} is {one}: one tool's results at a time")
+        for row in known.reader()(file, shown, told):
+            count += 1
+            judged = rules.judged(row)
+            there = cases.setdefault(row.key, [])
+            if there and (row.repeat is None or row.repeat != there[0].repeat):
+                clashing.add(row.key)
+            there.append(judged)
+            if count > MAX_ROWS or len(cases) > CASES:
+                raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
+        tools[told.tool] = None
+        notes.update(dict.fromkeys(told.notes))
+    if clashing:
+        cases = _told_apart(cases, clashing)
+    if not cases:
+        raise unreadable(Place(paths[0]), "holds no case")
+    notes.update(dict.fromkeys(_unstable(cases)))
+    return Brought(next(iter(formats)), ", ".join(tools), cases, tuple(paths), tuple(notes))
+
+
+def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """The files, in order; of a folder an index, or whatever may be results, or the newest of DeepEval's."""
+    found = 0
+    for given in paths:
+        path = Path(given)
+        if not path.is_dir():
+            if not path.is_file():
+                raise broken_off(Place(given), "is not there: the tool did not write it, or wrote it somewhere else")
+            found += 1
+            yield path, given
+            continue
+        inside = _inside(path)
+        if not inside:
+            raise unreadable(Place(given), f"holds no {', '.join(SUFFIXES)}")
+        found += len(inside)
+        if found > BROUGHT_FILES:
+            raise unreadable(Place(given), f"holds more than {BROUGHT_FILES:,} files")
+        yield from ((file, str(file)) for file in inside)
+
+
+def _inside(folder: Path) -> list[Path]:
+    if (folder / INDEX).is_file():
+        return [folder / INDEX]
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.suffix in SUFFIXES)
+    runs = [file for file in files if file.name.startswith("test_run_")]
+    # DeepEval keeps a file for every run of the past
+    return [runs[-1]] if runs and len(runs) == len(files) else files
+
+
+def _told_apart(cases: dict[CaseKey, list[Row]], clashing: set[CaseKey]) -> dict[CaseKey, list[Row]]:
+    """Cases that share a name get a longer one, or that of their file before it; where nothing helps it is an error."""
+    parted: dict[CaseKey, list[Row]] = {}
+    for key, rows in cases.items():
+        for row in rows:
+            named = _longer(row) if key in clashing else row
+            parted.setdefault(named.key, []).append(named)
+    still = [
+        (rows[0], other)
+        for key, rows in parted.items()
+        for other in rows[1:]
+        if other.repeat is None or other.repeat != rows[0].repeat
+    ]
+    if not still:
+        return parted
+    raise GateError(
+        "results-duplicate",
+        "two results have the same name and are not executions of one case",
+        f"give each case a name of its own; executions of one case say so, such as by `trial` ({DOCS})",
+        problems=[
+            row.place.problem(f'"{row.id[:80]}" is there twice, first at {one.place}') for one, row in still[:_NAMED]
+        ],
+    )
+
+
+def _longer(row: Row) -> Row:
+    if row.longer is not None:
+        return replace(row, id=row.longer)
+    return replace(row, suite=f"{row.location.file}: {row.suite}") if row.location else row
+
+
+def _unstable(cases: dict[CaseKey, list[Row]]) -> Iterator[str]:
+    """What is to be said of names that may be others in the next run."""
+    found = [rows[0] for rows in cases.values() if rows[0].unstable]
+    if found:
+        first, are = found[0], "s have" if len(found) > 1 else " has"
+        yield f"{len(found)} case{are} no stable name ({first.id[:80]}): {first.unstable}"

@@ -1,0 +1,85 @@
+"""OpenAI evals' records: a line with the specification, then events of samples (read from evals 3.0)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.limits import CASES
+from eval_gate.result_formats.rows import Place, Row, Told, broken_off, mapping, members, part, unreadable, words
+from eval_gate.result_formats.streaming import lines
+
+_BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
+
+
+@dataclass(slots=True)
+class _Sample:
+    place: Place
+    verdicts: list[bool]
+    question: str = ""
+    answer: str | None = None
+    error: str | None = None
+
+
+def read_openai(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every sample that was matched or that broke."""
+    told.tool = "OpenAI evals"
+    suite, finished, samples = "openai", False, dict[str, _Sample]()
+    for place, value in lines(file, shown):
+        event = mapping(value, place)
+        if "spec" in event:
+            suite = words(part(event, "spec", "eval_name"))[:300] or suite
+        elif "final_report" in event:
+            finished = True
+        elif event.get("sample_id") is not None:
+            if len(samples) >= CASES:
+                raise unreadable(place, f"is of more than {CASES:,} samples")
+            _take(samples.setdefault(words(event["sample_id"])[:300], _Sample(place, [])), event)
+    if not finished:
+        raise broken_off(Place(shown), "has no final_report")
+    told.notes.append(_BY_INDEX)
+    for name, sample in samples.items():
+        yield from _rows(suite, name, sample)
+
+
+def _take(sample: _Sample, event: dict[str, JsonValue]) -> None:
+    data = event.get("data")
+    match event.get("type"):
+        case "match":
+            sample.verdicts.append(part(data, "correct") is True)
+            if part(data, "correct") is not True and part(data, "expected") is not None:
+                sample.error = f"expected {words(part(data, 'expected'))[:300]}"
+        case "sampling":
+            prompt, sampled = part(data, "prompt"), part(data, "sampled")
+            sample.question = (
+                prompt
+                if isinstance(prompt, str)
+                else "\n\n".join(
+                    f"{words(part(one, 'role'))}: {words(part(one, 'content'))}" for one in members(prompt)
+                )
+            )
+            sample.answer = words(sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled)
+        case "error":
+            sample.error = words(part(data, "message")) or words(part(data, "type")) or "an error"
+
+
+def _rows(suite: str, name: str, sample: _Sample) -> Iterator[Row]:
+    row = Row(
+        suite=suite,
+        id=name,
+        status=Status.ERROR,
+        place=sample.place,
+        question=sample.question,
+        answer=sample.answer,
+        error=sample.error or "no verdict",
+        blame=Blame.CRASHED,
+        repeat="",
+        named_by="eval_name and sample_id",
+    )
+    if not sample.verdicts:
+        yield row
+    for correct in sample.verdicts:
+        yield replace(row, status=Status.PASSED if correct else Status.FAILED, error=None if correct else sample.error)

@@ -1,0 +1,161 @@
+"""promptfoo's results: `-o out.json`, or `-o out.jsonl` with one result a line (read from 0.121).
+
+A result's `id`, `testIdx` and `promptId` are others in the next run. What stays is who was asked, the description and
+the variables; `metadata.testCaseId` where the team gives one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Score,
+    Told,
+    dollars,
+    mapping,
+    members,
+    milliseconds,
+    number,
+    part,
+    unreadable,
+    usage,
+    words,
+)
+from eval_gate.result_formats.streaming import Document, document, lines
+from eval_gate.text.digest import digest
+from eval_gate.text.javascript.strings import compact_json
+
+_ERROR = 2
+"""`failureReason`: 0 none, 1 an assertion, 2 an error. Only this tells them apart; `error` also holds the reason of a
+plain failure."""
+_NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
+_SHOWN_VARS = 200
+
+
+def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every result of `-o FILE.json`."""
+    told.tool = "promptfoo"
+    found = False
+    with document(file, shown) as walked:
+        for key in walked.names():
+            if key == "results":
+                found = True
+                yield from _results(walked, shown)
+            else:
+                value = walked.value()
+                if key == "metadata" and (version := part(value, "promptfooVersion")):
+                    told.tool = f"promptfoo {words(version)[:40]}"
+        walked.end()
+    if not found:
+        raise unreadable(Place(shown, field="results"), "is missing")
+
+
+def _results(walked: Document, shown: str) -> Iterator[Row]:
+    for key in walked.names():
+        if key == "results":
+            for at, value in enumerate(walked.members()):
+                yield _row(value, Place(shown, field=f"results.results[{at}]"))
+        else:
+            walked.value()
+
+
+def read_promptfoo_lines(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every line of `-o FILE.jsonl`."""
+    told.tool = "promptfoo"
+    return (_row(value, place) for place, value in lines(file, shown))
+
+
+def _row(value: JsonValue, place: Place) -> Row:
+    result = mapping(value, place)
+    case, variables = part(result, "testCase"), result.get("vars") or {}
+    broke = result.get("failureReason") == _ERROR
+    passed = result.get("success") is True
+    status = Status.ERROR if broke else Status.PASSED if passed else Status.FAILED
+    asserts = part(case, "assert")
+    name = _name(result, case, variables)
+    response = part(result, "response", "output")
+    tokens = result.get("tokenUsage")
+    return Row(
+        suite=_suite(result),
+        id=name.name,
+        status=status,
+        place=place,
+        scores=tuple(_score(one) for one in members(part(result, "gradingResult", "componentResults"))),
+        score=number(result.get("score")),
+        question=_question(variables),
+        expectation=tuple(_wanted(one) for one in members(asserts)[:50]),
+        answer=None if response is None else words(response),
+        error=None if passed else _reason(result, broke=broke),
+        blame=Blame.CRASHED,
+        duration_ms=milliseconds(result.get("latencyMs")),
+        cost_usd=dollars(result.get("cost")) or None,  # 0 where nobody knows
+        usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if part(tokens, "total") else None,
+        description=words(part(case, "description"))[:500],
+        content=[variables, asserts],
+        repeat=digest([variables, asserts]),
+        again=words(part(case, "description")).strip() if name.named_by != "metadata.testCaseId" else None,
+        longer=name.longer,
+        named_by=name.named_by,
+        unstable=name.unstable,
+    )
+
+
+def _suite(result: dict[str, JsonValue]) -> str:
+    """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
+    provider = words(part(result, "provider", "label") or part(result, "provider", "id") or result.get("provider"))
+    at = result.get("promptIdx")
+    named = provider[:300] or "promptfoo"
+    return f"{named}, prompt {at + 1}" if isinstance(at, int) and at > 0 else named
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """`longer` is for where several tests share a description; `unstable` says why it may be another one next time."""
+
+    name: str
+    named_by: str
+    longer: str | None = None
+    unstable: str | None = None
+
+
+def _name(result: dict[str, JsonValue], case: JsonValue, variables: JsonValue) -> _Name:
+    own = part(result, "metadata", "testCaseId") or part(case, "metadata", "testCaseId")
+    if own:
+        return _Name(words(own)[:300], "metadata.testCaseId")
+    description = words(part(case, "description")).strip()[:300]
+    shown = compact_json(variables) if variables else ""
+    if len(shown) > _SHOWN_VARS:
+        shown = f"{shown[:_SHOWN_VARS]}… {digest(variables)[:8]}"
+    if description:
+        return _Name(description, "description and vars", f"{description} {shown}" if shown else None)
+    return _Name(shown, "vars") if shown else _Name(f"test {result.get('testIdx')}", "place", unstable=_NO_NAME)
+
+
+def _question(variables: JsonValue) -> str:
+    """The variables; of a single one its value."""
+    if isinstance(variables, dict) and len(variables) == 1:
+        return words(next(iter(variables.values())))
+    return words(variables) if variables else ""
+
+
+def _wanted(one: JsonValue) -> str:
+    """An assertion in a few words: `contains "4711"`."""
+    kind, value = words(part(one, "type")) or "assertion", part(one, "value")
+    return f"{kind} {compact_json(value)[:300]}" if value is not None else kind
+
+
+def _score(one: JsonValue) -> Score:
+    named = part(one, "assertion", "metric") or part(one, "assertion", "type") or "assertion"
+    return Score(words(named)[:200], number(part(one, "score")), part(one, "pass") is True, words(part(one, "reason")))
+
+
+def _reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:
+    grading = words(part(result, "gradingResult", "reason"))
+    said = words(result.get("error"))
+    return (said if broke else grading or said) or None

@@ -1,0 +1,106 @@
+"""pydantic-evals' report as JSON: `EvaluationReportAdapter.dump_json(report)` (read from 2.0).
+
+A case passes when all of its assertions are true, and there is at least one. Scores have no threshold: a rule has to
+say from where on they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.execution import Blame, Status
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Score,
+    Told,
+    dollars,
+    mapping,
+    members,
+    name_of,
+    number,
+    part,
+    seconds,
+    unreadable,
+    usage,
+    words,
+)
+from eval_gate.result_formats.streaming import whole
+from eval_gate.text.digest import digest
+
+
+def read_pydantic_evals(file: Path, shown: str, told: Told) -> Iterator[Row]:
+    """Every case, then those whose task broke."""
+    told.tool = "pydantic-evals"
+    report = mapping(whole(file, shown), Place(shown))
+    suite = words(report.get("dataset_name") or report.get("name")) or "pydantic-evals"
+    if not isinstance(report.get("cases"), list):
+        raise unreadable(Place(shown, field="cases"), "is missing")
+    for kind in ("cases", "failures"):
+        for at, case in enumerate(members(report.get(kind))):
+            place = Place(shown, field=f"{kind}[{at}]")
+            yield _row(mapping(case, place), suite[:300], place, broke=kind == "failures")
+
+
+def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -> Row:
+    checks, failures = _checks(case.get("assertions")), members(case.get("evaluator_failures"))
+    content: JsonValue = [case.get("inputs"), case.get("expected_output")]
+    metrics = case.get("metrics")
+    return Row(
+        suite=suite,
+        # a name may itself end like the mark of a repeat, so that only this one is without it
+        id=name_of(case.get("source_case_name") or case.get("name"), place, "name"),
+        status=Status.ERROR if broke else _status(checks, failures, scored=bool(case.get("scores"))),
+        place=place,
+        scores=(*checks, *_scores(case.get("scores"))),
+        question=words(case.get("inputs")),
+        expectation=(words(case["expected_output"]),) if case.get("expected_output") is not None else (),
+        answer=None if broke or case.get("output") is None else words(case.get("output")),
+        error=words(case.get("error_message")) or _why(checks, failures),
+        blame=Blame.CRASHED if broke else Blame.OURS,
+        duration_ms=seconds(case.get("task_duration")),
+        cost_usd=dollars(part(metrics, "cost")),
+        usage=usage(part(metrics, "input_tokens"), part(metrics, "output_tokens")),
+        content=content,
+        repeat=digest(content) if case.get("source_case_name") else None,
+        named_by="name",
+    )
+
+
+def _status(checks: tuple[Score, ...], failures: Sequence[JsonValue], *, scored: bool) -> Status | None:
+    if any(check.passed is False for check in checks):
+        return Status.FAILED
+    if failures:
+        return Status.ERROR
+    if checks:
+        return Status.PASSED
+    return None if scored else Status.ERROR
+
+
+def _why(checks: tuple[Score, ...], failures: Sequence[JsonValue]) -> str | None:
+    missed = [f"{one.name}: {one.reason}" if one.reason else one.name for one in checks if one.passed is False]
+    broke = [f"{words(part(one, 'name'))}: {words(part(one, 'error_message'))}" for one in failures]
+    said = "; ".join((*missed, *broke))
+    return said or (None if checks else "nothing was asserted")
+
+
+def _checks(given: JsonValue) -> tuple[Score, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(
+        Score(
+            name[:200],
+            float(part(one, "value") is True),
+            part(one, "value") is True,
+            words(part(one, "reason")) or None,
+        )
+        for name, one in found
+    )
+
+
+def _scores(given: JsonValue) -> tuple[Score, ...]:
+    found = given.items() if isinstance(given, dict) else ()
+    return tuple(
+        Score(name[:200], number(part(one, "value")), None, words(part(one, "reason")) or None) for name, one in found
+    )

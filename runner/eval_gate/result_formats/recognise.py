@@ -1,0 +1,130 @@
+"""Which tool wrote a file: by what is in it, never by its name alone."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, cast
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.result_formats.rows import Place, Reader, unreadable
+
+_HEAD: Final = 1 << 16
+_KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A format and the one of its readers that fits a file: `module:function` of this room, loaded when it is used."""
+
+    format: ResultsFormat
+    function: str
+
+    def reader(self) -> Reader:
+        """The function. Most files need one, and XML or CSV take their time to load."""
+        module, _, name = self.function.partition(":")
+        return cast("Reader", getattr(import_module(f"eval_gate.result_formats.{module}"), name))
+
+
+JSONL: Final = Known(ResultsFormat.JSONL, "jsonl:read_jsonl")
+CSV: Final = Known(ResultsFormat.JSONL, "jsonl:read_csv")
+JUNIT: Final = Known(ResultsFormat.JUNIT, "junit:read_junit")
+PROMPTFOO: Final = Known(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo")
+PROMPTFOO_LINES: Final = Known(ResultsFormat.PROMPTFOO, "promptfoo:read_promptfoo_lines")
+DEEPEVAL: Final = Known(ResultsFormat.DEEPEVAL, "deepeval:read_deepeval")
+INSPECT: Final = Known(ResultsFormat.INSPECT, "inspect_ai:read_inspect")
+INSPECT_ARCHIVE: Final = Known(ResultsFormat.INSPECT, "inspect_ai:read_inspect_archive")
+PYDANTIC_EVALS: Final = Known(ResultsFormat.PYDANTIC_EVALS, "pydantic_evals:read_pydantic_evals")
+AGENTV: Final = Known(ResultsFormat.AGENTV, "agentv:read_agentv")
+OPENAI: Final = Known(ResultsFormat.OPENAI, "openai_evals:read_openai")
+
+_LINES: Final = (
+    ({"spec"}, OPENAI),
+    ({"test_id", "execution_status"}, AGENTV),
+    ({"promptIdx", "testCase"}, PROMPTFOO_LINES),
+    ({"id"}, JSONL),
+)
+"""Keys of a line that only this format has, the surest first."""
+_DOCUMENTS: Final = (
+    ({"evalId", "results"}, PROMPTFOO),
+    ({"testCases"}, DEEPEVAL),
+    ({"eval", "status"}, INSPECT),
+    ({"cases", "failures"}, PYDANTIC_EVALS),
+    ({"cases", "analyses"}, PYDANTIC_EVALS),
+)
+"""The same for the beginning of a document. Of a large one only its first keys are seen."""
+SUFFIXES: Final[Mapping[str, tuple[ResultsFormat, ...]]] = MappingProxyType(
+    {
+        ".jsonl": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
+        ".ndjson": (ResultsFormat.JSONL, ResultsFormat.PROMPTFOO, ResultsFormat.AGENTV, ResultsFormat.OPENAI),
+        ".csv": (ResultsFormat.JSONL,),
+        ".xml": (ResultsFormat.JUNIT,),
+        ".json": (ResultsFormat.PROMPTFOO, ResultsFormat.DEEPEVAL, ResultsFormat.INSPECT, ResultsFormat.PYDANTIC_EVALS),
+        ".eval": (ResultsFormat.INSPECT,),
+    }
+)
+"""What may be in a file that ends like this; in a folder only such files are looked at."""
+
+
+def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO) -> Known:
+    """The format of a file and its reader. Raises GateError where it is none that is known, or not `wanted`."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD)
+    except OSError as error:
+        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+    found = _of(head, file)
+    if found is None:
+        names = ", ".join(one for one in ResultsFormat if one is not ResultsFormat.AUTO)
+        said = (
+            f"is not {wanted}" if wanted is not ResultsFormat.AUTO else f"is none of the formats that are read: {names}"
+        )
+        raise unreadable(Place(shown), said if head.strip() else "is empty")
+    if wanted is not ResultsFormat.AUTO and found.format is not wanted:
+        raise unreadable(Place(shown), f"is {found.format}, and not {wanted} as --results-format says")
+    return found
+
+
+def _of(head: bytes, file: Path) -> Known | None:
+    if zipfile.is_zipfile(file):
+        return INSPECT_ARCHIVE
+    text = head.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace").lstrip()
+    if text.startswith("<"):
+        return JUNIT
+    if not text.startswith("{"):
+        return CSV if "id" in _columns(text) else None
+    line = text.partition("\n")[0].strip()
+    keys = _keys_of_line(line)
+    table = _DOCUMENTS if keys is None else _LINES
+    if keys is not None:
+        keyed = next((known for marks, known in _LINES if marks <= keys), None)
+        if keyed is not None:
+            return keyed
+        table = _DOCUMENTS  # a whole document in one line
+    seen = _first_keys(text) if keys is None else keys
+    return next((known for marks, known in table if marks <= seen), None)
+
+
+def _keys_of_line(line: str) -> set[str] | None:
+    """The keys of an object that is one line; None where the line is not all of it."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return set(value) if isinstance(value, dict) else None
+
+
+def _first_keys(text: str) -> set[str]:
+    """The keys near the beginning, at whatever depth: of a large document its end is not looked at."""
+    return {match[1] for match in _KEY.finditer(text)}
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip().strip('"') for name in text.partition("\n")[0].split(",")]

@@ -1,0 +1,226 @@
+"""The one shape every tool's results become: a row is one execution of one case, as its tool reports it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey, Location
+from eval_gate.model.conversation import ToolCall
+from eval_gate.model.execution import Blame, EvaluatorResult, Status
+from eval_gate.model.limits import CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.usage import Usage
+from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import compact_json
+
+DOCS: Final = "docs/results-of-other-tools.md"
+MAX_ROWS: Final = 10 * CASES
+"""Executions of all files together."""
+MAX_NAME: Final = 1_000
+"""Characters of a suite's or a case's name."""
+MAX_TEXT: Final = 1_000_000
+"""Characters of one question, answer or error that are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row stands: the file as it was given, and a line, or where in its structure."""
+
+    file: str
+    line: int | None = None
+    field: str | None = None
+
+    def problem(self, message: str) -> Problem:
+        """What is wrong there."""
+        return Problem(message, self.file, self.line, self.field)
+
+    def __str__(self) -> str:
+        return str(self.problem("")).rstrip(": ")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one scorer or assertion of the tool gave. `passed` None where the tool itself has no opinion."""
+
+    name: str
+    value: float | None
+    passed: bool | None = None
+    reason: str | None = None
+    broke: bool = False
+    """It could not judge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One execution. `status` None: nobody has said, and a rule about the scores has to.
+
+    Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
+    else the name is there twice. `content` is what is asked and expected, by which a case is known under a new name.
+    """
+
+    suite: str
+    id: str
+    status: Status | None
+    place: Place
+    scores: tuple[Score, ...] = ()
+    score: float | None = None
+    """The tool's score of the whole."""
+    graded: bool = False
+    """The score is a grade, and the gate says what is enough."""
+    threshold: float | None = None
+    """The score from which this row says that it passes."""
+    question: str = ""
+    expectation: tuple[str, ...] = ()
+    answer: str | None = None
+    error: str | None = None
+    """Why it failed, or what broke."""
+    blame: Blame = Blame.CRASHED
+    duration_ms: float | None = None
+    cost_usd: float | None = None
+    usage: Usage | None = None
+    calls: tuple[ToolCall, ...] = ()
+    location: Location | None = None
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    target: str | None = None
+    content: JsonValue = None
+    repeat: str | None = None
+    again: str | None = None
+    """What the tool itself calls the case when it is asked to run it again; None for its name."""
+    longer: str | None = None
+    """A longer name, for where another case has the same one."""
+    named_by: str = "name"
+    """What its name is made of, in words for people."""
+    unstable: str | None = None
+    """Why its name may be another one in the next run, and what to do; None where it is stable."""
+
+    @property
+    def key(self) -> CaseKey:
+        """Which case it is of."""
+        return CaseKey(self.suite, self.id)
+
+
+@dataclass(slots=True)
+class Told:
+    """What a file says beside its rows; complete once they were read."""
+
+    tool: str = ""
+    """Who made it, as the tool names itself: `promptfoo 0.121.20`."""
+    notes: list[str] = field(default_factory=list)
+    """Sentences for people."""
+
+
+class Reader(Protocol):
+    """Reads the files of one format."""
+
+    def __call__(self, file: Path, shown: str, told: Told) -> Iterator[Row]:
+        """Every execution in the file, in its order. `shown` is the file as it was given. Raises GateError."""
+        ...
+
+
+def unreadable(place: Place, what: str, hint: str | None = None) -> GateError:
+    """The error for a file that is not what it should be. Nothing was judged: usage."""
+    return GateError(
+        "results-unreadable",
+        "the results cannot be read",
+        hint or f"{DOCS} shows what each format needs",
+        problems=[place.problem(what)],
+    )
+
+
+def broken_off(place: Place, what: str) -> GateError:
+    """The error for results of a tool that did not finish: not judged, and no mistake of who calls."""
+    return GateError(
+        "results-incomplete",
+        "the tool that made the results did not finish",
+        "run it again; what is missing is neither passed nor failed",
+        problems=[place.problem(what)],
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def mapping(value: JsonValue, place: Place) -> dict[str, JsonValue]:
+    """The value as a mapping. Raises GateError."""
+    if not isinstance(value, dict):
+        raise unreadable(place, "is not a mapping")
+    return value
+
+
+def members(value: JsonValue) -> Sequence[JsonValue]:
+    """The members of a list; none of what is no list."""
+    return value if isinstance(value, list) else ()
+
+
+def part(value: JsonValue, *names: str) -> JsonValue:
+    """What stands under these names, one within the other; None where one of them is missing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def words(value: JsonValue) -> str:
+    """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
+    if value is None:
+        return ""
+    return well_formed(value if isinstance(value, str) else compact_json(value))[:MAX_TEXT]
+
+
+def name_of(value: JsonValue, place: Place, what: str) -> str:
+    """A name: a text or a whole number that is not empty. Raises GateError."""
+    named = words(value).strip() if isinstance(value, str) or (isinstance(value, int) and value is not True) else ""
+    if not named or len(named) > MAX_NAME:
+        raise unreadable(place, f"has no {what} of up to {MAX_NAME:,} characters")
+    return named
+
+
+def number(value: JsonValue) -> float | None:
+    """A finite number; None for anything else, true and false among it."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def seconds(value: JsonValue) -> float | None:
+    """Seconds as milliseconds."""
+    found = number(value)
+    return in_range(found * 1000, MAX_DURATION_MS) if found is not None else None
+
+
+def milliseconds(value: JsonValue) -> float | None:
+    """A duration in range."""
+    return in_range(number(value), MAX_DURATION_MS)
+
+
+def dollars(value: JsonValue) -> float | None:
+    """A cost in range."""
+    return in_range(number(value), MAX_COST_USD)
+
+
+def usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
+    """Tokens, where at least one side is known."""
+    found = [in_range(number(side), MAX_TOKENS) for side in (inputs, outputs)]
+    whole = [None if side is None else int(side) for side in found]
+    return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
+
+
+def evaluator_of(score: Score) -> EvaluatorResult:
+    """A scorer as the record keeps it: its reason among what was hit or missed, as it passed or not."""
+    said = (score.reason or score.name,)
+    value = score.value if score.value is not None else float(bool(score.passed))
+    return EvaluatorResult(
+        name=score.name,
+        type="score" if score.passed is None else "check",
+        score=value,
+        hits=said if score.passed else (),
+        misses=said if score.passed is False else (),
+        reasoning=score.reason,
+    )

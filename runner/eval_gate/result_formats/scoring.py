@@ -1,0 +1,70 @@
+"""From where on a score passes, where the tool itself does not say: one score for all, or one for each scorer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from eval_gate.config.score_rule import ScoreRule
+from eval_gate.errors import GateError
+from eval_gate.model.execution import Status
+from eval_gate.result_formats.rows import Row, Score
+
+
+@dataclass(slots=True)
+class Rules:
+    """All rules. `pass_score` is what a score of the whole case has to reach where nobody else says."""
+
+    scores: tuple[ScoreRule, ...] = ()
+    pass_score: float | None = None
+    _used: set[str] = field(default_factory=set)
+
+    def judged(self, row: Row) -> Row:
+        """The row with a status. Raises GateError `results-need-rule` where nobody says from where on a score passes.
+
+        Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
+        """
+        ruled = {rule.name: rule for rule in self.scores}
+        if row.status in {Status.ERROR, Status.SKIPPED} or (row.status and not ruled):
+            return row
+        scores = tuple(self._score(one, ruled.get(one.name)) for one in row.scores)
+        touched = any(one.name in ruled for one in row.scores)
+        if row.status is not None and not touched:
+            return row
+        return self._concluded(replace(row, scores=scores), touched=touched)
+
+    def _score(self, score: Score, rule: ScoreRule | None) -> Score:
+        if rule is None:
+            return score
+        self._used.add(rule.name)
+        said = score.reason or f"{score.name} is {score.value if score.value is not None else 'missing'}"
+        return replace(score, passed=rule.holds(score.value), reason=f"{said} (rule: {rule})")
+
+    def _concluded(self, row: Row, *, touched: bool) -> Row:
+        open_ = [score for score in row.scores if score.passed is None]
+        if row.scores and not open_:
+            return replace(row, status=_passing(all(score.passed for score in row.scores)))
+        if any(score.passed is False for score in row.scores):
+            return replace(row, status=Status.FAILED)
+        if touched and row.status is not None:
+            return row
+        if row.threshold is not None and row.score is not None:
+            return replace(row, status=_passing(row.score >= row.threshold))
+        value = row.score if row.score is not None else min((one.value or 0.0 for one in open_), default=None)
+        if self.pass_score is not None and value is not None:
+            # a grade: the gate itself says what is enough, on both sides of a comparison
+            return replace(row, status=_passing(value >= 1.0), score=value, graded=True)
+        named = open_[0].name if open_ else "score"
+        raise GateError(
+            "results-need-rule",
+            f'nobody says from where on the score "{named[:80]}" passes',
+            f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
+            problems=[row.place.problem(f'"{row.id[:100]}" has scores and no verdict')],
+        )
+
+    def unused(self) -> list[str]:
+        """Rules for scorers that no result has: most likely misspelt."""
+        return [str(rule) for rule in self.scores if rule.name not in self._used]
+
+
+def _passing(holds: bool) -> Status:  # noqa: FBT001 (what it is about is its only argument)
+    return Status.PASSED if holds else Status.FAILED

@@ -1,0 +1,173 @@
+"""Reads large JSON a member at a time: what is done with is let go, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Final
+
+from eval_gate.errors import GateError
+from eval_gate.files.reading import read_up_to
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_VALUES
+from eval_gate.result_formats.rows import Place, broken_off, unreadable
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.well_formed import mend_halves
+
+_CHUNK: Final = 1 << 20
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def whole(file: Path, shown: str) -> JsonValue:
+    """A JSON document that is read at once. Raises GateError `results-unreadable`."""
+    place = Place(shown)
+    try:
+        data = read_up_to(file, BROUGHT_BYTES)
+    except OSError as error:
+        raise unreadable(place, f"cannot be read: {error.strerror}") from error
+    if len(data) > BROUGHT_BYTES:
+        raise unreadable(place, f"is larger than {BROUGHT_BYTES:,} bytes")
+    return value_of(data, place, DOCUMENT_VALUES)
+
+
+def value_of(data: bytes | str, place: Place, values: int = DOCUMENT_VALUES) -> JsonValue:
+    """The JSON value in this text. Not-a-number is null: Python's tools write it. Raises GateError."""
+    try:
+        return read_foreign(data, values=values, constant=lambda _: None)
+    except ForeignJsonError as error:
+        detail = f": {error.detail}" if error.detail else ""
+        raise unreadable(place, f"{error}{detail}") from None
+
+
+def lines(file: Path, shown: str) -> Iterator[tuple[Place, JsonValue]]:
+    """The values of a file with one JSON value a line, empty lines left out. Raises GateError."""
+    place = Place(shown)
+    try:
+        with file.open("rb") as stream:
+            number = 0
+            while line := stream.readline(BROUGHT_LINE_BYTES + 1):
+                number += 1
+                place = Place(shown, number)
+                if len(line) > BROUGHT_LINE_BYTES:
+                    raise unreadable(place, f"is longer than {BROUGHT_LINE_BYTES:,} bytes")
+                text = line.strip().removeprefix(codecs.BOM_UTF8)
+                if text:
+                    yield place, value_of(text, place)
+    except OSError as error:
+        raise unreadable(place, f"cannot be read: {error.strerror}") from error
+
+
+class Document:
+    """A JSON document that is walked through once. Its values are made one by one, when they are asked for."""
+
+    def __init__(self, stream: IO[str], shown: str) -> None:
+        """`stream` is decoded already, with U+FFFD for what is no UTF-8."""
+        self._stream = stream
+        self._place = Place(shown)
+        self._text = ""
+        self._at = 0
+        self._decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode  # Python's tools write NaN
+
+    def names(self) -> Iterator[str]:
+        """The keys of the object that begins here. Each one's value has to be read before the next is asked for."""
+        self._expect("{")
+        if self._skipped("}"):
+            return
+        while True:
+            key = self.value()
+            if not isinstance(key, str):
+                raise unreadable(self._place, "is not JSON: a key is not a text")
+            self._expect(":")
+            yield key
+            if self._skipped("}"):
+                return
+            self._expect(",")
+
+    def members(self) -> Iterator[JsonValue]:
+        """The values of the list that begins here. Raises GateError where none does."""
+        self._expect("[")
+        if self._skipped("]"):
+            return
+        while True:
+            yield self.value()
+            if self._skipped("]"):
+                return
+            self._expect(",")
+
+    def value(self) -> JsonValue:
+        """The whole value that begins here."""
+        self._peek()
+        while True:
+            try:
+                value, end = self._decode(self._text, self._at)
+            except RecursionError:
+                raise unreadable(self._place, "is nested too deeply") from None
+            except ValueError as error:
+                problem = error
+            else:
+                if end < len(self._text) or not self._more():
+                    halves = _HALF.search(self._text, self._at, end) is not None
+                    self._at = end
+                    return mend_halves(value) if halves else value
+                continue  # a number may go on
+            if len(self._text) - self._at > BROUGHT_LINE_BYTES:
+                raise unreadable(self._place, f"holds a value of more than {BROUGHT_LINE_BYTES:,} characters")
+            if not self._more():
+                raise self._refusal(problem)
+
+    def _refusal(self, problem: ValueError) -> GateError:
+        """The error for what is no value although all of it is there, or because it is not."""
+        where = getattr(problem, "pos", 0)
+        if where >= len(self._text) or str(problem).startswith("Unterminated"):
+            return broken_off(self._place, "ends in the middle: the tool was stopped while it wrote")
+        return unreadable(self._place, f"is not JSON: {problem}")
+
+    def end(self) -> None:
+        """Raises GateError where anything comes behind the document."""
+        if self._peek():
+            raise unreadable(self._place, "is not JSON: something comes behind its end")
+
+    def _expect(self, sign: str) -> None:
+        if not self._skipped(sign):
+            found = self._peek()
+            if not found:
+                raise broken_off(self._place, "ends in the middle: the tool was stopped while it wrote")
+            raise unreadable(self._place, f"is not JSON: {sign} expected, found {found}")
+
+    def _skipped(self, sign: str) -> bool:
+        if self._peek() != sign:
+            return False
+        self._at += 1
+        return True
+
+    def _peek(self) -> str:
+        """The next sign that is no space; empty at the end."""
+        while True:
+            found = _SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def _more(self) -> bool:
+        """Read on: as much again as is left over, so that a long value is not begun too often."""
+        rest = self._text[self._at :]
+        read = self._stream.read(max(_CHUNK, len(rest)))
+        self._text, self._at = rest + read, 0
+        return bool(read)
+
+
+@contextmanager
+def document(file: Path, shown: str) -> Iterator[Document]:
+    """The document in a file, to be walked through. Raises GateError."""
+    try:
+        with file.open(encoding="utf-8-sig", errors="replace") as stream:
+            yield Document(stream, shown)
+    except OSError as error:
+        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error

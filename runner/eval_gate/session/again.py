@@ -1,0 +1,153 @@
+"""Has another tool run its cases in doubt again, by the command that says how, within a budget of time."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from eval_gate.engine.trials import trial_of
+from eval_gate.errors import GateError
+from eval_gate.gate.confirming import Reruns
+from eval_gate.model.base import JsonValue
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import RerunEnd
+from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.run import Command, ProcessError, run
+from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.result_formats.rows import Row
+from eval_gate.session.rows import rules_of, trial_record
+from eval_gate.session.session import Session
+from eval_gate.text.digest import digest
+
+_SAID: Final = 300
+_NO_ANSWER: Final = Trial(status=Status.ERROR, score=0.0, duration_ms=0.0, blame=Blame.OURS)
+"""A re-run that brought nothing for a case: it says nothing about the target, and is used up."""
+
+
+@dataclass(frozen=True, slots=True)
+class RanAgain:
+    """What the re-runs brought: rows by case, why each case was not run once more, and what went wrong in words."""
+
+    rows: Mapping[CaseKey, Sequence[Row]]
+    ends: Mapping[CaseKey, RerunEnd]
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Doubtful:
+    """One case in doubt, and its re-runs so far."""
+
+    row: Row
+    rows: list[Row] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+
+
+class Again:
+    """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one."""
+
+    def __init__(self, session: Session, brought: Brought) -> None:
+        choice = session.config.results
+        assert choice.rerun_command is not None
+        self._command = choice.rerun_command
+        self._until = time.monotonic() + choice.rerun_budget
+        self._brought = brought
+        self._root = session.around.root
+        names = session.config.pass_env
+        self._environment = allowed(session.around.environment, names=names)
+        self._withheld = Withheld.of(session.around.environment, self._environment)
+        self._rules = rules_of(session.config)
+        self._notes: dict[str, None] = {}
+
+    async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
+        """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
+        cases = {key: _Doubtful(self._brought.cases[key][0]) for key in doubtful}
+        while True:
+            open_ = {key: one for key, one in cases.items() if reruns.again(key, one.trials)}
+            if not open_:
+                break
+            if time.monotonic() >= self._until:
+                self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
+                break
+            await self._round(open_)
+        return RanAgain(
+            {key: one.rows for key, one in cases.items()},
+            {key: reruns.end(key, one.trials) for key, one in cases.items()},
+            tuple(self._notes),
+        )
+
+    async def _round(self, cases: Mapping[CaseKey, _Doubtful]) -> None:
+        """One more execution of each of these cases."""
+        found: dict[CaseKey, list[Row]] = {}
+        for part in self._parts(list(cases.values())):
+            for row in await self._run([one.row for one in part]):
+                found.setdefault(row.key, []).append(row)
+        by_content = {_content(rows[0]): rows for rows in found.values() if rows[0].content is not None}
+        for key, one in cases.items():
+            rows = found.get(key) or by_content.get(_content(one.row)) or []
+            one.rows += rows
+            one.trials += [trial_of(trial_record(row, 0)) for row in rows] or [_NO_ANSWER]
+
+    def _parts(self, cases: list[_Doubtful]) -> Iterator[list[_Doubtful]]:
+        """What one call of the command is for: all of them, or each alone where it takes one name."""
+        yield from ([one] for one in cases) if "{id}" in self._command else (cases,)
+
+    async def _run(self, rows: Sequence[Row]) -> list[Row]:
+        """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
+        with tempfile.TemporaryDirectory(prefix="eval-gate-again-") as folder:
+            output = Path(folder) / f"again{Path(self._brought.files[0]).suffix}"
+            names = [row.again or row.id for row in rows]
+            listed = Path(folder) / "ids.txt"
+            listed.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            line = _filled(self._command, names, listed, output)
+            command = Command(
+                line,
+                cwd=self._root,
+                environment=self._environment,
+                timeout_s=max(self._until - time.monotonic(), 1.0),
+            )
+            try:
+                done = await run(command)
+            except ProcessError as error:
+                return self._nothing(error.message)
+            if done.timed_out:
+                return self._nothing("it was ended when the budget for re-runs was used up")
+            places = [str(output)] if "{output}" in self._command else list(self._brought.files)
+            try:
+                brought = load_results(places, self._brought.format, self._rules)
+            except GateError as error:
+                said = done.stderr.text(_SAID).strip() or error.message
+                hint = self._withheld.needed(self._command, done.stderr.text(None))
+                return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
+            return list(brought.rows)
+
+    def _nothing(self, why: str) -> list[Row]:
+        self._notes[f"the command for re-runs brought nothing: {' '.join(why.split())}"] = None
+        return []
+
+
+def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
+    """The command as a line for the shell: every name is quoted, whatever it holds."""
+    told = {
+        "{ids}": " ".join(map(shlex.quote, names)),
+        "{id}": shlex.quote(names[0]),
+        "{ids_regex}": shlex.quote(f"^({'|'.join(map(_escaped, names))})$"),
+        "{ids_file}": shlex.quote(str(listed)),
+        "{output}": shlex.quote(str(output)),
+    }
+    return re.sub(r"\{(ids|id|ids_regex|ids_file|output)\}", lambda match: told[match[0]], command)
+
+
+def _escaped(name: str) -> str:
+    """The name as a pattern that JavaScript and Python read alike."""
+    return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", name)
+
+
+def _content(row: Row) -> JsonValue:
+    return None if row.content is None else digest(row.content)

@@ -1,0 +1,118 @@
+"""Results that another tool made, as a run of ours: the same record, evidence and verdict as for own evals."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from eval_gate import __version__
+from eval_gate.config.settings import RunConfig
+from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.pairing import renamed
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
+from eval_gate.model.totals import summarise
+from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.result_formats.rows import Row
+from eval_gate.results.baseline import Baseline
+from eval_gate.session.again import Again
+from eval_gate.session.rows import case_of, rules_of
+from eval_gate.session.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtRun:
+    """The run, and what is to be said of how its cases were known again."""
+
+    run: RunResult
+    words: tuple[str, ...]
+
+
+def read_brought(config: RunConfig, paths: Sequence[str]) -> Brought:
+    """The results in these files. Raises GateError."""
+    rules = rules_of(config)
+    found = load_results(paths, config.results.format, rules)
+    unused = rules.unused()
+    notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
+    return replace(found, notes=(*found.notes, *notes))
+
+
+async def brought_run(session: Session, brought: Brought) -> BroughtRun:
+    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError."""
+    confirm = session.config.policy.confirm
+    run = _run(session, brought, {}, {})
+    if confirm:
+        reruns = Reruns(session.question, confirm)
+        doubtful = list(reruns.doubtful(run))
+        if session.config.results.rerun_command is None:
+            ends = dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
+            run = _run(session, brought, {}, ends)
+        else:
+            again = await Again(session, brought).rerun(reruns, doubtful)
+            told = replace(brought, notes=(*brought.notes, *again.notes))
+            run = _run(session, told, again.rows, again.ends)
+    return BroughtRun(run, tuple(_known_again(run, brought, session)))
+
+
+def _run(
+    session: Session,
+    brought: Brought,
+    more: Mapping[CaseKey, Sequence[Row]],
+    ends: Mapping[CaseKey, RerunEnd],
+) -> RunResult:
+    made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    run_id = str(uuid.uuid4())
+    rules = [str(rule) for rule in session.config.results.scores]
+    by_suite: dict[str, list[CaseResult]] = {}
+    for key, rows in brought.cases.items():
+        case = case_of(rows, more.get(key, ()), ends.get(key), rules)
+        by_suite.setdefault(key.suite, []).append(case)
+    suites = tuple(
+        SuiteResult(
+            run_id=run_id,
+            timestamp=made,
+            tier=None,
+            tool_name=suite,
+            eval_file=suite,
+            format=brought.format.value,
+            cases=tuple(cases),
+            summary=summarise(cases),
+        )
+        for suite, cases in by_suite.items()
+    )
+    cases = [case for suite in suites for case in suite.cases]
+    name = brought.format.value
+    return RunResult(
+        run_id=run_id,
+        timestamp=made,
+        complete=True,
+        tool=ToolIdentity(version=__version__),
+        target=TargetIdentity(name=name, provider=name, identity=brought.tool),
+        git=session.around.git,
+        suites=suites,
+        summary=summarise(cases),
+        warnings=brought.notes,
+        planned=sum(case.status is not Status.SKIPPED for case in cases),
+        confirm=session.config.policy.confirm,
+    )
+
+
+def _known_again(run: RunResult, brought: Brought, session: Session) -> Iterator[str]:
+    """By what cases are known again, and how many of them were: `118 of 120 cases are in the baseline, by name`."""
+    baseline = session.question.baseline
+    by = ", ".join(dict.fromkeys(_named_by(brought.rows)))
+    total = len(brought.cases)
+    if not isinstance(baseline, Baseline):
+        yield f"{total} cases, named by {by}"
+        return
+    there, moved = baseline.result.by_key(), renamed(baseline.result, run)
+    same = sum(key in there for key in brought.cases)
+    again = f", {len(moved)} more under another name by what is asked" if moved else ""
+    yield f"{same} of {total} cases are in the baseline by {by}{again}"
+
+
+def _named_by(rows: Iterable[Row]) -> Iterator[str]:
+    return (row.named_by for row in rows)

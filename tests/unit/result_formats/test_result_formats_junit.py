@@ -1,0 +1,83 @@
+"""JUnit XML as test runners write it."""
+
+import pytest
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError
+from eval_gate.model.execution import Status
+from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.result_formats.scoring import Rules
+
+
+def load(tmp_path, body: str) -> Brought:
+    file = tmp_path / "junit.xml"
+    file.write_text(f'<?xml version="1.0"?><testsuites><testsuite name="s">{body}</testsuite></testsuites>')
+    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+
+
+def test_read_junit__four_endings__are_four_statuses(tmp_path) -> None:
+    brought = load(
+        tmp_path,
+        '<testcase classname="c" name="a" time="1.5"/>'
+        '<testcase classname="c" name="b"><failure message="wrong">wrong\nand why</failure></testcase>'
+        '<testcase classname="c" name="c"><error message="broke"/></testcase>'
+        '<testcase name="d"><skipped type="pytest.xfail" message="known"/></testcase>',
+    )
+    assert [(key.suite, key.case_id, rows[0].status, rows[0].error) for key, rows in brought.cases.items()] == [
+        ("c", "a", Status.PASSED, None),
+        ("c", "b", Status.FAILED, "wrong\nand why"),
+        ("c", "c", Status.ERROR, "broke"),
+        ("s", "d", Status.SKIPPED, "known"),
+    ]
+    assert next(iter(brought.rows)).duration_ms == 1500
+
+
+def test_read_junit__reruns_of_surefire__are_trials(tmp_path) -> None:
+    brought = load(
+        tmp_path,
+        '<testcase name="flaky"><flakyFailure message="once"/></testcase>'
+        '<testcase name="dead"><failure message="1"/><rerunFailure message="2"/><rerunError message="3"/></testcase>',
+    )
+    assert {key.case_id: [row.status for row in rows] for key, rows in brought.cases.items()} == {
+        "flaky": [Status.PASSED, Status.FAILED],
+        "dead": [Status.FAILED, Status.FAILED, Status.ERROR],
+    }
+
+
+def test_read_junit__a_failure_with_an_error_beside_it__is_the_failure(tmp_path) -> None:
+    brought = load(tmp_path, '<testcase name="a"><failure message="wrong"/><error message="teardown"/></testcase>')
+    assert [row.status for row in brought.rows] == [Status.FAILED]
+
+
+def test_read_junit__a_name_twice__is_an_error_with_both_lines(tmp_path) -> None:
+    with pytest.raises(GateError) as caught:
+        load(tmp_path, '<testcase name="a"/>\n<testcase name="a"/>')
+    assert caught.value.code == "results-duplicate"
+    assert "junit.xml:2" in str(caught.value.problems[0])
+
+
+def test_read_junit__pytests_files__give_the_name_by_which_it_runs_a_test(tmp_path) -> None:
+    case = '<testcase classname="tests.test_bot.TestBot" name="test_a[x]" file="tests/test_bot.py" line="4"/>'
+    [row] = load(tmp_path, case).rows
+    assert row.again == "tests/test_bot.py::TestBot::test_a[x]"
+    assert row.location is not None
+    assert row.location.line == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<html></html>", "is not JUnit: it begins with <html>"),
+        ('<testsuite><testcase name="a"></testsuite>', "is not XML: mismatched tag"),
+        ('<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite>&a;</testsuite>', "has a document type: JUnit needs none"),
+        ("<testsuite><testcase/></testsuite>", "is a testcase without a name"),
+        (f"<testsuite>{'<properties>' * 200}", "is nested deeper than 50 levels"),
+        ("<testsuites></testsuites>", "holds no case"),
+    ],
+)
+def test_read_junit__what_is_no_junit__is_refused_in_a_sentence(tmp_path, text, said) -> None:
+    file = tmp_path / "junit.xml"
+    file.write_text(text)
+    with pytest.raises(GateError) as caught:
+        load_results([str(file)], ResultsFormat.AUTO, Rules())
+    assert said in str(caught.value.problems[0])

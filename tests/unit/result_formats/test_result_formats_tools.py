@@ -1,0 +1,318 @@
+"""What other tools wrote: each file here was made by running that tool with an echo or mock provider."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eval_gate.config.score_rule import parse_rule
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.execution import Status
+from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.result_formats.scoring import Rules
+
+FILES = Path(__file__).parent / "files"
+AUTO = ResultsFormat.AUTO
+PASSED, FAILED, ERROR = Status.PASSED, Status.FAILED, Status.ERROR
+
+
+def load(*names: str | Path, scores: tuple[str, ...] = (), pass_score: float | None = None) -> Brought:
+    """These files, found by what is in them."""
+    paths = [str(FILES / name) for name in names]
+    return load_results(paths, AUTO, Rules(tuple(map(parse_rule, scores)), pass_score))
+
+
+def statuses(brought: Brought) -> dict[tuple[str, str], list[Status | None]]:
+    return {tuple(key): [row.status for row in rows] for key, rows in brought.cases.items()}
+
+
+def changed(tmp_path: Path, name: str, change) -> Path:
+    """One of the files with something else in it."""
+    document = json.loads((FILES / name).read_text())
+    change(document)
+    file = tmp_path / name
+    file.write_text(json.dumps(document))
+    return file
+
+
+def refused(*names: str | Path, **how) -> GateError:
+    with pytest.raises(GateError) as caught:
+        load(*names, **how)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("file", "format_"),
+    [
+        ("promptfoo-output.json", ResultsFormat.PROMPTFOO),
+        ("promptfoo-output.jsonl", ResultsFormat.PROMPTFOO),
+        ("deepeval-test-run.json", ResultsFormat.DEEPEVAL),
+        ("deepeval-pytest-junit.xml", ResultsFormat.JUNIT),
+        ("inspect-log.eval", ResultsFormat.INSPECT),
+        ("inspect-log.json", ResultsFormat.INSPECT),
+        ("pydantic-evals-report.json", ResultsFormat.PYDANTIC_EVALS),
+        ("agentv-index.jsonl", ResultsFormat.AGENTV),
+    ],
+)
+def test_recognise__a_real_file__is_known_by_what_is_in_it(file, format_, tmp_path) -> None:
+    elsewhere = tmp_path / f"results{Path(file).suffix}"
+    elsewhere.write_bytes((FILES / file).read_bytes())
+    assert load(elsewhere, scores=("policy>=0.3",)).format is format_
+
+
+def test_promptfoo__names__are_those_that_last() -> None:
+    assert statuses(load("promptfoo-output.json")) == {
+        ("bot", "refund-1"): [PASSED],  # metadata.testCaseId
+        ("bot", "opening hours"): [FAILED],
+        ("bot", "javascript"): [FAILED],
+    }
+
+
+def test_promptfoo__lines__are_the_same_cases() -> None:
+    assert statuses(load("promptfoo-output.jsonl")) == statuses(load("promptfoo-output.json"))
+
+
+def test_promptfoo__checks_question_and_answer__are_kept() -> None:
+    [row] = load("promptfoo-output.json").cases["bot", "opening hours"]
+    assert row.question == "When are you open?"
+    assert row.answer == "Answer the customer: When are you open?"
+    assert [(one.name, one.passed) for one in row.scores] == [("contains", False)]
+    assert row.expectation == ('contains "Sunday"',)
+    assert row.error == 'Expected output to contain "Sunday"'
+    assert row.usage is None
+    assert row.cost_usd is None
+
+
+def test_promptfoo__a_provider_that_broke__is_an_error_and_repeats_are_trials() -> None:
+    assert statuses(load("promptfoo-error-repeat.json")) == {("exec: sh -c false", '{"q":"a"}'): [ERROR, ERROR]}
+
+
+def test_promptfoo__two_tests_share_a_description__are_told_apart_by_their_variables(tmp_path) -> None:
+    def change(document) -> None:
+        for one in document["results"]["results"][1:]:
+            one["testCase"]["description"] = "same"
+
+    assert [key.case_id for key in load(changed(tmp_path, "promptfoo-output.json", change)).cases] == [
+        "refund-1",
+        'same {"q":"When are you open?"}',
+        'same {"q":"x"}',
+    ]
+
+
+def test_promptfoo__two_tests_share_a_test_case_id__is_an_error_with_both_places(tmp_path) -> None:
+    def change(document) -> None:
+        for one in document["results"]["results"]:
+            one["metadata"] = {"testCaseId": "refund-1"}
+
+    error = refused(changed(tmp_path, "promptfoo-output.json", change))
+    assert (error.code, error.exit_code) == ("results-duplicate", ExitCode.USAGE)
+    assert "results.results[1]" in str(error.problems[0])
+    assert "first at" in str(error.problems[0])
+    assert "results.results[0]" in str(error.problems[0])
+
+
+def test_promptfoo__a_test_without_name_and_variables__is_said_to_have_no_stable_name(tmp_path) -> None:
+    def change(document) -> None:
+        one = document["results"]["results"][1]
+        one["vars"], one["testCase"] = {}, {"assert": []}
+
+    [note] = load(changed(tmp_path, "promptfoo-output.json", change)).notes
+    assert note.startswith("1 case has no stable name (test 1): ")
+    assert "metadata: {testCaseId: …}" in note
+
+
+def test_promptfoo__several_prompts__are_suites_by_their_number(tmp_path) -> None:
+    def change(document) -> None:
+        document["results"]["results"][2]["promptIdx"] = 1
+
+    suites = {key.suite for key in load(changed(tmp_path, "promptfoo-output.json", change)).cases}
+    assert suites == {"bot", "bot, prompt 2"}
+
+
+def test_promptfoo__its_junit__is_refused_with_what_to_write_instead() -> None:
+    error = refused("promptfoo-junit.xml")
+    assert (error.code, error.exit_code) == ("results-unreadable", ExitCode.USAGE)
+    assert "-o out.json" in (error.hint or "")
+
+
+def test_promptfoo__a_file_that_was_cut_off__is_no_result(tmp_path) -> None:
+    file = tmp_path / "out.json"
+    file.write_bytes((FILES / "promptfoo-output.json").read_bytes()[:-2000])
+    error = refused(file)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+
+
+def test_deepeval__cases__are_named_by_their_name_and_carry_their_metrics() -> None:
+    brought = load("deepeval-test-run.json")
+    assert statuses(brought) == {("test_d.py", "bot-Refund 4711"): [PASSED], ("test_d.py", "bot-hours"): [FAILED]}
+    [row] = brought.cases["test_d.py", "bot-hours"]
+    assert [call.name for call in row.calls] == ["lookup"]
+    assert row.calls[0].params == {"order": "4711"}
+    assert row.duration_ms == pytest.approx(54.9, abs=0.1)
+
+
+def test_deepeval__names_that_pytest_made__give_way_to_the_question_and_repeats_are_trials(tmp_path) -> None:
+    def change(document) -> None:
+        first, second = document["testCases"]
+        again = dict(first, name="test_bot[hours-9 to 18]-1-2", success=False)
+        first["name"] = "test_bot[hours-9 to 17]-0-2"
+        document["testCases"] = [first, again, second]
+
+    cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
+    assert [(key.case_id, len(rows)) for key, rows in cases.items()] == [("Refund 4711", 2), ("bot-hours", 1)]
+
+
+def test_deepeval__a_metric_that_broke__is_an_error_and_no_failure(tmp_path) -> None:
+    def change(document) -> None:
+        for metric in document["testCases"][1]["metricsData"]:
+            metric.update(error="the judge answered 500", score=None)
+
+    brought = load(changed(tmp_path, "deepeval-test-run.json", change))
+    [row] = brought.cases["test_d.py", "bot-hours"]
+    assert (row.status, row.error) == (
+        ERROR,
+        "Exact Match: the judge answered 500; Pattern Match: the judge answered 500",
+    )
+
+
+@pytest.mark.parametrize("file", ["inspect-log.eval", "inspect-log.json"])
+def test_inspect__both_forms_of_a_log__hold_the_same_cases_with_epochs_as_trials(file) -> None:
+    brought = load(file, scores=("policy>=0.3",))
+    assert statuses(brought) == {("refund", "hours"): [FAILED, FAILED], ("refund", "refund-1"): [PASSED, PASSED]}
+    assert brought.tool == "Inspect 0.3.285"
+    row = brought.cases["refund", "refund-1"][0]
+    assert row.calls[0].name == "lookup"
+    assert row.calls[0].success is True
+    assert row.usage is not None
+    assert row.usage.input_tokens in {240, 480}
+
+
+def test_inspect__a_number_without_a_rule__is_an_error_that_names_the_scorer() -> None:
+    error = refused("inspect-log.json")
+    assert (error.code, error.exit_code) == ("results-need-rule", ExitCode.USAGE)
+    assert '"policy"' in error.message
+    assert "--score 'policy>=0.7'" in (error.hint or "")
+
+
+def test_inspect__a_rule_that_does_not_hold__fails_the_case_with_the_rule_in_words() -> None:
+    row = load("inspect-log.json", scores=("policy>=0.7",)).cases["refund", "refund-1"][0]
+    assert row.status is FAILED
+    assert [one.reason for one in row.scores if one.name == "policy"] == [
+        "hands over without reason (rule: policy>=0.7)"
+    ]
+
+
+def test_inspect__a_sample_that_broke__is_an_error_although_the_log_says_success(tmp_path) -> None:
+    def change(document) -> None:
+        document["samples"][0].update(scores={}, error={"message": "boom", "traceback": "…"})
+
+    brought = load(changed(tmp_path, "inspect-log.json", change), scores=("policy>=0.3",))
+    assert statuses(brought)["refund", "hours"] == [ERROR, FAILED]
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "started"])
+def test_inspect__a_log_that_was_not_finished__is_no_result(status, tmp_path) -> None:
+    error = refused(changed(tmp_path, "inspect-log.json", lambda document: document.update(status=status)))
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+
+
+def test_inspect__not_a_number__was_not_scored(tmp_path) -> None:
+    file = tmp_path / "log.json"
+    head, samples, rest = (FILES / "inspect-log.json").read_text().partition('"samples"')
+    file.write_text(head + samples + rest.replace('"value": 0.35', '"value": NaN'))
+    found = statuses(load(file, scores=("policy>=0.3",)))
+    assert found == {("refund", "hours"): [FAILED, FAILED], ("refund", "refund-1"): [ERROR, ERROR]}
+
+
+def test_pydantic_evals__assertions_decide__and_repeats_are_trials_by_their_source_name() -> None:
+    brought = load("pydantic-evals-report.json")
+    assert statuses(brought) == {("refund", "refund-1"): [FAILED, FAILED], ("refund", "boom"): [ERROR, ERROR]}
+    row = brought.cases["refund", "refund-1"][0]
+    assert row.error == "EqualsExpected; grants: hands over"
+    assert row.cost_usd == 0.002
+
+
+def test_pydantic_evals__no_assertion_and_an_evaluator_that_broke__is_an_error(tmp_path) -> None:
+    def change(document) -> None:
+        for case in document["cases"]:
+            case.update(assertions={}, scores={}, evaluator_failures=[{"name": "Policy", "error_message": "500"}])
+
+    brought = load(changed(tmp_path, "pydantic-evals-report.json", change))
+    assert statuses(brought)["refund", "refund-1"] == [ERROR, ERROR]
+    assert brought.cases["refund", "refund-1"][0].error == "Policy: 500"
+
+
+def test_pydantic_evals__only_scores__need_a_rule(tmp_path) -> None:
+    def change(document) -> None:
+        for case in document["cases"]:
+            case["assertions"] = {}
+
+    file = changed(tmp_path, "pydantic-evals-report.json", change)
+    assert refused(file).code == "results-need-rule"
+    assert statuses(load(file, scores=("policy>0.3",)))["refund", "refund-1"] == [PASSED, PASSED]
+    graded = load(file, pass_score=0.3).cases["refund", "refund-1"][0]
+    assert (graded.graded, graded.score, graded.status) == (True, 0.35, FAILED)  # the gate says what is enough
+
+
+def test_agentv__rows__are_named_by_suite_target_and_test() -> None:
+    brought = load("agentv-index.jsonl")
+    assert statuses(brought) == {("a, mockt", "refund-1"): [PASSED], ("a, mockt", "hours"): [FAILED]}
+    [row] = brought.cases["a, mockt", "hours"]
+    assert row.error == 'contains-Sunday: Output does not contain "Sunday"'
+
+
+def test_agentv__the_files_beside_the_index__are_read_and_none_elsewhere(tmp_path) -> None:
+    index = (FILES / "agentv-index.jsonl").read_text().splitlines()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "index.jsonl").write_text(index[0])
+    folder = tmp_path / "run" / "a" / "refund-1"
+    (folder / "outputs").mkdir(parents=True)
+    (folder / "outputs" / "answer.md").write_text("Order 4711 is refunded.")
+    (folder / "timing.json").write_text('{"duration_ms": 12, "token_usage": {"input": 3, "output": 4}}')
+    [row] = load(tmp_path / "run").cases["a, mockt", "refund-1"]  # a folder leads to its index
+    assert (row.answer, row.duration_ms) == ("Order 4711 is refunded.", 12)
+    assert row.usage is not None
+    assert row.usage.output_tokens == 4
+    (tmp_path / "secret.txt").write_text("secret")
+    out = index[0].replace('"a/refund-1/outputs/answer.md"', '"../secret.txt"')
+    (tmp_path / "run" / "index.jsonl").write_text(out)
+    assert "outside of its folder" in str(refused(tmp_path / "run").problems[0])
+
+
+def test_openai__events__are_samples_with_their_match(tmp_path) -> None:
+    events = [
+        {"spec": {"eval_name": "refund.dev.v0", "run_id": "1"}},
+        {"sample_id": "refund.dev.0", "type": "sampling", "data": {"prompt": "Refund?", "sampled": ["yes"]}},
+        {"sample_id": "refund.dev.0", "type": "match", "data": {"correct": True, "expected": "yes"}},
+        {"sample_id": "refund.dev.1", "type": "match", "data": {"correct": False, "expected": "no"}},
+        {"sample_id": "refund.dev.2", "type": "error", "data": {"type": "Timeout", "message": "no answer"}},
+        {"final_report": {"accuracy": 0.5}},
+    ]
+    file = tmp_path / "record.jsonl"
+    file.write_text("\n".join(map(json.dumps, events)))
+    brought = load(file)
+    assert statuses(brought) == {
+        ("refund.dev.v0", "refund.dev.0"): [PASSED],
+        ("refund.dev.v0", "refund.dev.1"): [FAILED],
+        ("refund.dev.v0", "refund.dev.2"): [ERROR],
+    }
+    assert brought.cases["refund.dev.v0", "refund.dev.0"][0].answer == "yes"
+    assert "shifts" in brought.notes[0]
+    file.write_text("\n".join(map(json.dumps, events[:-1])))
+    assert refused(file).code == "results-incomplete"
+
+
+def test_load__two_tools_at_once__are_refused() -> None:
+    assert "one tool's results at a time" in str(refused("promptfoo-output.json", "deepeval-test-run.json").problems[0])
+
+
+def test_load__another_format_than_was_named__is_an_error_that_names_both() -> None:
+    with pytest.raises(GateError) as caught:
+        load_results([str(FILES / "promptfoo-output.json")], ResultsFormat.DEEPEVAL, Rules())
+    assert "is promptfoo, and not deepeval" in str(caught.value.problems[0])
+
+
+def test_load__a_file_that_is_not_there__says_that_the_tool_did_not_write_it(tmp_path) -> None:
+    error = refused(tmp_path / "out.json")
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
