@@ -20,6 +20,7 @@ class ReportFormat(StrEnum):
     CONSOLE = "console"
     JSON = "json"
     AGENTV = "agentv"
+    JSONL = "jsonl"
 
 
 class JunitFailures(StrEnum):
@@ -31,8 +32,8 @@ class JunitFailures(StrEnum):
     """All that failed or could not be judged, apart from those that somebody accepted or set aside."""
 
 
-EXPORTS: Final = (ReportFormat.AGENTV,)
-"""For other tools that know evals."""
+EXPORTS: Final = (ReportFormat.AGENTV, ReportFormat.JSONL)
+"""For other tools that know evals, and for `eval-gate judge`."""
 REPORTS: Final = tuple(one for one in ReportFormat if one not in EXPORTS)
 """For people and for CI systems."""
 

@@ -34,6 +34,10 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
             from eval_gate.reports.agentv import render_agentv
 
             return render_agentv(run)
+        case "jsonl":
+            from eval_gate.reports.jsonl import render_jsonl
+
+            return render_jsonl(run)
     raise GateError(
         "unknown-value",
         f'there is no report "{report_format}"{did_you_mean(report_format, ReportFormat)}',

@@ -8,13 +8,14 @@ from typing import Final
 
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
     Place,
     Row,
     Score,
     Told,
+    blame_of,
     mapping,
     members,
     milliseconds,
@@ -81,7 +82,7 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
         question=asked,
         answer=beside.text(row.get("answer_path") or row.get("output_path"), place),
         error=None if status is Status.PASSED else _why(row, scores),
-        blame=Blame.CRASHED,
+        blame=blame_of(words(row.get("error") or part(row, "error", "message"))),
         duration_ms=milliseconds(part(timing, "duration_ms")),
         usage=usage(part(timing, "token_usage", "input"), part(timing, "token_usage", "output")),
         target=target or None,

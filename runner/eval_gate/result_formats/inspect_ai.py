@@ -15,7 +15,7 @@ from typing import IO, Final
 from eval_gate.errors import needing
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.limits import ARCHIVE_ENTRIES, BROUGHT_LINE_BYTES
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.rows import (
@@ -23,6 +23,7 @@ from eval_gate.result_formats.rows import (
     Row,
     Score,
     Told,
+    blame_of,
     broken_off,
     mapping,
     members,
@@ -152,7 +153,7 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place)
         expectation=(words(target),) if target not in (None, "", []) else (),
         answer=words(part(sample, "output", "completion")) or None,
         error=error or (f"stopped by its {limit} limit" if limit else _why(scores)),
-        blame=Blame.CRASHED,
+        blame=blame_of(error),
         duration_ms=seconds(sample.get("total_time")),
         cost_usd=None,
         usage=_usage(sample.get("model_usage")),

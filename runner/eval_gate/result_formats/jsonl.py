@@ -45,7 +45,7 @@ class Call(_Part):
     """One tool call, in call order."""
 
     name: _Name
-    params: dict[str, JsonValue] = Field(default_factory=dict)
+    params: JsonValue = None
     output: JsonValue = None
     success: bool | None = None
     duration_ms: float | None = Field(None, ge=0, le=MAX_DURATION_MS)
@@ -70,6 +70,8 @@ class ResultLine(_Part):
     tool_calls: tuple[Call, ...] = ()
     checks: tuple[Check, ...] = ()
     trial: int | None = Field(None, ge=0, description="Which of several executions of the same case; from 0 or 1.")
+    rerun: bool = Field(default=False, description="It was run again because the first executions left a doubt.")
+    blame: Blame | None = Field(None, description="Whose fault an error is: crashed, unreachable, ours.")
     file: _Text | None = Field(None, description="Where the case is written, relative to the repository.")
     line: int | None = Field(None, ge=1)
     tags: tuple[_Name, ...] = ()
@@ -136,13 +138,13 @@ def _row(value: JsonValue, place: Place) -> Row:
         expectation=(words(line.expected),) if line.expected is not None else (),
         answer=None if line.output is None else words(line.output),
         error=line.error,
-        blame=Blame.CRASHED,
+        blame=line.blame or Blame.CRASHED,
         duration_ms=line.duration_ms,
         cost_usd=line.cost_usd,
         usage=_usage(line),
         calls=tuple(
             ToolCall(
-                name=one.name, params=one.params, result=one.output, success=one.success, duration_ms=one.duration_ms
+                name=one.name, params=_params(one), result=one.output, success=one.success, duration_ms=one.duration_ms
             )
             for one in line.tool_calls
         ),
@@ -152,8 +154,16 @@ def _row(value: JsonValue, place: Place) -> Row:
         target=line.target,
         content=None if line.input is None else [line.input, line.expected],
         repeat=None if line.trial is None else "",
+        rerun=line.rerun,
         named_by="suite and id",
     )
+
+
+def _params(call: Call) -> dict[str, JsonValue]:
+    """The arguments by name; what is no mapping, such as a text that was cut, under one name."""
+    if call.params is None:
+        return {}
+    return call.params if isinstance(call.params, dict) else {"…": call.params}
 
 
 def _usage(line: ResultLine) -> Usage | None:

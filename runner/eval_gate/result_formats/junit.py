@@ -13,9 +13,20 @@ from typing import Final
 from xml.parsers import expat
 
 from eval_gate.model.case import Location
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.limits import BROUGHT_TEXT
-from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Told, dollars, number, seconds, unreadable, usage
+from eval_gate.result_formats.rows import (
+    MAX_NAME,
+    Place,
+    Row,
+    Told,
+    blame_of,
+    dollars,
+    number,
+    seconds,
+    unreadable,
+    usage,
+)
 
 _CHUNK: Final = 1 << 16
 _MAX_DEPTH: Final = 50
@@ -156,7 +167,7 @@ def _rows(case: _Case, shown: str) -> Iterator[Row]:
         score=_number(properties.get("score")),
         answer=case.answer,
         error=case.error,
-        blame=Blame.CRASHED,
+        blame=blame_of(case.error or ""),
         duration_ms=seconds(_number(attributes.get("time"))),
         cost_usd=dollars(_number(properties.get("cost_usd"))),
         usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),

@@ -7,9 +7,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.model.limits import CASES
-from eval_gate.result_formats.rows import Place, Row, Told, broken_off, mapping, members, part, unreadable, words
+from eval_gate.result_formats.rows import (
+    Place,
+    Row,
+    Told,
+    blame_of,
+    broken_off,
+    mapping,
+    members,
+    part,
+    unreadable,
+    words,
+)
 from eval_gate.result_formats.streaming import lines
 
 _BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
@@ -75,7 +86,7 @@ def _rows(suite: str, name: str, sample: _Sample) -> Iterator[Row]:
         question=sample.question,
         answer=sample.answer,
         error=sample.error or "no verdict",
-        blame=Blame.CRASHED,
+        blame=blame_of(sample.error or ""),
         repeat="",
         named_by="eval_name and sample_id",
     )

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Blame, Status
+from eval_gate.model.execution import Status
 from eval_gate.result_formats.rows import (
     Place,
     Row,
     Score,
     Told,
+    blame_of,
     dollars,
     mapping,
     members,
@@ -92,7 +93,7 @@ def _row(value: JsonValue, place: Place) -> Row:
         expectation=tuple(_wanted(one) for one in members(asserts)[:50]),
         answer=None if response is None else words(response),
         error=None if passed else _reason(result, broke=broke),
-        blame=Blame.CRASHED,
+        blame=blame_of(words(result.get("error"))),
         duration_ms=milliseconds(result.get("latencyMs")),
         cost_usd=dollars(result.get("cost")) or None,  # 0 where nobody knows
         usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if part(tokens, "total") else None,

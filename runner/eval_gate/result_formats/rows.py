@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,20 @@ MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
 MAX_TEXT: Final = 1_000_000
 """Characters of one question, answer or error that are read."""
+
+
+_AWAY: Final = re.compile(
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
+    r"|\b(401|402|403|407|429|529)\b|unauthori[sz]ed|rate.?limit|quota|invalid.{0,20}api.?key|no api key",
+    re.IGNORECASE,
+)
+"""What providers and their clients say of no connection, credentials and limits."""
+_LOOKED_AT: Final = 2_000
+
+
+def blame_of(error: str) -> Blame:
+    """Whose fault an error is, by its words, since no tool says it: nobody was reached, or the agent crashed."""
+    return Blame.UNREACHABLE if _AWAY.search(error[:_LOOKED_AT]) else Blame.CRASHED
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +105,8 @@ class Row:
     target: str | None = None
     content: JsonValue = None
     repeat: str | None = None
+    rerun: bool = False
+    """It is a re-run: one that was made because of a doubt is no first result."""
     again: str | None = None
     """What the tool itself calls the case when it is asked to run it again; None for its name."""
     longer: str | None = None

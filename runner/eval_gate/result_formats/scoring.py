@@ -24,12 +24,14 @@ class Rules:
         Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
         """
         ruled = {rule.name: rule for rule in self.scores}
-        if row.status in {Status.ERROR, Status.SKIPPED} or (row.status and not ruled):
+        if row.status in {Status.ERROR, Status.SKIPPED}:
             return row
+        if row.status and not ruled:
+            return self._graded(row)
         scores = tuple(self._score(one, ruled.get(one.name)) for one in row.scores)
         touched = any(one.name in ruled for one in row.scores)
         if row.status is not None and not touched:
-            return row
+            return self._graded(row)
         return self._concluded(replace(row, scores=scores), touched=touched)
 
     def _score(self, score: Score, rule: ScoreRule | None) -> Score:
@@ -60,6 +62,10 @@ class Rules:
             f"--score '{named[:80]}>=0.7' for this scorer, or --pass-score 0.7 for all",
             problems=[row.place.problem(f'"{row.id[:100]}" has scores and no verdict')],
         )
+
+    def _graded(self, row: Row) -> Row:
+        """What the tool has judged, and whether the gate's pass score may say that less is enough."""
+        return replace(row, graded=True) if self.pass_score is not None and row.score is not None else row
 
     def unused(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import RerunEnd
 from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, ProcessError, run
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
@@ -64,6 +64,7 @@ class Again:
         self._withheld = Withheld.of(session.around.environment, self._environment)
         self._rules = rules_of(session.config)
         self._notes: dict[str, None] = {}
+        self._broke = False
 
     async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
         """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
@@ -76,6 +77,8 @@ class Again:
                 self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
                 break
             await self._round(open_)
+            if self._broke:  # a command that brings nothing once is not asked another five times
+                break
         return RanAgain(
             {key: one.rows for key, one in cases.items()},
             {key: reruns.end(key, one.trials) for key, one in cases.items()},
@@ -100,35 +103,49 @@ class Again:
 
     async def _run(self, rows: Sequence[Row]) -> list[Row]:
         """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
-        with tempfile.TemporaryDirectory(prefix="eval-gate-again-") as folder:
-            output = Path(folder) / f"again{Path(self._brought.files[0]).suffix}"
-            names = [row.again or row.id for row in rows]
-            listed = Path(folder) / "ids.txt"
-            listed.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-            line = _filled(self._command, names, listed, output)
-            command = Command(
-                line,
+        try:
+            with private_folder("eval-gate-again-", self._root) as folder:
+                return await self._run_in(folder, [row.again or row.id for row in rows])
+        except ProcessError as error:
+            return self._nothing(error.message)
+
+    async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[Row]:
+        output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
+        listed = folder.write("ids.txt", "".join(f"{name}\n" for name in names).encode())
+        before = self._written()
+        done = await run(
+            Command(
+                _filled(self._command, names, listed, output),
                 cwd=self._root,
                 environment=self._environment,
                 timeout_s=max(self._until - time.monotonic(), 1.0),
             )
-            try:
-                done = await run(command)
-            except ProcessError as error:
-                return self._nothing(error.message)
-            if done.timed_out:
-                return self._nothing("it was ended when the budget for re-runs was used up")
-            places = [str(output)] if "{output}" in self._command else list(self._brought.files)
-            try:
-                brought = load_results(places, self._brought.format, self._rules)
-            except GateError as error:
-                said = done.stderr.text(_SAID).strip() or error.message
-                hint = self._withheld.needed(self._command, done.stderr.text(None))
-                return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
-            return list(brought.rows)
+        )
+        if done.timed_out:
+            return self._nothing("it was ended when the budget for re-runs was used up")
+        elsewhere = "{output}" not in self._command
+        if elsewhere and before == self._written():  # what is there is what is in doubt
+            return self._nothing(
+                f"it {done.ending} and did not write {self._brought.files[0]} anew: name {{output}} in it"
+            )
+        places = list(self._brought.files) if elsewhere else [str(output)]
+        try:
+            if output.is_symlink():
+                raise ProcessError("it left a link in place of its results")
+            return list(load_results(places, self._brought.format, self._rules).rows)
+        except GateError as error:
+            # that the tool says no by its exit code is what it was asked for
+            said = done.stderr.text(_SAID).strip() or "; ".join(one.message for one in error.problems)
+            hint = self._withheld.needed(self._command, done.stderr.text())
+            return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
+
+    def _written(self) -> list[int]:
+        """When the results that are judged were written last."""
+        return [path.stat().st_mtime_ns for path in map(Path, self._brought.files) if path.exists()]
 
     def _nothing(self, why: str) -> list[Row]:
         self._notes[f"the command for re-runs brought nothing: {' '.join(why.split())}"] = None
+        self._broke = True
         return []
 
 

@@ -7,16 +7,17 @@ from typing import Final
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.keeping import details_of
 from eval_gate.engine.trials import settle
 from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.model.execution import CaseDetails, KeptCall, Status
+from eval_gate.model.conversation import Response
+from eval_gate.model.execution import CaseDetails, Status
+from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import Row, evaluator_of
 from eval_gate.result_formats.scoring import Rules
 from eval_gate.text.digest import digest, fingerprint
 
-MAX_QUESTION: Final = 4_000
-MAX_ANSWER: Final = 20_000
 MAX_ERROR: Final = 2_000
 _NOWHERE: Final = Location(file="results", line=1)
 """A case's place where nobody says one; it is not on record."""
@@ -30,7 +31,9 @@ def rules_of(config: RunConfig) -> Rules:
 
 def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[str]) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores."""
-    first, every = rows[0], [*rows, *more]
+    firsts = [row for row in rows if not row.rerun] or list(rows[:1])
+    reruns = [*(row for row in rows if row.rerun and row is not firsts[0]), *more]
+    first, every = firsts[0], [*firsts, *reruns]
     case = EvalCase(
         id=first.id,
         description=first.description,
@@ -41,7 +44,7 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
         fingerprint="" if first.content is None else fingerprint(first.content),
     )
     records = [trial_record(row, number, case.fingerprint) for number, row in enumerate(every)]
-    settled = settle(case, records, first.target, first=len(rows), end=end)
+    settled = settle(case, records, first.target, first=len(firsts), end=end)
     return settled.model_copy(
         update={
             "location": first.location,
@@ -59,9 +62,9 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
 def _asked(row: Row) -> Asked | None:
     if not row.question and not row.expectation:
         return None
-    shown = tuple(line[:300] for line in row.expectation[:20])
-    cut = len(row.question) > MAX_QUESTION or shown != row.expectation
-    return Asked(question=row.question[:MAX_QUESTION], expectation=shown, cut=cut)
+    shown = tuple(line[:KEPT_CHECK] for line in row.expectation[:KEPT_CHECKS])
+    cut = len(row.question) > KEPT_QUESTION or shown != row.expectation
+    return Asked(question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
 def trial_record(row: Row, number: int, case_fingerprint: str = "") -> TrialRecord:
@@ -100,20 +103,6 @@ def _why(row: Row) -> str:
 
 
 def _details(row: Row) -> CaseDetails:
-    answer = row.answer
-    return CaseDetails(
-        tools_called=tuple(call.name for call in row.calls),
-        response_length=len(answer or ""),
-        response=None if answer is None else answer[:MAX_ANSWER],
-        response_truncated=len(answer or "") > MAX_ANSWER,
-        tool_calls=tuple(
-            KeptCall(
-                name=call.name,
-                arguments=call.params or None,
-                result=call.result,
-                success=call.success,
-                duration_ms=call.duration_ms,
-            )
-            for call in row.calls[:100]
-        ),
-    )
+    """What was answered, as of own evals; an answer that nobody wrote down is none."""
+    kept = details_of(Response(text=row.answer or "", tool_calls=row.calls))
+    return kept if row.answer is not None else kept.model_copy(update={"response": None})

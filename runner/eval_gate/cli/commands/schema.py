@@ -22,6 +22,7 @@ class Kind(StrEnum):
     AGENTV = "agentv"
     AGENT_EVALS = "agent-evals"
     TARGETS = "targets"
+    RESULT_LINE = "result-line"
 
 
 def schema(
@@ -29,7 +30,7 @@ def schema(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Print the JSON Schema of a file: config, run, suite-result, tool-forge, agentv, agent-evals, targets."""
+    """Print the JSON Schema of a file: a configuration, a result, an eval file, targets, or a line for `judge`."""
     import json
 
     from eval_gate.cli.console import Form, out
@@ -42,6 +43,7 @@ def schema_of(kind: Kind) -> dict[str, object]:
     from eval_gate.config.wire import json_schema as config_schema
     from eval_gate.formats.discovery import DIALECTS
     from eval_gate.model.result import RunResult, SuiteResult
+    from eval_gate.result_formats.jsonl import ResultLine
     from eval_gate.targets.kinds import json_schema as targets_schema
 
     match kind:
@@ -51,6 +53,8 @@ def schema_of(kind: Kind) -> dict[str, object]:
             body = RunResult.model_json_schema(mode="serialization")
         case Kind.SUITE_RESULT:
             body = SuiteResult.model_json_schema(mode="serialization")
+        case Kind.RESULT_LINE:
+            body = ResultLine.model_json_schema()
         case Kind.TARGETS:
             body = targets_schema()
         case Kind.TOOL_FORGE | Kind.AGENTV | Kind.AGENT_EVALS:

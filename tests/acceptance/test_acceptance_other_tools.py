@@ -1,0 +1,197 @@
+"""A team with another eval tool: its results through the program, from file to exit code and words."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import agent
+from tests.support.program import gate
+
+FILES = Path(__file__).parents[1] / "unit" / "result_formats" / "files"
+RULE = ("--score", "policy>=0.3")
+
+
+def promptfoo(folder: Path, name: str, failing: tuple[str, ...] = (), cases: int = 12) -> Path:
+    """A results file as promptfoo writes it, with these tests failing."""
+    document = json.loads((FILES / "promptfoo-output.json").read_text())
+    pattern = document["results"]["results"][0]
+    rows = []
+    for number in range(cases):
+        row = json.loads(json.dumps(pattern))
+        description = f"case {number}"
+        row["metadata"], row["testIdx"] = {}, number
+        row["vars"] = row["testCase"]["vars"] = {"q": f"question {number}"}
+        row["testCase"].update(description=description, metadata={})
+        if description in failing:
+            row.update(success=False, score=0, failureReason=1, error="Expected output to contain 4711")
+            row["gradingResult"].update({"pass": False, "score": 0, "reason": "Expected output to contain 4711"})
+        rows.append(row)
+    document["results"]["results"] = rows
+    file = folder / name
+    file.write_text(json.dumps(document))
+    return file
+
+
+def again(folder: Path, failing: tuple[str, ...]) -> str:
+    """A command that stands in for the tool: it writes results of these names, and says how it was asked."""
+    promptfoo(folder, "again.json", failing)
+    script = folder / "again.sh"
+    script.write_text(f'#!/bin/sh\necho "$1" >> {folder}/asked.txt\ncp {folder}/again.json "$2"\nexit 100\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return f"{script} {{ids_regex}} {{output}}"
+
+
+@pytest.fixture
+def history(tmp_path):
+    """Ten runs of the main branch, all of them green."""
+    for number in range(10):
+        done = gate(tmp_path, "judge", promptfoo(tmp_path, f"main-{number}.json").name)
+        assert done.returncode == 0, done.stderr
+    return tmp_path
+
+
+def judged(folder: Path, *arguments: str):
+    return gate(folder, "judge", *arguments, "--baseline", "latest", "--fail-on", "regressions")
+
+
+def test_judge__a_case_that_always_passed_fails__is_red_and_names_it(history) -> None:
+    done = judged(history, promptfoo(history, "out.json", ("case 3",)).name)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "REGRESSIONS (1): case 3" in done.stdout
+    assert "Expected output to contain 4711" in done.stdout
+    assert "12 of 12 cases are in the baseline by description and vars" in done.stderr
+
+
+def test_judge__the_command_passes_it_again__is_green_and_it_is_not_sure(history) -> None:
+    command = again(history, ())
+    out = promptfoo(history, "out.json", ("case 3",)).name
+    done = judged(history, out, "--rerun-command", command)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set((history / "asked.txt").read_text().splitlines()) == {"^(case 3)$"}
+
+
+def test_judge__the_command_fails_it_again_and_again__is_red_by_evidence(history) -> None:
+    command = again(history, ("case 3",))
+    done = judged(history, promptfoo(history, "out.json", ("case 3",)).name, "--rerun-command", command)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert set((history / "asked.txt").read_text().splitlines()) == {"^(case 3)$"}
+    assert "failed 2 of 2 here, 0 of 10 on record" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["false", "exit 0", "./no-such-program {output}", "sleep 60"])
+def test_judge__the_command_brings_nothing__is_undecided_and_says_why(history, command) -> None:
+    out = promptfoo(history, "out.json", ("case 3",)).name
+    done = judged(history, out, "--rerun-command", command, "--rerun-budget", "2")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "the command for re-runs brought nothing: it " in done.stdout
+
+
+def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(tmp_path) -> None:
+    for number in range(10):
+        failing = ("case 3",) if number % 3 == 1 else ()
+        gate(tmp_path, "judge", promptfoo(tmp_path, "main.json", failing).name, "--fail-on", "never")
+    done = judged(tmp_path, promptfoo(tmp_path, "out.json", ("case 3",)).name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "NOT SURE (1): case 3" in done.stdout
+
+
+def test_judge__the_tool_broke__is_undecided(history) -> None:
+    out = promptfoo(history, "out.json")
+    document = json.loads(out.read_text())
+    for row in document["results"]["results"]:
+        row.update(success=False, failureReason=2, error="Error: connect ECONNREFUSED", gradingResult=None)
+    out.write_text(json.dumps(document))
+    done = judged(history, out.name)
+    assert done.returncode == 3, done.stdout
+    assert "ECONNREFUSED" in done.stdout
+
+
+def test_judge__a_case_has_another_name_and_asks_the_same__keeps_its_record(history) -> None:
+    out = promptfoo(history, "out.json", ("case 3",))
+    document = json.loads(out.read_text())
+    document["results"]["results"][3]["testCase"]["description"] = "renamed"
+    out.write_text(json.dumps(document))
+    done = judged(history, out.name)
+    assert (done.returncode, "REGRESSIONS (1): renamed" in done.stdout) == (1, True), done.stdout
+    assert "11 of 12 cases are in the baseline by description and vars, 1 more under another name" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "arguments"),
+    [
+        ("promptfoo-output.jsonl", ()),
+        ("deepeval-test-run.json", ()),
+        ("deepeval-pytest-junit.xml", ()),
+        ("inspect-log.eval", RULE),
+        ("inspect-log.json", RULE),
+        ("agentv-index.jsonl", ()),
+    ],
+)
+def test_judge__each_tools_own_file__is_judged_and_reported(file, arguments, tmp_path) -> None:
+    done = gate(tmp_path, "judge", str(FILES / file), *arguments, "--report", "md=c.md", "--report", "html=p.html")
+    assert done.returncode == 1, done.stdout + done.stderr  # each holds a case that fails
+    assert "GATE FAILED" in done.stdout
+    assert "Agent eval gate" in (tmp_path / "c.md").read_text()
+    assert (tmp_path / "p.html").stat().st_size > 3_000
+
+
+def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path) -> None:
+    (tmp_path / "evals").mkdir()
+    cases = [
+        {"id": f"gs-{n}", "input": {"message": f"ask {n}"}, "expect": {"responseContains": ["ok"]}} for n in range(6)
+    ]
+    (tmp_path / "evals" / "weather.golden.json").write_text(json.dumps(cases))
+
+    def answering(*failing: int):
+        async def handler(exchange) -> None:
+            asked = int(exchange.json["message"].split()[1])
+            exchange.answer({"response": "no" if asked in failing else "ok", "toolCalls": []})
+
+        return handler
+
+    def run(name: str, *more: str, failing: tuple[int, ...] = ()) -> dict:
+        with agent(answering(*failing)) as running:
+            export = f"jsonl={name}.jsonl"
+            gate(tmp_path, "run", "--agent-endpoint", running.url, "--export", export, "--output-dir", name, *more)
+        return record(tmp_path / name)
+
+    def as_brought(name: str, *more: str) -> dict:
+        gate(tmp_path, "judge", f"{name}.jsonl", "--output-dir", f"{name}-brought", *more)
+        return record(tmp_path / f"{name}-brought")
+
+    run("main")
+    as_brought("main")
+    rules = ("--fail-on", "regressions", "--confirm", "3")
+    own = run("change", *rules, "--baseline", "main", failing=(2, 4))
+    brought = as_brought("change", *rules, "--baseline", "main-brought")
+    assert verdict_of(brought) == verdict_of(own)
+    assert verdict_of(own)[0] == "fail"
+
+
+def record(folder: Path) -> dict:
+    return json.loads((folder / json.loads((folder / "latest.json").read_text())["path"]).read_text())
+
+
+def verdict_of(run: dict) -> tuple:
+    """What the gate said, which classes cases have, and how often each was run."""
+    changes = {
+        one["caseId"]: (one["change"], one["grounds"] and one["grounds"]["why"]) for one in run["comparison"]["changes"]
+    }
+    runs = {case["id"]: (len(case["trials"]), case["reruns"]) for suite in run["suites"] for case in suite["cases"]}
+    return run["verdict"]["outcome"], run["verdict"]["exitCode"], changes, runs
+
+
+def test_junit__in_and_out__keeps_names_counts_and_places(tmp_path) -> None:
+    source = (
+        '<testsuites><testsuite name="s"><testcase classname="tests.test_a" name="one" file="tests/test_a.py" line="3"'
+        ' time="0.5"/><testcase classname="tests.test_a" name="two[x]"><failure message="wrong"/></testcase>'
+        '<testcase classname="tests.test_b" name="three"><skipped message="later"/></testcase></testsuite></testsuites>'
+    )
+    (tmp_path / "in.xml").write_text(source)
+    gate(tmp_path, "judge", "in.xml", "--report", "junit=out.xml")
+    out = (tmp_path / "out.xml").read_text()
+    for part in ('classname="tests.test_a"', 'name="two[x]"', 'file="tests/test_a.py"', 'line="3"', 'time="0.500"'):
+        assert part in out
+    assert 'tests="3" failures="1" errors="0" skipped="1"' in out
