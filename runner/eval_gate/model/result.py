@@ -302,6 +302,10 @@ class RunResult(Record):
         """The cases by eval file and id. Made anew at every call."""
         return dict(self.cases())
 
+    def __repr__(self) -> str:
+        """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
+        return f"RunResult({self.run_id}, {self.summary.total_cases} cases)"
+
     @property
     def sha(self) -> str | None:
         """The commit that was evaluated; None where unknown."""

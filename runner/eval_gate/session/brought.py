@@ -18,7 +18,7 @@ from eval_gate.model.totals import summarise
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.again import Again
+from eval_gate.session.again import Again, RanAgain
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.session import Session
 
@@ -42,33 +42,31 @@ def read_brought(config: RunConfig, paths: Sequence[str]) -> Brought:
 
 async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError."""
+    rules = [str(rule) for rule in session.config.results.scores]
+    cases = {key: case_of(rows, (), None, rules) for key, rows in brought.cases.items()}
+    run = _run(session, brought, cases)
     confirm = session.config.policy.confirm
-    run = _run(session, brought, {}, {})
-    if confirm:
-        reruns = Reruns(session.question, confirm)
-        doubtful = list(reruns.doubtful(run))
-        if session.config.results.rerun_command is None:
-            ends = dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
-            run = _run(session, brought, {}, ends)
-        else:
-            again = await Again(session, brought).rerun(reruns, doubtful)
-            told = replace(brought, notes=(*brought.notes, *again.notes))
-            run = _run(session, told, again.rows, again.ends)
+    reruns = Reruns(session.question, confirm)
+    doubtful = list(reruns.doubtful(run)) if confirm else []
+    if doubtful:
+        again = await _again(session, brought, reruns, doubtful)
+        for key in doubtful:
+            cases[key] = case_of(brought.cases[key], again.rows.get(key, ()), again.ends[key], rules)
+        run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
     return BroughtRun(run, tuple(_known_again(run, brought, session)))
 
 
-def _run(
-    session: Session,
-    brought: Brought,
-    more: Mapping[CaseKey, Sequence[Row]],
-    ends: Mapping[CaseKey, RerunEnd],
-) -> RunResult:
+async def _again(session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
+    if session.config.results.rerun_command is None:
+        return RanAgain({}, dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE), ())
+    return await Again(session, brought).rerun(reruns, doubtful)
+
+
+def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
     made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
     run_id = str(uuid.uuid4())
-    rules = [str(rule) for rule in session.config.results.scores]
     by_suite: dict[str, list[CaseResult]] = {}
-    for key, rows in brought.cases.items():
-        case = case_of(rows, more.get(key, ()), ends.get(key), rules)
+    for key, case in cases_by_key.items():
         by_suite.setdefault(key.suite, []).append(case)
     suites = tuple(
         SuiteResult(
