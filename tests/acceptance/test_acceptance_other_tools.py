@@ -94,7 +94,7 @@ def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(t
         gate(tmp_path, "judge", promptfoo(tmp_path, "main.json", failing).name, "--fail-on", "never")
     done = judged(tmp_path, promptfoo(tmp_path, "out.json", ("case 3",)).name)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "NOT SURE (1): case 3" in done.stdout
+    assert "NOT SURE (1)\n  case 3: " in done.stdout
 
 
 def test_judge__the_tool_broke__is_undecided(history) -> None:

@@ -20,7 +20,7 @@ Holds: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION})
 _OF_OTHERS: Final = frozenset({"all-crashed"})
 """Reasons that only say more of another one."""
-_UNSAID: Final = Reason(code="no-verdict", message="the run ended before it could be judged")
+_UNSAID: Final = Reason(code="not-complete", message="the run ended before it could be judged")
 
 
 @dataclass(frozen=True, slots=True)
