@@ -21,7 +21,7 @@ AROUND: Final = 300
 """Characters of each side that are shown."""
 MAX_WORDS: Final = 500
 """Words, signs and runs of blanks of each side that are compared."""
-MAX_PAIRS: Final = 10_000
+MAX_PAIRS: Final = 40_000
 """Pairs of equal words that are looked at, which bounds the time: a text of a few words over and over has more."""
 MIN_SAME: Final = 16
 """Equal characters between two differences that are worth a line of their own; fewer only tear a sentence apart."""
@@ -34,6 +34,9 @@ _WORD: Final = re.compile(
     # a run of blanks; one character of a script without blanks between words; a word, or a piece of what is too long
     r"\s{1,40}|[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,40}|[^\w\s]"
 )
+_WITHIN_END: Final = re.compile(r"(?<=\s)\S{1,30}\Z")
+_WITHIN_BEGIN: Final = re.compile(r"\A\S{1,30}(?=\s)")
+"""What is left of a word that was cut in two; one of a script without blanks between words stays."""
 
 Sign: TypeAlias = Literal[" ", "-", "+"]
 
@@ -92,14 +95,14 @@ def _start(then: str, here: str) -> int:
 
 
 def _compared(then: list[str], here: list[str]) -> Iterator[Piece]:
-    often, others = Counter(word for word in then if not word.isspace()), Counter(here)
+    often, others = Counter(then), Counter(here)
     if sum(number * others[word] for word, number in often.items()) > MAX_PAIRS:
         same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(then, here, strict=False)))
         yield Piece(" ", "".join(then[:same]))
         yield from (Piece("-", "".join(then[same:])), Piece("+", "".join(here[same:])))
         return
-    # blanks alone make no two places alike, they only go with the words beside them
-    found = SequenceMatcher(str.isspace, then, here, autojunk=False)
+    # blanks are words like all others: taken for junk they would end every equal stretch behind its first word
+    found = SequenceMatcher(None, then, here, autojunk=False)
     for operation, low, high, begin, end in found.get_opcodes():
         if operation == "equal":
             yield Piece(" ", "".join(then[low:high]))
@@ -164,7 +167,8 @@ def _folded(text: str, *, last: bool) -> str:
     if len(text) <= MAX_SAME:
         return text
     half = MAX_SAME // 2
-    return f"{text[:half].rstrip()} …" + ("" if last else f" {text[-half:].lstrip()}")
+    begin, end = _WITHIN_END.sub("", text[:half]), _WITHIN_BEGIN.sub("", text[-half:])
+    return f"{begin.rstrip()} …" + ("" if last else f" {end.lstrip()}")
 
 
 def _lines(found: Difference) -> Iterator[str]:
