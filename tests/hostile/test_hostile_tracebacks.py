@@ -282,7 +282,12 @@ main()
             "eval_gate.formats.tool_forge.format",
             "eval_gate.targets.command.target",
         ),
-        *("eval_gate.reports.console.summary", "eval_gate.reports.page.render", "jinja2", "eval_gate.reports.junit"),
+        *(
+            "eval_gate.reports.console.summary",
+            "eval_gate.reports.page.render",
+            "jinja2",
+            "eval_gate.reports.exports.junit",
+        ),
     ],
 )
 def test_finding_8__an_interrupt_in_the_middle_of_an_import__is_130(tmp_path, name) -> None:

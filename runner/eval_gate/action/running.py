@@ -27,6 +27,7 @@ from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
 from eval_gate.session.session import Around, Session
 
+RERUN_HINT = "have `eval-gate judge` run it in a step before, and give `results: latest`"
 _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
@@ -76,7 +77,7 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     if reference is None or step.plan.mode is Mode.RELAY:
         return with_idle_patterns(relayed_result(step, log), config.policy.must_pass)
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
-    if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0], session.folder):
+    if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(session, paths, log), config.policy.must_pass, strict=config.strict)
     result = read_run(reference, session.folder)
     if not result.suites:
@@ -86,7 +87,15 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
 
 
 def _brought(session: Session, paths: Sequence[str], log: Log) -> RunResult:
-    """What another tool found, with its cases in doubt run again where a command says how."""
+    """What another tool found. Nothing is run again here.
+
+    The tool is not in the container; and a pull request that writes the command would be given the step's variables.
+    """
+    choice = session.config.results
+    if choice.rerun_command is not None:
+        log.commands.warning(f"rerunCommand is not run by the action: {RERUN_HINT}")
+        results = replace(choice, rerun_command=None)
+        session = replace(session, config=replace(session.config, results=results))
     brought = asyncio.run(brought_run(session, read_brought(session.config, paths)))
     for words in brought.words:
         log.did(words)

@@ -13,9 +13,8 @@ from typing import Final
 
 from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import OutputCall, OutputMessage, Response, TraceEvent
 from eval_gate.model.result import TraceSummary
-from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from eval_gate.text.foreign.well_formed import well_formed
 
 MAX_NAME: Final = 200

@@ -1,4 +1,9 @@
-"""What is said to a target and what comes back."""
+"""What is said to a target and what comes back: its answer, its calls, and what it reports of its own work.
+
+A target reports messages with tool calls, or the older trace of events (agentv evaluation spec, "Output Message Format"
+and "Trace Data Model"). Every field but the required ones may be missing; tools are called with any JSON value, not
+only with mappings.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ from typing import Literal
 from pydantic import Field
 
 from eval_gate.model.base import Frozen, JsonValue
-from eval_gate.model.trace import OutputMessage, TraceEvent
 from eval_gate.model.usage import Usage
 
 
@@ -44,6 +48,40 @@ class Message(Frozen):
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     """Of a tool's message: the call it answers."""
+
+
+class OutputCall(Frozen):
+    """One tool call within a message. `timestamp` is ISO 8601 as it was given."""
+
+    tool: str
+    input: JsonValue = None
+    output: JsonValue = None
+    id: str | None = None
+    timestamp: str | None = None
+
+
+class OutputMessage(Frozen):
+    """One message of the target's own exchange. `role` is the target's word; `content` None is a message without."""
+
+    role: str
+    name: str | None = None
+    content: JsonValue = None
+    tool_calls: tuple[OutputCall, ...] = ()
+    timestamp: str | None = None
+    metadata: dict[str, JsonValue] | None = None
+
+
+class TraceEvent(Frozen):
+    """One event of a trace. Deprecated: `OutputMessage` says the same and more."""
+
+    type: Literal["model_step", "tool_call", "tool_result", "message", "error"]
+    timestamp: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: JsonValue = None
+    output: JsonValue = None
+    text: str | None = None
+    metadata: dict[str, JsonValue] | None = None
 
 
 class FileEntry(Frozen):

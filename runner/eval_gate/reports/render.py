@@ -23,7 +23,7 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
 
             return render_html(view_of(run, context))
         case "junit":
-            from eval_gate.reports.junit import render_junit
+            from eval_gate.reports.exports.junit import render_junit
 
             return render_junit(view_of(run, context))
         case "console":
@@ -31,11 +31,11 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
         case "json":
             return run.model_dump_json(by_alias=True, indent=2) + "\n"
         case "agentv":
-            from eval_gate.reports.agentv import render_agentv
+            from eval_gate.reports.exports.agentv import render_agentv
 
             return render_agentv(run)
         case "jsonl":
-            from eval_gate.reports.jsonl import render_jsonl
+            from eval_gate.reports.exports.jsonl import render_jsonl
 
             return render_jsonl(run)
     raise GateError(

@@ -181,7 +181,7 @@ def find_run(reference: str, output_dir: Path) -> tuple[RunResult, Path | None]:
     )
 
 
-def is_run(reference: str, output_dir: Path) -> bool:
+def is_run(reference: str) -> bool:
     """Whether a reference leads to what this program or another runner of the contract wrote, and to no other tool's.
 
     A file is known by how it begins: a record of ours by its first key, a suite's result by its run.
@@ -190,7 +190,7 @@ def is_run(reference: str, output_dir: Path) -> bool:
     if path.is_dir():
         return (path / RUN_NAME).is_file() or any(path.glob(f"*/{RUN_NAME}"))
     if not path.is_file():
-        return reference == LATEST or (is_run_id(reference) and (output_dir / reference).is_dir())
+        return not path.suffix  # what is called like a file and is not there, no tool has written
     if zipfile.is_zipfile(path):
         return read_one(path, RUN_NAME, 0) is not None
     with path.open("rb") as stream:

@@ -6,9 +6,8 @@ import pytest
 
 from eval_gate.engine.keeping import details_of, results_of
 from eval_gate.model import limits
-from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.execution import EvaluatorResult, KeptCall
-from eval_gate.model.trace import OutputCall, OutputMessage
 from eval_gate.results.lessening import beginning, lesser, without_prompts
 
 LONG = {"text": "é" * limits.KEPT_CALL}

@@ -18,10 +18,9 @@ from eval_gate.evaluators.trace import (
     trace_json,
     trace_summary,
 )
-from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.evaluator import ResponseContains, ToolTrajectory
 from eval_gate.model.result import TraceSummary
-from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from tests.support.grading import judgement_of, with_messages, with_trace
 
 BARE = Response(text="In Rome.", calls_known=False)

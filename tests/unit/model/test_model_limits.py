@@ -27,7 +27,7 @@ OTHERS = {
     "github/environment.py: MAX_DIGITS": "a number of a workflow's environment",
     "github/files.py: MAX_SUMMARY_BYTES": "GitHub's own, for what we write",
     "github/artifacts/upload.py: TIMEOUT_S": "GitHub's answer to what we send",
-    "reports/junit.py: MAX_OUTPUT": "what is shown of an answer",
+    "reports/exports/junit.py: MAX_OUTPUT": "what is shown of an answer",
     "targets/codex/log.py: MAX_BYTES": "what we write",
     "targets/codex/items.py: _MAX_DEPTH": "what is shown of a call",
     "targets/model/file_agent.py: MAX_CALLS": "a rule of the format",

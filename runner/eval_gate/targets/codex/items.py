@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import ToolCall
-from eval_gate.model.trace import OutputCall
+from eval_gate.model.conversation import OutputCall, ToolCall
 from eval_gate.model.usage import Usage
 
 Item = dict[str, JsonValue]

@@ -10,9 +10,8 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.files.place import why_no_folder
 from eval_gate.model import limits
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import OutputMessage, Response
 from eval_gate.model.result import TargetIdentity
-from eval_gate.model.trace import OutputMessage
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.process.folder import private_folder
 from eval_gate.process.run import Captured, Command, Finished, ProcessError, run

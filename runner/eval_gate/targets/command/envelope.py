@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.conversation import Response, ToolCall
+from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
 from eval_gate.model.limits import (
     ANSWER_CALLS,
     ANSWER_EVENTS,
@@ -22,7 +22,6 @@ from eval_gate.model.limits import (
     MAX_TOKENS,
     in_range,
 )
-from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign

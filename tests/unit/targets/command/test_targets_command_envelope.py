@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.model.conversation import ToolCall
-from eval_gate.model.trace import OutputCall, OutputMessage, TraceEvent
+from eval_gate.model.conversation import OutputCall, OutputMessage, ToolCall, TraceEvent
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command import envelope

@@ -1,0 +1,1 @@
+"""A run for other programs: test readers, other eval tools, and our own `judge`."""
