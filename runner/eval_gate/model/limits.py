@@ -68,6 +68,7 @@ BROUGHT_BYTES: Final = 256_000_000
 BROUGHT_LINE_BYTES: Final = 4_000_000
 BROUGHT_TEXT: Final = 1_000_000
 BROUGHT_FILES: Final = 1_000
+BROUGHT_DEPTH: Final = 50
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
@@ -173,6 +174,11 @@ TABLE: Final = (
     Row("lines of a comment that are looked at", COMMENT_LINES, "lines"),
     Row("a stored result", RESULT_BYTES, "bytes"),
     Row("values in it", RESULT_VALUES, "values"),
+    Row("results of another tool that are read as a whole", BROUGHT_BYTES, "bytes"),
+    Row("one line or case of such results", BROUGHT_LINE_BYTES, "bytes"),
+    Row("one question, answer or error in them", BROUGHT_TEXT, "characters"),
+    Row("files of such results", BROUGHT_FILES, "files"),
+    Row("elements of JUnit XML within each other", BROUGHT_DEPTH, "levels"),
     Row("entries of an archive", ARCHIVE_ENTRIES, "entries"),
     Row("runs of a folder of runs", RUNS_READ, "runs"),
     Row("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),

@@ -14,7 +14,7 @@ from xml.parsers import expat
 
 from eval_gate.model.case import Location
 from eval_gate.model.execution import Status
-from eval_gate.model.limits import BROUGHT_TEXT
+from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
     MAX_NAME,
     Place,
@@ -29,7 +29,6 @@ from eval_gate.result_formats.rows import (
 )
 
 _CHUNK: Final = 1 << 16
-_MAX_DEPTH: Final = 50
 _AGAIN: Final = {
     "rerunFailure": Status.FAILED,
     "rerunError": Status.ERROR,
@@ -93,8 +92,8 @@ class _Parser:
             self.tool = attributes.get("name", "")
             if self.tool == "promptfoo":
                 raise unreadable(Place(self._shown), "has names that do not last", _NUMBERED)
-        if len(self._open) > _MAX_DEPTH:
-            raise unreadable(Place(self._shown), f"is nested deeper than {_MAX_DEPTH} levels")
+        if len(self._open) > BROUGHT_DEPTH:
+            raise unreadable(Place(self._shown), f"is nested deeper than {BROUGHT_DEPTH} levels")
         self._open.append(name)
         if name == "testsuite":
             self._suites.append(attributes.get("name", ""))

@@ -14,7 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, EvaluatorResult, Status
-from eval_gate.model.limits import CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
+from eval_gate.model.limits import BROUGHT_TEXT, CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
@@ -24,8 +24,6 @@ MAX_ROWS: Final = 10 * CASES
 """Executions of all files together."""
 MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
-MAX_TEXT: Final = 1_000_000
-"""Characters of one question, answer or error that are read."""
 
 
 _AWAY: Final = re.compile(
@@ -184,7 +182,7 @@ def words(value: JsonValue) -> str:
     """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
     if value is None:
         return ""
-    return well_formed(value if isinstance(value, str) else compact_json(value))[:MAX_TEXT]
+    return well_formed(value if isinstance(value, str) else compact_json(value))[:BROUGHT_TEXT]
 
 
 def name_of(value: JsonValue, place: Place, what: str) -> str:

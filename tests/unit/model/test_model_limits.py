@@ -32,6 +32,12 @@ OTHERS = {
     "targets/codex/items.py: _MAX_DEPTH": "what is shown of a call",
     "targets/model/file_agent.py: MAX_CALLS": "a rule of the format",
     "targets/vscode/settings.py: DEFAULT_TIMEOUT_S": "a default that a target may change",
+    "reports/page/case.py: MAX_DEPTH": "what is shown of a call",
+    "reports/page/cuts.py: MOST_BYTES": "what we write",
+    "reports/view/groups.py: MAX_VALUES": "what is shown of a cause",
+    "reports/words/calls.py: MAX_CALLS": "what is shown of an answer",
+    "reports/words/calls.py: MAX_DEPTH": "what is shown of a call",
+    "reports/words/calls.py: MAX_VALUES": "what is shown of a call",
     "text/javascript/regex.py: _MAX_REPLY": "our own worker",
     "text/tokens.py: _MAX_DIGITS": "an index, beyond which there is nothing",
 }
