@@ -1,9 +1,11 @@
 """What other tools wrote: each file here was made by running that tool with an echo or mock provider."""
 
 import json
+import zipfile
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from eval_gate.config.score_rule import parse_rule
 from eval_gate.config.settings import ResultsFormat
@@ -316,3 +318,36 @@ def test_load__another_format_than_was_named__is_an_error_that_names_both() -> N
 def test_load__a_file_that_is_not_there__says_that_the_tool_did_not_write_it(tmp_path) -> None:
     error = refused(tmp_path / "out.json")
     assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+
+
+def zstd_archive(folder: Path, members: dict[str, bytes]) -> Path:
+    """An archive whose members are compressed with zstd, as Inspect writes it; Python's zipfile cannot before 3.14."""
+    file = folder / "log.eval"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, zstandard.ZstdCompressor().compress(data))
+    data = bytearray(file.read_bytes())
+    for signature, method in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        at = data.find(signature)
+        while at >= 0:
+            data[at + method : at + method + 2] = (93).to_bytes(2, "little")
+            at = data.find(signature, at + 4)
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize("member", ["header.json", "samples/a_epoch_1.json"])
+def test_inspect__a_member_that_unpacks_to_gigabytes__is_refused_in_a_sentence(tmp_path, member) -> None:
+    header = json.dumps({"status": "success", "eval": {"task": "t"}}).encode()
+    file = zstd_archive(tmp_path, {"header.json": header} | {member: b" " * 200_000_000})
+    assert file.stat().st_size < 1_000_000
+    error = refused(file)
+    assert error.code == "results-unreadable"
+    assert f"{member}: is larger than" in str(error.problems[0])
+
+
+def test_inspect__a_member_that_is_not_what_it_says__is_refused_in_a_sentence(tmp_path) -> None:
+    file = tmp_path / "log.eval"
+    data = (FILES / "inspect-log.eval").read_bytes()
+    file.write_bytes(data[:2000] + bytes(500) + data[2500:])
+    assert refused(file).code == "results-unreadable"
