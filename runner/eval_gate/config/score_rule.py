@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-_RULE: Final = re.compile(r"\s*(?P<name>.+?)\s*(?P<sign>>=|<=|>|<|=)\s*(?P<value>[-+]?(\d+\.?\d*|\.\d+))\s*")
+_NUMBER: Final = re.compile(r"[-+]?(\d{1,15}(\.\d{0,15})?|\.\d{1,15})")
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -36,7 +36,9 @@ class ScoreRule:
 
 def parse_rule(text: str) -> ScoreRule:
     """`policy>=0.7`. Raises ValueError with what is wrong, for a person."""
-    match = _RULE.fullmatch(text)
-    if match is None:
-        raise ValueError(f'"{text[:80]}" is not a rule such as policy>=0.7')
-    return ScoreRule(match["name"], match["sign"], float(match["value"]))
+    # the longer signs come first: `>=` holds `>` and `=`
+    sign = next((sign for sign in _SIGNS if sign in text), "=")
+    name, _, value = (part.strip() for part in text.rpartition(sign))
+    if name and _NUMBER.fullmatch(value):
+        return ScoreRule(name, sign, float(value))
+    raise ValueError(f'"{text[:80]}" is not a rule such as policy>=0.7')

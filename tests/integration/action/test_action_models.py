@@ -52,7 +52,7 @@ def test_attack__recorded_answers_in_the_checkout__are_said_above_the_fold_and_t
     said = "4 cases are answered or graded from recorded answers, `evals/results/answers.jsonl`, and nobody was asked"
     comment = next(iter(github.state.comments.values())).body
     assert said in comment.partition("<details>")[0].replace("&#45;", "-").replace("&#8203;", "")
-    assert said in brought.log
+    assert said in " ".join(brought.log.split())
     recorded.unlink()
     harmless = job.pull_request(github.state.add_pull(8), "", inputs | base, OPENAI_API_KEY="sk-test-abcdef")
     assert harmless.code == 0, harmless.log

@@ -31,9 +31,12 @@ _PORTION: Final = 50_000
 _MAX_REPLY = 30_000_000
 """Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
-# isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs
-_COMMAND: Final = (sys.executable, "-I", str(Path(__file__).with_name("regex_worker.py")))
 _NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG")
+
+
+def _command() -> tuple[str, ...]:
+    """Isolated, and by its file: neither the working directory nor PYTHONPATH decides what runs."""
+    return sys.executable, "-I", str(Path(__file__).with_name("regex_worker.py"))
 
 
 class PatternError(Exception):
@@ -125,7 +128,7 @@ class PatternMatcher:
             return self._worker
         try:
             self._worker = await asyncio.create_subprocess_exec(
-                *_COMMAND,
+                *_command(),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
@@ -157,7 +160,7 @@ def replaced_at_once(patterns: Sequence[str], texts: Sequence[str], by: str) -> 
     frames = [_frame({"patterns": [*patterns], "texts": [*portion], "by": by}) for portion in portions(texts)]
     try:
         done = subprocess.run(  # noqa: S603 (ourselves)
-            _COMMAND,
+            _command(),
             input=b"".join(frames),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
