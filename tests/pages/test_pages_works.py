@@ -196,6 +196,7 @@ def test_checks__judge_and_members__are_under_their_names(chrome, tmp_path) -> N
         checks.get_by_text("What it was asked: gpt-5-mini").click()
         assert "You are a strict reviewer of refunds." in checks.inner_text()
         page.get_by_text("Here: 5 messages").click()
+        page.locator(".talk li").nth(4).wait_for()  # a fold tells that it is open a moment later
         assert page.locator(".talk li").count() == 5
         assert page.locator(".past li").count() == 20
 
