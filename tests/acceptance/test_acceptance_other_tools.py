@@ -118,6 +118,39 @@ def test_judge__a_case_has_another_name_and_asks_the_same__keeps_its_record(hist
     assert "11 of 12 cases are in the baseline by description and vars, 1 more under another name" in done.stderr
 
 
+def canaries(folder: Path) -> str:
+    """Everything that is left on disk below the folder of results."""
+    return "".join(file.read_text() for file in (folder / "evals" / "results").rglob("*") if file.is_file())
+
+
+def said(folder: Path) -> None:
+    line = {"id": "a", "status": "failed", "input": "ask", "output": "canary-one", "error": "got canary-two"}
+    checks = [{"name": "c", "passed": False, "reason": "it said canary-three"}]
+    calls = [{"name": "t", "params": {"x": "canary-four"}, "output": "canary-five"}]
+    (folder / "r.jsonl").write_text(json.dumps(line | {"checks": checks, "tool_calls": calls}))
+
+
+def test_judge__store_none__leaves_no_word_of_an_answer(tmp_path) -> None:
+    said(tmp_path)
+    assert gate(tmp_path, "judge", "r.jsonl").returncode == 1
+    assert "canary" in canaries(tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    said(other)
+    done = gate(other, "judge", "r.jsonl", "--store", "none", "--report", "html", "--report", "md")
+    assert done.returncode == 1
+    assert "canary" not in canaries(other) + done.stdout + done.stderr
+
+
+def test_judge__redact__masks_what_is_stored_and_changes_no_verdict(tmp_path) -> None:
+    said(tmp_path)
+    (tmp_path / "eval-gate.yaml").write_text("redact: ['canary-\\w+']\n")
+    done = gate(tmp_path, "judge", "r.jsonl", "--report", "html", "--report", "md")
+    assert done.returncode == 1, done.stderr
+    assert "canary" not in canaries(tmp_path) + done.stdout + done.stderr
+    assert "it said ***" in canaries(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("file", "arguments"),
     [

@@ -63,6 +63,7 @@ def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
             else:
                 walked.value()
         walked.end()
+    _finished(head, shown)  # it may stand behind the samples
     told.tool = _tool(head)
 
 

@@ -94,19 +94,21 @@ def before_with(before: Before, change: Change) -> Before:
 
 
 def _message(message: Message, change: Change) -> Message:
-    calls = tuple(call.model_copy(update={"params": _value(call.params, change)}) for call in message.tool_calls)
-    return message.model_copy(update={"content": _value(message.content, change), "tool_calls": calls})
+    calls = tuple(call.model_copy(update={"params": value_with(call.params, change)}) for call in message.tool_calls)
+    return message.model_copy(update={"content": value_with(message.content, change), "tool_calls": calls})
 
 
 def _call(call: KeptCall, change: Change) -> KeptCall:
-    return call.model_copy(update={"arguments": _value(call.arguments, change), "result": _value(call.result, change)})
+    return call.model_copy(
+        update={"arguments": value_with(call.arguments, change), "result": value_with(call.result, change)}
+    )
 
 
 def _facts(facts: Mapping[str, Any] | None, change: Change) -> dict[str, Any] | None:
-    return None if facts is None else {name: _value(value, change) for name, value in facts.items()}
+    return None if facts is None else {name: value_with(value, change) for name, value in facts.items()}
 
 
-def _value(value: JsonValue, change: Change) -> JsonValue:
+def value_with(value: JsonValue, change: Change) -> JsonValue:
     """A value with its texts changed, keys included. A number in which something is found is a text from then on."""
     match value:
         case str():
@@ -118,6 +120,6 @@ def _value(value: JsonValue, change: Change) -> JsonValue:
             told = change(written)
             return value if told == written else told
         case list():
-            return [_value(member, change) for member in value]
+            return [value_with(member, change) for member in value]
         case dict():
-            return {change(key): _value(member, change) for key, member in value.items()}
+            return {change(key): value_with(member, change) for key, member in value.items()}

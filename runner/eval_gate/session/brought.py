@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.keeping import settled
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -20,6 +21,7 @@ from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.again import Again, RanAgain
 from eval_gate.session.rows import case_of, rules_of
+from eval_gate.session.said import storable
 from eval_gate.session.session import Session
 
 
@@ -42,7 +44,9 @@ def read_brought(config: RunConfig, paths: Sequence[str]) -> Brought:
 
 async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError."""
-    rules = [str(rule) for rule in session.config.results.scores]
+    config = session.config
+    rules = [str(rule) for rule in config.results.scores]
+    brought = replace(brought, cases=await storable(config, brought.cases))
     cases = {key: case_of(rows, (), None, rules) for key, rows in brought.cases.items()}
     run = _run(session, brought, cases)
     confirm = session.config.policy.confirm
@@ -50,8 +54,9 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     doubtful = list(reruns.doubtful(run)) if confirm else []
     if doubtful:
         again = await _again(session, brought, reruns, doubtful)
+        said = await storable(config, again.rows)
         for key in doubtful:
-            cases[key] = case_of(brought.cases[key], again.rows.get(key, ()), again.ends[key], rules)
+            cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules)
         run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
     return BroughtRun(run, tuple(_known_again(run, brought, session)))
 
@@ -67,7 +72,7 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
     run_id = str(uuid.uuid4())
     by_suite: dict[str, list[CaseResult]] = {}
     for key, case in cases_by_key.items():
-        by_suite.setdefault(key.suite, []).append(case)
+        by_suite.setdefault(key.suite, []).append(settled(case, session.config.limits.stored))
     suites = tuple(
         SuiteResult(
             run_id=run_id,
