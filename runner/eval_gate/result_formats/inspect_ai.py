@@ -95,7 +95,7 @@ def _entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonVa
         try:
             with archive.open(one) as stream:
                 data = stream.read(_MOST + 1)
-        except (NotImplementedError, RuntimeError) as error:
+        except (NotImplementedError, RuntimeError) as error:  # zipfile's words for another method, and for a password
             raise unreadable(place, f"cannot be unpacked: {error}") from None
     if len(data) > _MOST:
         raise unreadable(place, f"is larger than {_MOST:,} bytes")
