@@ -118,6 +118,26 @@ def test_judge__a_case_has_another_name_and_asks_the_same__keeps_its_record(hist
     assert "11 of 12 cases are in the baseline by description and vars, 1 more under another name" in done.stderr
 
 
+def scored(folder: Path, score: float) -> str:
+    lines = [
+        {"suite": "s", "id": f"c{n}", "score": score, "checks": [{"name": "policy", "score": score}]} for n in range(3)
+    ]
+    (folder / "r.jsonl").write_text("\n".join(map(json.dumps, [*lines, {"suite": "s", "id": "d", "status": "passed"}])))
+    return "r.jsonl"
+
+
+def test_judge__a_lower_rule_for_a_scorer__is_said_and_fail_on_changed_blocks_it(tmp_path) -> None:
+    assert gate(tmp_path, "judge", scored(tmp_path, 0.9), "--score", "policy>=0.7").returncode == 0
+    lower = ("judge", scored(tmp_path, 0.5), "--score", "policy>=0.3", "--baseline", "latest", "--fail-on")
+    blocked = gate(tmp_path, *lower, "regressions,changed")
+    assert blocked.returncode == 1
+    assert "2 rules ask for less (allowed: 0)" in blocked.stdout  # fail-on is another one too
+    done = gate(tmp_path, *lower, "regressions")
+    assert done.returncode == 0, done.stderr
+    assert "rule loosened: score policy>=0.7 → policy>=0.3" in done.stdout
+    assert "the script, prompt or rule that grades 3 cases has changed" in done.stdout  # and not the fourth
+
+
 def canaries(folder: Path) -> str:
     """Everything that is left on disk below the folder of results."""
     return "".join(file.read_text() for file in (folder / "evals" / "results").rglob("*") if file.is_file())

@@ -271,17 +271,17 @@ def graded_run(folder: Path, *arguments: str):
 
 def the_script(folder: Path) -> str:
     (folder / "checks/words.py").write_text("# kinder\nprint('{\"score\": 1.0}')\n")
-    return "the script or prompt that grades 1 case has changed: `greeting`"
+    return "the script, prompt or rule that grades 1 case has changed: `greeting`"
 
 
 def the_prompt(folder: Path) -> str:
     (folder / "checks/sense.md").write_text("Call {{candidate_answer}} a good answer.\n")
-    return "the script or prompt that grades 1 case has changed: `greeting`"
+    return "the script, prompt or rule that grades 1 case has changed: `greeting`"
 
 
 def the_command(folder: Path) -> str:
     (folder / "desk.eval.yaml").write_text(GRADED.replace("words.py", "words.py --kind"))
-    return "the script or prompt that grades 1 case has changed: `greeting`"
+    return "the script, prompt or rule that grades 1 case has changed: `greeting`"
 
 
 def the_judge(folder: Path) -> str:

@@ -154,4 +154,5 @@ class Policy:
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}
         words = tuple(sorted(word.value for word in self.fail_on))
-        return RunPolicy(**rules | {"fail_on": words, "trials": how.trials, "confirm": how.confirm})
+        made = {"trials": how.trials, "confirm": how.confirm, "scores": how.scores}
+        return RunPolicy(**rules | {"fail_on": words} | made)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
+from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.model.base import JsonValue
 from eval_gate.model.measuring import Difference, Measure
 from eval_gate.model.policy import RunPolicy
@@ -27,6 +29,9 @@ def _reruns(times: float) -> float:
     """Without re-runs every failure counts; with them, the fewer there are the less can be found."""
     return times or math.inf
 
+
+_WAY: Final = {">=": 1, ">": 1, "=": 0, "<": -1, "<=": -1}
+"""Whether a rule about a scorer asks for more the higher its number is, or the lower."""
 
 _NUMBERS: Final[dict[str, tuple[str, _Strictness]]] = {
     "allowed_regressions": ("allowed-regressions", _less),
@@ -54,7 +59,7 @@ _OPTIONAL: Final = frozenset(
 
 def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
     """Every rule that is another one, those apart that one of the two records does not know."""
-    return (*_fail_on(then, now), *_numbers(then, now), *_lists(then, now))
+    return (*_fail_on(then, now), *_numbers(then, now), *_lists(then, now), *_scores(then, now))
 
 
 def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
@@ -92,6 +97,35 @@ def _lists(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
         yield _rule(kind, "accepted", then.accepted, now.accepted)
     if then.trials != now.trials and None not in {then.trials, now.trials}:
         yield _rule(Measure.CHANGED, "trials", _words(then.trials), _words(now.trials))
+
+
+def _scores(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    """Rules about scorers. One that came or went stands for or against a tool's own verdict, which may ask for more."""
+    before, after = ({rule.name: rule for rule in _rules(policy)} for policy in (then, now))
+    for name in sorted(before.keys() | after.keys()):
+        was, is_now = before.get(name), after.get(name)
+        if was == is_now:
+            continue
+        kind = Measure.CHANGED if was is None or is_now is None else _than(was, is_now)
+        yield _rule(kind, "score", _shown(was), _shown(is_now))
+
+
+def _rules(policy: RunPolicy) -> Iterator[ScoreRule]:
+    """What a record says; a text that is no rule is nobody's."""
+    for text in policy.scores:
+        with suppress(ValueError):
+            yield parse_rule(text)
+
+
+def _than(was: ScoreRule, is_now: ScoreRule) -> Measure:
+    """Whether the second asks for less; where it asks for something else, it does so for some score."""
+    before, after = ((_WAY[rule.sign], _WAY[rule.sign] * rule.value, "=" not in rule.sign) for rule in (was, is_now))
+    stricter = before[0] == after[0] != 0 and after > before
+    return Measure.TIGHTENED if stricter else Measure.LOOSENED
+
+
+def _shown(rule: ScoreRule | None) -> str | None:
+    return None if rule is None else str(rule)
 
 
 def _words(value: JsonValue) -> str | None:

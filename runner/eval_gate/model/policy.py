@@ -24,12 +24,14 @@ class RunPolicy(Record):
     max_cost_increase: float | None = None
     max_token_increase: float | None = None
     trials: int | None = None
+    scores: tuple[str, ...] = ()
+    """Rules about scorers of another tool, such as `policy>=0.7`."""
     accepted: str | None = None
     """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
 
     def as_settings(self) -> dict[str, JsonValue]:
         """The same as keys of the configuration, for whoever judges by these rules again."""
-        told = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"trials", "accepted"})
+        told = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"trials", "scores", "accepted"})
         return told | ({"acceptedPath": self.accepted} if self.accepted else {})
 
 
@@ -39,6 +41,8 @@ class Measuring(Record):
     trials: int | None = None
     confirm: int | None = None
     """As it was asked for: without a baseline nothing is run again."""
+    scores: tuple[str, ...] = ()
+    """Rules by which another tool's scores passed or failed."""
     snapshot: str | None = None
     """Where snapshot tokens took their values from: a path, an address without credentials, or a command."""
     snapshot_fixed: bool = False

@@ -14,6 +14,7 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
+from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
 from eval_gate.result_formats.load import Brought, load_results
@@ -45,7 +46,7 @@ def read_brought(config: RunConfig, paths: Sequence[str]) -> Brought:
 async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError."""
     config = session.config
-    rules = [str(rule) for rule in config.results.scores]
+    rules = config.results.scores
     brought = replace(brought, cases=await storable(config, brought.cases))
     cases = {key: case_of(rows, (), None, rules) for key, rows in brought.cases.items()}
     run = _run(session, brought, cases)
@@ -100,6 +101,9 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
         warnings=brought.notes,
         planned=sum(case.status is not Status.SKIPPED for case in cases),
         confirm=session.config.policy.confirm,
+        measuring=Measuring(
+            confirm=session.config.policy.confirm, scores=tuple(map(str, session.config.results.scores))
+        ),
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import details_of
 from eval_gate.engine.trials import settle
+from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CaseDetails, Status
@@ -29,7 +31,7 @@ def rules_of(config: RunConfig) -> Rules:
     return Rules(config.results.scores, least if least < 1.0 else None)
 
 
-def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[str]) -> CaseResult:
+def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[ScoreRule]) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores."""
     firsts = [row for row in rows if not row.rerun] or list(rows[:1])
     reruns = [*(row for row in rows if row.rerun and row is not firsts[0]), *more]
@@ -53,10 +55,17 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
             "yardstick": Yardstick(
                 question=None if first.content is None else digest(first.question),
                 expectation=None if first.content is None else digest(first.content),
-                grader=digest(list(rules)) if rules else None,
+                grader=_graded_by(every, rules),
             ),
         }
     )
+
+
+def _graded_by(rows: Sequence[Row], rules: Sequence[ScoreRule]) -> str | None:
+    """Which rules were applied to the scores of this case; None where its tool's own verdict stands."""
+    scorers = {score.name for row in rows for score in row.scores}
+    applied: list[JsonValue] = [str(rule) for rule in rules if rule.name in scorers]
+    return digest(applied) if applied else None
 
 
 def _asked(row: Row) -> Asked | None:

@@ -10,6 +10,7 @@ from tests.integration.action.test_action_pull_request import baseline_of_today,
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.github.faults import Fault
+from tests.support.jobs import push_event
 
 CONFIG = "eval-gate.yaml"
 STRICT = "failOn: [regressions, removed]\nmustPass: [gs-000]\n"
@@ -87,6 +88,22 @@ def test_fork__loosens_the_rules__is_always_judged_by_the_bases(job, github, bra
     with agent(fails_on(2)) as running:
         ended = job.pull_request(pull, running.url, asked)
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+def test_policy_from_base__pull_request_loosens_what_a_score_has_to_reach__the_bases_rule_counts(job, github) -> None:
+    strict = b"scores: [policy>=0.7]\n"
+    (job.workspace / CONFIG).write_bytes(strict)
+    (job.workspace / "r.jsonl").write_text('{"id": "a", "score": 0.9, "checks": [{"name": "policy", "score": 0.9}]}')
+    assert job.step("push", push_event(github), {"results": "r.jsonl"}).code == 0
+    baseline_of_today(github)
+    github.state.files[github.state.branches["main"], CONFIG] = strict
+    pull = github.state.add_pull(7)
+    (job.workspace / CONFIG).write_text("scores: [policy>=0.1]\n")
+    (job.workspace / "r.jsonl").write_text('{"id": "a", "score": 0.2, "checks": [{"name": "policy", "score": 0.2}]}')
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "r.jsonl", "policy-from": "base"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    said = "not used, the base branch's counts: rule loosened: score policy&#62;=0.7 → policy&#62;=0.1"
+    assert said in above_the_fold(github)
 
 
 def test_policy_from_base__inputs_of_the_step__win(job, github, branch) -> None:

@@ -58,6 +58,28 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     assert found.subject == next(iter(rules)).replace("_", "-")
 
 
+@pytest.mark.parametrize(
+    ("was", "is_now", "kind"),
+    [
+        ("policy>=0.7", "policy>=0.6", LOOSER),
+        ("policy>=0.7", "policy>=0.8", STRICTER),
+        ("policy>=0.7", "policy>0.7", STRICTER),
+        ("policy>0.7", "policy>=0.7", LOOSER),
+        ("toxicity<=0.1", "toxicity<=0.2", LOOSER),
+        ("toxicity<=0.1", "toxicity<0.1", STRICTER),
+        ("policy>=0.7", "policy<=0.9", LOOSER),
+        ("policy=1", "policy=2", LOOSER),
+        ("policy>=0.7", None, Measure.CHANGED),
+        (None, "policy>=0.7", Measure.CHANGED),
+        ("no rule at all", "policy>=0.7", Measure.CHANGED),
+    ],
+)
+def test_changed_rules__of_a_scorer__asking_for_something_else_is_never_harmless(was, is_now, kind) -> None:
+    before, after = (_with(scores=() if rule is None else (rule, "other>=1")) for rule in (was, is_now))
+    found = [one for one in changed_rules(before, after) if "other" not in f"{one.then}{one.now}"]
+    assert [(one.kind, one.subject) for one in found] == [(kind, "score")]
+
+
 def test_changed_rules__one_word_for_another__is_looser() -> None:
     (found,) = changed_rules(_with(fail_on=("regressions", "flaky")), _with(fail_on=("regressions", "stale")))
     assert found.kind is LOOSER

@@ -53,7 +53,8 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
             exit_code=ExitCode.INCOMPLETE,
         ) from error
     log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
-    ruled = replace(config, policy=base.policy)
+    results = replace(config.results, scores=base.results.scores)
+    ruled = replace(config, policy=base.policy, results=results)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is Mode.RELAY else _differences(ruled, config)
     return Ruled(ruled, unused)
@@ -73,7 +74,13 @@ def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[
 
 def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
     then, now = (
-        config.policy.recorded(Measuring(confirm=config.policy.confirm, trials=own.limits.trials))
+        config.policy.recorded(
+            Measuring(
+                confirm=config.policy.confirm,
+                trials=own.limits.trials,
+                scores=tuple(map(str, config.results.scores)),
+            )
+        )
         for config in (base, own)
     )
     return changed_rules(then, now)

@@ -88,7 +88,7 @@ def _about_others(one: Difference, named: int) -> str:
     cases = count(one.count, "case")
     match one.kind:
         case Measure.GRADER:
-            return f"the script or prompt that grades {cases} has changed{_named(one, named)}"
+            return f"the script, prompt or rule that grades {cases} has changed{_named(one, named)}"
         case Measure.JUDGE:
             return f"judge of {cases}: {_code(one.then) or 'nobody'} → {_code(one.now) or 'nobody'}"
         case Measure.RECORDED:
