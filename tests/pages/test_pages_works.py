@@ -13,6 +13,7 @@ from tests.pages.runs import LONG
 from tests.support.browser import opened
 from tests.support.evidence import NOW, PULL_REQUEST, THEN, make_details, make_shown, sixty, with_evidence
 from tests.support.pages import page_data
+from tests.support.program import gate
 from tests.support.results import make_baseline_run, make_run, make_suite_result
 
 
@@ -276,3 +277,28 @@ def test_thousands__browser_that_cannot_unpack__says_so(chrome, thousands) -> No
         seen.page.add_init_script("delete globalThis.DecompressionStream")
         seen.page.reload()
         seen.page.wait_for_function("document.querySelector('#case').textContent.includes('cannot unpack')")
+
+
+def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(chrome, tmp_path) -> None:
+    def junit(failing: int | None) -> str:
+        cases = "".join(
+            f'<testcase classname="tests.test_bot" name="test_{number}" time="0.2">'
+            + ('<failure message="assert 3 == 4">E  assert 3 == 4</failure>' if number == failing else "")
+            + "</testcase>"
+            for number in range(5)
+        )
+        (tmp_path / "junit.xml").write_text(f'<testsuite name="pytest">{cases}</testsuite>')
+        return "junit.xml"
+
+    for _ in range(3):
+        gate(tmp_path, "judge", junit(None))
+    done = gate(tmp_path, "judge", junit(3), "--baseline", "latest", "--report", "html=page.html")
+    assert done.returncode == 1
+    with opened(chrome, tmp_path / "page.html") as seen:
+        case = seen.page.locator("#case").inner_text()
+        sides = seen.page.locator("#case .answers").text_content()
+        assert seen.complaints == []
+    assert "assert 3 == 4" in case
+    assert sides == "Baseline: ✓ pass 200 ms · Here: ✕ fail 200 ms"
+    for absent in ("not kept", "Tool calls", "Question", "Conversation", "assertions run", "None"):
+        assert absent not in case

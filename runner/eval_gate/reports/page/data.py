@@ -100,6 +100,16 @@ class Page:
             "place": shown(place_of(self.view.context)),
             "compared": self.view.comparison is not None,
             "leftOut": list(self.left_out),
+            "carries": self._carries,
+        }
+
+    @cached_property
+    def _carries(self) -> dict[str, bool]:
+        """Which evidence the run has of any case at all. What a format never carries leaves no gap in each case."""
+        sides = [side.details for row in self.rows for side in (row.case, row.compared and row.compared.before) if side]
+        return {
+            "answers": any(details.response is not None for details in sides),
+            "calls": any(details.tool_calls or details.tools_called for details in sides),
         }
 
     @cached_property

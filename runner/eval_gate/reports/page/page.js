@@ -513,7 +513,7 @@
           make("ul", {}, said.expected.map((line) => foreign("li", line)))) : null,
         said.askedCut ? make("p", { class: "soft" }, "More is asked or expected than stands here; the eval file has it.") : null),
       answers(n, said, before, now),
-      part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "here"), missing(before, "toolCalls", "more call", "in the baseline")),
+      page.carries.calls && part("Tool calls", calls(before, now), missing(now, "toolCalls", "more call", "here"), missing(before, "toolCalls", "more call", "in the baseline")),
       part("Conversation", talk("Here", now), before ? talk("Baseline", before) : null),
       part("Checks", said.checks ? checks(said.checks) : null, asserted(said)),
       record(said),
@@ -576,7 +576,7 @@
     const ms = own ? here.ms : run.ms;
     const right = sideTitle("Here", { status, ms }, cutWords(here));
     if (!before) {
-      if (here.answer === undefined) return make("p", { class: "soft" }, nothing(here, status));
+      if (here.answer === undefined) return page.carries.answers ? make("p", { class: "soft" }, nothing(here, status)) : make("p", { class: "line" }, right);
       return [make("h4", {}, right), whole(here.answer, "alone")];
     }
     const left = sideTitle("Baseline", before, cutWords(before));
@@ -586,6 +586,7 @@
       return [make("p", { class: "soft" }, "The answer is the same, to the letter, on both sides."), make("h4", {}, right), whole(now, "alone")];
     }
     if (then && now) return bothSides(then, now, [left, right]);
+    if (!page.carries.answers) return make("p", { class: "line" }, left, " · ", right);
     const one = (text, of, letter) => (text !== undefined ? whole(text) : make("p", { class: "soft" }, nothing(of, letter)));
     return make("table", { class: "sides" },
       make("thead", {}, make("tr", {}, make("th", { scope: "col" }, left), make("th", { scope: "col" }, right))),
@@ -687,7 +688,7 @@
     if (!said.asserted) return null;
     const [run, skipped] = said.asserted;
     const tokens = said.skippedTokens || [];
-    if (said.checks && !skipped) return null;
+    if (!skipped && (said.checks || !run)) return null;
     return make("p", { class: "soft" }, `${many(run, "assertion")} run, ${skipped} skipped`, tokens.length ? [": ", foreign("code", tokens.join(", "))] : null, ".");
   }
 
