@@ -99,7 +99,8 @@ def _drop_unfinished_line(descriptor: int) -> None:
     end = os.fstat(descriptor).st_size
     while end > 0:
         start = max(0, end - 65_536)
-        newline = os.pread(descriptor, end - start, start).rfind(b"\n")
+        os.lseek(descriptor, start, os.SEEK_SET)  # what is written goes to the end all the same
+        newline = os.read(descriptor, end - start).rfind(b"\n")
         if newline >= 0:
             os.ftruncate(descriptor, start + newline + 1)
             return

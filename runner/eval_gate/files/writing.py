@@ -14,15 +14,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 from eval_gate.errors import GateError, exhausted
+from eval_gate.files.folders import OpenFolder, open_folder
 from eval_gate.files.place import NO_FILE, OUTSIDE, real_place
-
-_NO_LINK: Final = os.O_NOFOLLOW | os.O_CLOEXEC
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | _NO_LINK
-_FILE: Final = os.O_NONBLOCK | os.O_NOCTTY | _NO_LINK
-"""Not blocking: a pipe must not keep us waiting for its other end."""
 
 
 def write_atomically(file: Path, content: str | bytes) -> None:
@@ -34,15 +29,16 @@ def write_atomically(file: Path, content: str | bytes) -> None:
     with _trouble_with(file), _folder_of(file) as (folder, name):
         _refuse_other(folder, name, file)
         own = f".{name[:200]}.{secrets.token_hex(8)}"
-        descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o600, dir_fd=folder)
+        descriptor = folder.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(data)
-                os.fchmod(stream.fileno(), 0o644)
-            os.replace(own, name, src_dir_fd=folder, dst_dir_fd=folder)
+                if hasattr(os, "fchmod"):  # Windows has no such rights
+                    os.fchmod(stream.fileno(), 0o644)
+            folder.replace(own, name)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(own, dir_fd=folder)
+                folder.remove(own)
             raise
 
 
@@ -50,7 +46,7 @@ def open_to_append(file: Path) -> int:
     """The descriptor of a file that is read and grows, made if it is missing. Raises GateError."""
     with _trouble_with(file), _folder_of(file) as (folder, name):
         _refuse_other(folder, name, file)
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND | _FILE, 0o644, dir_fd=folder)
+        descriptor = folder.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
             _refuse_shared(descriptor, file)
         except BaseException:
@@ -70,7 +66,7 @@ def open_new(file: Path) -> int | None:
     """The descriptor of a file that is not there yet; None where it is, or a link. Raises GateError."""
     with _trouble_with(file), _folder(file.parent) as folder:
         try:
-            return os.open(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE, 0o644, dir_fd=folder)
+            return folder.open(file.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         except FileExistsError:
             return None
 
@@ -78,11 +74,11 @@ def open_new(file: Path) -> int | None:
 def make_folder(folder: Path) -> None:
     """Make the folder, and those above it that are missing. Raises GateError."""
     with _trouble_with(folder):
-        os.close(_opened(folder))
+        _opened(folder).close()
 
 
 @contextmanager
-def _folder_of(file: Path) -> Iterator[tuple[int, str]]:
+def _folder_of(file: Path) -> Iterator[tuple[OpenFolder, str]]:
     """The folder that `file` is in, opened and made where it is missing, and the name of the file in it."""
     place = _real(file)
     with _folder(place.parent) as folder:
@@ -90,30 +86,28 @@ def _folder_of(file: Path) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def _folder(folder: Path) -> Iterator[int]:
-    descriptor = _opened(folder)
+def _folder(folder: Path) -> Iterator[OpenFolder]:
+    opened = _opened(folder)
     try:
-        yield descriptor
+        yield opened
     finally:
-        os.close(descriptor)
+        opened.close()
 
 
-def _opened(folder: Path) -> int:
-    """The descriptor of a folder: each of its parts opened in the one before, from the working directory on."""
+def _opened(folder: Path) -> OpenFolder:
+    """The folder: each of its parts opened in the one before, from the working directory on."""
     place = _real(folder)
     here = Path(os.path.realpath(Path.cwd()))
     if not place.is_relative_to(here):
         # only a person at the command line leads here, and the folders there are theirs
         place.mkdir(parents=True, exist_ok=True)
-        return os.open(place, _FOLDER)
-    found = os.open(here, _FOLDER)
+        return open_folder(place)
+    found = open_folder(here)
     for name in place.relative_to(here).parts:
         try:
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(name, dir_fd=found)
-            below = os.open(name, _FOLDER, dir_fd=found)
+            below = found.below(name)
         finally:
-            os.close(found)
+            found.close()
         found = below
     return found
 
@@ -126,9 +120,9 @@ def _real(path: Path) -> Path:
     return place
 
 
-def _refuse_other(folder: int, name: str, file: Path) -> None:
+def _refuse_other(folder: OpenFolder, name: str, file: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+        if not stat.S_ISREG(folder.kind(name)):
             raise _not_writable(file, NO_FILE)
 
 

@@ -9,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from eval_gate.process.identity import is_root
+
 MAX_SUMMARY_BYTES: Final = 1_048_576
 """Beyond this GitHub drops the whole summary."""
 
@@ -42,7 +44,7 @@ def hand_back(paths: Iterable[Path], workspace: Path) -> None:
     """
     with suppress(OSError):
         owner = workspace.stat()
-        if os.geteuid() != 0 or owner.st_uid == 0:
+        if not is_root() or owner.st_uid == 0:
             return
         root = Path(os.path.normpath(workspace))
         for path in paths:

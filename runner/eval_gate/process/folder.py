@@ -14,7 +14,7 @@ from pathlib import Path
 
 from eval_gate.process.captured import Captured
 from eval_gate.process.identity import Identity, identity_for
-from eval_gate.process.run import ProcessError, Refusal
+from eval_gate.process.run import CAN_RUN, NOT_HERE, ProcessError, Refusal
 
 
 class PrivateFolder:
@@ -64,6 +64,8 @@ class PrivateFolder:
 @contextmanager
 def private_folder(prefix: str, cwd: Path, *, keep: bool = False) -> Iterator[PrivateFolder]:
     """A new folder for a program that runs in `cwd`, removed afterwards unless `keep`. Raises ProcessError."""
+    if not CAN_RUN:
+        raise ProcessError(NOT_HERE)
     with contextlib.ExitStack() as stack:
         try:
             identity = identity_for(cwd)

@@ -25,6 +25,11 @@ NOBODY: Final = Identity(65_534, 65_534)
 """The user to whom nothing belongs."""
 
 
+def is_root() -> bool:
+    """Whether we may do everything; Windows knows no such user."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
 def identity_for(folder: Path) -> Identity | None:
     """Whom a program in this folder should run as; None is who we are. Raises OSError when the folder is not there.
 
@@ -32,7 +37,7 @@ def identity_for(folder: Path) -> Identity | None:
     of the folder, else to nobody. What belongs to root's group by accident does not give membership of it. One case is
     left in which a program runs as root: `only_root_fits`.
     """
-    if os.geteuid() != 0:
+    if not is_root():
         return None
     for place in (Path.cwd(), folder):
         owner = place.stat()
@@ -44,7 +49,7 @@ def identity_for(folder: Path) -> Identity | None:
 def only_root_fits() -> bool:
     """Whether we are root and the working directory is root's and closed to everybody else."""
     here = Path.cwd()
-    return os.geteuid() == 0 and here.stat().st_uid == 0 and not _is_open(here)
+    return is_root() and here.stat().st_uid == 0 and not _is_open(here)
 
 
 def _is_open(folder: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import signal
 import subprocess
 import tempfile
@@ -27,6 +28,8 @@ GRACE_S: Final = 2.0
 DRAIN_S: Final = 1.0
 """Seconds that are given to the pipes once all of the group has ended: who left the group may hold them for ever."""
 
+CAN_RUN: Final = hasattr(os, "killpg")
+NOT_HERE: Final = "commands are run on Linux and macOS only: this system has no process groups by which they are ended"
 _PROGRAM_ERRORS: Final = {errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR, errno.ELOOP, errno.EISDIR}
 
 
@@ -118,6 +121,8 @@ async def run(command: Command) -> Finished:
 
 def _start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
     """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
+    if not CAN_RUN:
+        raise ProcessError(NOT_HERE)
     with contextlib.ExitStack() as theirs:
         try:
             identity = identity_for(command.cwd)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from eval_gate.engine.run import Run
@@ -32,12 +32,26 @@ def own_process(run: Run) -> Iterator[list[ExitCode]]:
         code, reason = _SIGNALS[number]
         caught.append(code)
         run.stop(reason)
-        loop.remove_signal_handler(number)
+        _forget(loop, number)
 
     for number in _SIGNALS:
-        loop.add_signal_handler(number, stop, number)
+        _listen(loop, number, stop)
     try:
         yield caught
     finally:
         for number in _SIGNALS:
-            loop.remove_signal_handler(number)
+            _forget(loop, number)
+
+
+def _listen(loop: asyncio.AbstractEventLoop, number: signal.Signals, stop: Callable[[signal.Signals], None]) -> None:
+    try:
+        loop.add_signal_handler(number, stop, number)
+    except NotImplementedError:  # on Windows no loop can: the interpreter hears of it, and tells the loop
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop, number))
+
+
+def _forget(loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
+    try:
+        loop.remove_signal_handler(number)
+    except NotImplementedError:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

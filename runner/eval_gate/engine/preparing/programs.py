@@ -10,6 +10,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
 from eval_gate.process.identity import NOBODY, identity_for, only_root_fits
+from eval_gate.process.run import CAN_RUN, NOT_HERE
 from eval_gate.targets.book import TargetBook
 
 
@@ -23,6 +24,8 @@ def who_runs(
     """
     if not _starts_programs(config, suites, book):
         return ()
+    if not CAN_RUN:
+        raise GateError("no-commands-here", NOT_HERE, "use a runner with Linux or macOS, or an agent behind an address")
     if identity_for(Path.cwd()) == NOBODY:
         why = "because this is root and the folder is root's"
         advice = "they may read it and not write there; give it to another user if they have to"

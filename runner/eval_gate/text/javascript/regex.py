@@ -31,7 +31,8 @@ _PORTION: Final = 50_000
 _MAX_REPLY = 30_000_000
 """Bytes: twelve for a character that is escaped, of the longest text that is searched."""
 _KNOWN_FLAGS = "dgimsuvy"
-_NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG")
+_NEEDED = ("PATH", "LD_LIBRARY_PATH", "LANG", "SYSTEMROOT")
+"""The last is Windows': without it Python does not start there."""
 
 
 def _command() -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 from regress import Regex, RegressError
@@ -86,7 +87,8 @@ def limit_memory() -> None:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+        with suppress(ValueError):  # macOS takes no such limit
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
 
 
 if __name__ == "__main__":
