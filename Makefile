@@ -22,10 +22,10 @@ lint: $(VENV)/dev  ## style, import rules, workflows, Dockerfile
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports
 	@$(BIN)/actionlint .github/workflows/*.yml $(wildcard examples/workflows/*.yml) $(STARTER)
-	@$(BIN)/zizmor --offline --quiet .github action.yml $(wildcard examples/workflows/*.yml) $(STARTER)
+	@$(BIN)/zizmor --offline --quiet .github action.yml host/action.yml $(wildcard examples/workflows/*.yml) $(STARTER)
 	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows \
 	  .github/workflows/*.yml $(wildcard examples/workflows/*.yml) $(STARTER)
-	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	@$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml host/action.yml
 	@$(BIN)/hadolint Dockerfile
 
 types: $(VENV)/dev  ## strict type checking
@@ -40,7 +40,7 @@ format: $(VENV)/dev  ## put the code in its one format
 schemas: $(VENV)/dev  ## write schemas/ anew from the models
 	@$(BIN)/python -m tests.support.write_schemas
 
-action: $(VENV)/dev  ## write action.yml and the tables of docs/action.md anew
+action: $(VENV)/dev  ## write both action.yml and the tables of docs/action.md anew
 	@$(BIN)/python -m tests.support.write_action
 
 conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them

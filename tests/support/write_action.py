@@ -1,14 +1,16 @@
-"""Writes action.yml and the tables of docs/action.md from the one table of inputs and outputs."""
+"""Writes both action.yml and the tables of docs/action.md from the one table of inputs and outputs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from eval_gate.action.inputs import INPUTS, OUTPUTS
+from eval_gate.action.inputs import INPUTS, OUTPUTS, Input
 
 ROOT = Path(__file__).parents[2]
 ACTION = ROOT / "action.yml"
+HOST = ROOT / "host" / "action.yml"
 PAGE = ROOT / "docs" / "action.md"
 HEAD = """\
 # Made from runner/eval_gate/action/inputs.py by `make action`; a test holds it to that table.
@@ -21,28 +23,49 @@ branding:
   icon: shield
   color: green
 """
+HOST_HEAD = """\
+# Made from runner/eval_gate/action/inputs.py by `make action`; a test holds it to that table.
+name: Eval Gate on the machine of the job
+description: >-
+  The same as Eval Gate, without Docker: for macOS and Windows, and for evals that need what is installed on the runner.
+author: Eval Gate
+"""
 RUNS = """\
 runs:
   using: docker
   image: Dockerfile
 """
+HOST_RUNS = """\
+runs:
+  using: node24
+  main: start.mjs
+"""
 
 
 def action_yml() -> str:
-    """The whole file."""
-    lines = [HEAD, "inputs:\n"]
-    for one in INPUTS:
+    """The action in a container: the whole file."""
+    return _action(HEAD, [one for one in INPUTS if not one.host_only], RUNS)
+
+
+def host_action_yml() -> str:
+    """The action on the machine of the job."""
+    return _action(HOST_HEAD, INPUTS, HOST_RUNS)
+
+
+def _action(head: str, inputs: Sequence[Input], runs: str) -> str:
+    lines = [head, "inputs:\n"]
+    for one in inputs:
         lines.append(f"  {one.name}:\n    description: {_quoted(one.description)}\n    required: false\n")
         lines.append(f"    default: {_quoted(one.default)}\n")
     lines.append("outputs:\n")
     lines += [f"  {one.name}:\n    description: {_quoted(one.description)}\n" for one in OUTPUTS]
-    return "".join([*lines, RUNS])
+    return "".join([*lines, runs])
 
 
 def tables() -> dict[str, str]:
     """The tables of the page by the name of their place in it."""
     inputs = ["| input | default | meaning |\n|:--|:--|:--|\n"]
-    inputs += [f"| `{one.name}` | {_code(one.default)} | {_cell(one.description)} |\n" for one in INPUTS]
+    inputs += [f"| `{one.name}` | {_code(one.default)} | {_cell(_described(one))} |\n" for one in INPUTS]
     outputs = ["| output | meaning |\n|:--|:--|\n"]
     outputs += [f"| `{one.name}` | {_cell(one.description)} |\n" for one in OUTPUTS]
     return {"inputs": "".join(inputs), "outputs": "".join(outputs)}
@@ -56,6 +79,10 @@ def page(text: str) -> str:
         _, _, after = rest.partition(end)
         text = f"{before}{begin}\n{table}\n{end}{after}"
     return text
+
+
+def _described(one: Input) -> str:
+    return f"Only [without Docker](#without-docker): {one.description}" if one.host_only else one.description
 
 
 def _quoted(text: str) -> str:
@@ -72,4 +99,5 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     ACTION.write_text(action_yml(), encoding="utf-8")
+    HOST.write_text(host_action_yml(), encoding="utf-8")
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -43,19 +43,24 @@ PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""
 
 
-def run_action(variables: Mapping[str, str]) -> ExitCode:
-    """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow."""
+def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCode:
+    """One step of a workflow, from its environment to its exit code. Raises GateError only outside of a workflow.
+
+    `on_host`: it is the machine of the job, with the tools of whoever wrote the workflow, and no container.
+    """
     environment = read_environment(variables)
     os.chdir(environment.workspace)
     commands = Commands()
     # until the end: only what `commands` itself writes is a command, whatever evals and agents print
     with commands.stopped():
-        return _run(environment, variables, commands)
+        return _run(environment, variables, commands, on_host=on_host)
 
 
-def _run(environment: WorkflowEnvironment, variables: Mapping[str, str], commands: Commands) -> ExitCode:
+def _run(
+    environment: WorkflowEnvironment, variables: Mapping[str, str], commands: Commands, *, on_host: bool
+) -> ExitCode:
     try:
-        settings = read_inputs(variables)
+        settings = read_inputs(variables, on_host=on_host)
         for secret in (settings.token, environment.runtime_token):
             commands.mask(secret or "")
         config = read_config(settings, variables, environment.workspace)

@@ -1,4 +1,4 @@
-"""The one table of the action's inputs and outputs. `action.yml`, the parser and docs/action.md are held to it."""
+"""The one table of the actions' inputs and outputs. Both action.yml, the parser and docs/action.md are held to it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ AUTO: Final = "auto"
 NONE: Final = "none"
 _RESERVED: Final = frozenset({"entrypoint", "args"})
 """Inputs that belong to the runner, which passes them on all the same."""
+NOT_IN_CONTAINER: Final = (
+    "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate judge` in a"
+    " step before, and `results: latest`"
+)
 _OF_THE_MOMENT: Final = frozenset({"github-token", "agent-endpoint", "base-url", "results", "baseline", "output-dir"})
 """Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
 
@@ -33,6 +37,8 @@ class Input:
     description: str
     default: str = ""
     key: str | None = None
+    host_only: bool = False
+    """Whether the container has no use for it: its action.yml has no such input, and refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +49,17 @@ class Output:
     description: str
 
 
+_HOST_ONLY: Final = frozenset({"rerunCommand", "rerunBudget"})
+"""Settings of commands that need the tools of whoever wrote the workflow."""
+
+
 def _of_settings() -> Iterator[Input]:
     """An input for each setting that has one, with the words of its row."""
     for row in SETTINGS.values():
         if row.input:
             default = row.default_in_action
             otherwise = f" Empty: what the configuration file says, else {default}." if default else ""
-            yield Input(row.input_name, row.description + otherwise, key=row.key)
+            yield Input(row.input_name, row.description + otherwise, key=row.key, host_only=row.key in _HOST_ONLY)
 
 
 INPUTS: Final = (
@@ -177,11 +187,13 @@ class Settings:
     """All inputs that are the same in every attempt of one leg, in one text."""
     policy_from: Side = Side.HEAD
     secrets_for: Side = Side.BASE
+    on_host: bool = False
+    """Whether this is the machine of the job, and not our container."""
 
 
-def read_inputs(variables: Mapping[str, str]) -> Settings:
+def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Settings:
     """The settings of this step. Raises GateError `invalid-input` with every problem of all inputs at once."""
-    reader = _Reader(variables)
+    reader = _Reader(variables, on_host=on_host)
     settings = Settings(
         flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
         config=reader.text("config") or None,
@@ -206,6 +218,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
         leg=reader.leg(),
+        on_host=on_host,
     )
     if reader.problems:
         raise GateError(
@@ -220,7 +233,7 @@ def read_inputs(variables: Mapping[str, str]) -> Settings:
 class _Reader:
     """Reads one input after the other and keeps what is wrong with them."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
+    def __init__(self, variables: Mapping[str, str], *, on_host: bool) -> None:
         self._defaults = {one.name: one.default for one in INPUTS}
         self._given = {
             name.removeprefix(PREFIX).lower(): value for name, value in variables.items() if name.startswith(PREFIX)
@@ -230,6 +243,9 @@ class _Reader:
             for name in self._given
             if name not in self._defaults and name not in _RESERVED
         ]
+        if not on_host:
+            here = [one.name for one in INPUTS if one.host_only and self._given.get(one.name, "").strip()]
+            self.problems += [Problem(NOT_IN_CONTAINER, field=name) for name in here]
 
     def leg(self) -> str:
         """The inputs that tell legs of one job apart, as text."""

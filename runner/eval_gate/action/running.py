@@ -27,7 +27,12 @@ from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
 from eval_gate.session.session import Around, Session
 
-RERUN_HINT = "have `eval-gate judge` run it in a step before, and give `results: latest`"
+FROM_FILE = "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
+RERUN_HINT = {
+    True: "give it as the input rerun-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest`; or use the action in host/",
+}
+"""What to do instead, on the machine of the job and in our container."""
 _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
@@ -52,7 +57,7 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
         secrets=tuple(token for token in (step.settings.token, environment.runtime_token) if token),
-        doorkeeper=doorkeeper_for(step, config, variables, log) if _runs(step) else None,
+        doorkeeper=doorkeeper_for(step, config, variables, log) if _runs(step) or _runs_again(step) else None,
         recorded_by_baseline=origin.recorded,
     )
     return Session(config, selection, around, question, config.files)
@@ -72,13 +77,18 @@ def _runs(step: Step) -> bool:
     return step.plan.mode is not Mode.RELAY and not step.settings.results
 
 
+def _runs_again(step: Step) -> bool:
+    """Whether another tool may be asked again: by the word of the workflow, where that tool is."""
+    return step.settings.on_host and "rerunCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
+
+
 def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
         return with_idle_patterns(relayed_result(step, log), config.policy.must_pass)
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
-        return with_idle_patterns(_brought(session, paths, log), config.policy.must_pass, strict=config.strict)
+        return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
     result = read_run(reference, session.folder)
     if not result.suites:
         raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
@@ -86,14 +96,14 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
 
 
-def _brought(session: Session, paths: Sequence[str], log: Log) -> RunResult:
-    """What another tool found. Nothing is run again here.
+def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:
+    """What another tool found. It is asked again only by a command of the workflow, and only where the tool is.
 
-    The tool is not in the container; and a pull request that writes the command would be given the step's variables.
+    In the container it is not; and a command of the configuration file is the pull request's own.
     """
     choice = session.config.results
-    if choice.rerun_command is not None:
-        log.commands.warning(f"rerunCommand is not run by the action: {RERUN_HINT}")
+    if choice.rerun_command is not None and not _runs_again(step):
+        log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
     brought = asyncio.run(brought_run(session, read_brought(session.config, paths)))

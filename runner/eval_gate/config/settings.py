@@ -183,14 +183,12 @@ class ResultsChoice:
         None,
         "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
         metavar="CMD",
-        input=False,
     )
     rerun_budget: float = setting(
         600.0,
         "Seconds that all re-runs together may take.",
         metavar="SECONDS",
         limits={"gt": 0, "le": 86_400},
-        input=False,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
-from tests.support.jobs import push_event
+from tests.support.jobs import pull_request_event, push_event
 from tests.support.program import gate
 
 FILES = Path(__file__).parents[2] / "unit" / "result_formats" / "files"
@@ -72,7 +72,7 @@ def test_results__with_a_command_for_re_runs__run_nothing_in_the_action(job, git
     pull = github.state.add_pull(7)
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": promptfoo(job.workspace, "out.json", 2)})
     assert ended.code == 1
-    assert "rerunCommand is not run by the action" in ended.log
+    assert "rerunCommand of the configuration file is not run by the action" in ended.log
     assert not (job.workspace / "ran").exists()
 
 
@@ -83,3 +83,77 @@ def test_results__of_a_tool_that_did_not_finish__are_undecided(job, github) -> N
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "out.json"})
     assert ended.code == 3
     assert "ends in the middle" in ended.log
+
+
+def rerun_script(job, *failing: int) -> str:
+    """A command of the team's own tool that asks these cases again; they fail as named here, all others pass."""
+    again = promptfoo(job.workspace, "again.json", *failing)
+    return f"cp {again} {{output}} && env > seen.txt"
+
+
+def on_host(job, pull, *failing: int, **inputs: str):
+    """The pull request's step on the machine of the job, with these cases failing in what the tool found."""
+    given = {"results": promptfoo(job.workspace, "out.json", *failing), **inputs}
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
+    event = pull_request_event(job.github, pull)
+    return job.step("pull_request", event, given, command=("action", "--on-host"), API_KEY="a-key-of-the-step")
+
+
+def test_results__on_the_machine_of_the_job__the_workflows_command_clears_a_flaky_case(job, github) -> None:
+    for _ in range(3):
+        job.begin_run(event="push")
+        assert job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")}).code == 0
+    ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun_script(job)})
+    assert (ended.code, ended.outputs["regressions"], ended.outputs["flaky"]) == (0, "0", "1"), ended.log
+    assert "no regressions, not sure about 1 case" in next(iter(github.state.comments.values())).body
+    seen = (job.workspace / "seen.txt").read_text()
+    assert "PATH=" in seen
+    for secret in ("INPUT_", "ACTIONS_", "GITHUB_", github.token, "a-key-of-the-step"):
+        assert secret not in seen
+
+
+def test_results__on_the_machine_of_the_job__a_case_that_fails_again_and_again_is_a_regression(job, github) -> None:
+    for _ in range(3):
+        job.begin_run(event="push")
+        job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
+    ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun_script(job, 2)})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    assert "case-2" in next(iter(github.state.comments.values())).body
+
+
+def test_results__on_the_machine_of_the_job__a_command_that_breaks_leaves_it_undecided(job, github) -> None:
+    job.begin_run(event="push")
+    job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
+    ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": "no-such-tool -o {output}"})
+    assert ended.code == 3
+    assert "brought nothing: it exited with code 127 and left no results" in ended.summary
+    assert "no-such-tool" in ended.summary
+
+
+def test_results__on_the_machine_of_the_job__a_command_of_the_configuration_file_is_not_run(job, github) -> None:
+    (job.workspace / "eval-gate.yaml").write_text(f"rerunCommand: touch {job.workspace}/ran\n")
+    job.begin_run(event="push")
+    job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
+    ended = on_host(job, github.state.add_pull(7), 2)
+    assert "give it as the input rerun-command" in ended.log
+    assert not (job.workspace / "ran").exists()
+
+
+def test_results__on_the_machine_of_the_job__the_command_gets_no_key_that_only_the_pull_request_passes(
+    job, github
+) -> None:
+    """`passEnv` of the pull request's own configuration, for a command of the workflow."""
+    job.begin_run(event="push")
+    job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
+    (job.workspace / "eval-gate.yaml").write_text("passEnv: [API_KEY]\n")
+    ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun_script(job)})
+    assert ended.code == 2
+    assert "passEnv would give API_KEY to commands" in ended.log
+    assert not (job.workspace / "seen.txt").exists()
+
+
+def test_results__in_the_container__an_input_for_re_runs_is_a_mistake_that_names_the_way_out(job, github) -> None:
+    given = {"results": promptfoo(job.workspace, "out.json"), "rerun-command": "npx promptfoo eval"}
+    ended = job.step("push", push_event(github), given)
+    assert ended.code == 2
+    assert "use the action eval-gate/eval-gate/host" in ended.log

@@ -1,4 +1,4 @@
-"""The one table of inputs: action.yml and the page are held to it, and every mistake in a workflow is named."""
+"""The one table of inputs: both action.yml and the page are held to it, and every mistake in a workflow is named."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eval_gate.config.policy import FailOn
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.comparison import Outcome
-from tests.support.write_action import ACTION, PAGE, action_yml, page
+from tests.support.write_action import ACTION, HOST, PAGE, action_yml, host_action_yml, page
 
 TOKEN = {"INPUT_GITHUB-TOKEN": "ghs_x"}
 
@@ -29,6 +29,7 @@ def all_empty() -> dict[str, str]:
 
 def test_action_yml__is_what_the_table_makes() -> None:
     assert ACTION.read_text(encoding="utf-8") == action_yml(), "run `make action`"
+    assert HOST.read_text(encoding="utf-8") == host_action_yml(), "run `make action`"
 
 
 def test_page__holds_the_tables() -> None:
@@ -39,10 +40,27 @@ def test_page__holds_the_tables() -> None:
 def test_action_yml__as_the_runner_reads_it() -> None:
     action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
     assert action["runs"] == {"using": "docker", "image": "Dockerfile"}
-    assert list(action["inputs"]) == [one.name for one in INPUTS]
+    assert list(action["inputs"]) == [one.name for one in INPUTS if not one.host_only]
     assert list(action["outputs"]) == [one.name for one in OUTPUTS]
     assert not {"entrypoint", "args"} & action["inputs"].keys(), "names that belong to the runner"
     assert all(isinstance(one["default"], str) for one in action["inputs"].values())
+
+
+def test_host_action_yml__as_the_runner_reads_it__has_what_the_container_has_and_more() -> None:
+    host, action = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in (HOST, ACTION))
+    assert (HOST.parent / host["runs"]["main"]).is_file()
+    assert host["outputs"] == action["outputs"]
+    assert host["inputs"].items() >= action["inputs"].items()
+    assert host["inputs"].keys() - action["inputs"].keys() == {"rerun-command", "rerun-budget"}
+
+
+def test_inputs__that_need_the_users_tools__are_refused_in_the_container_with_the_way_out() -> None:
+    with pytest.raises(GateError) as caught:
+        read_inputs(given(rerun_command="npx promptfoo eval"))
+    [problem] = caught.value.problems
+    assert problem.field == "rerun-command"
+    assert "use the action eval-gate/eval-gate/host" in problem.message
+    assert read_inputs(given(rerun_command="npx x"), on_host=True).flags == {"rerunCommand": "npx x"}
 
 
 def test_outputs__every_declared_one_is_written_and_no_other() -> None:

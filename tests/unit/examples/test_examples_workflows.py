@@ -21,7 +21,8 @@ EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = [*EXAMPLES, *OWN]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-OURS = ("eval-gate/eval-gate@v1", "./")
+HOST = ("eval-gate/eval-gate/host@v1", "./host")
+OURS = ("eval-gate/eval-gate@v1", "./", *HOST)
 LINTERS = {
     "actionlint": ("actionlint", "-no-color"),
     # a finding of any severity is an exit code; what is ignored is ignored in the file, with its reason
@@ -87,10 +88,11 @@ def test_workflows__with_a_mistake__are_found_by_the_linter(tmp_path, linter, go
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=shown)
 def test_workflow__uses_our_action__with_inputs_that_exist(file) -> None:
-    known = {one.name for one in INPUTS}
     ours = [step for step in steps_of(file) if step.get("uses") in OURS]
     assert ours or file in OWN
-    assert {name for step in ours for name in step.get("with", {})} <= known
+    for step in ours:
+        known = {one.name for one in INPUTS if step["uses"] in HOST or not one.host_only}
+        assert step.get("with", {}).keys() <= known
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=shown)

@@ -1,4 +1,4 @@
-"""`eval-gate action` and `eval-gate publish`: what the container runs, configured by inputs and the event."""
+"""`eval-gate action` and `eval-gate publish`: what the actions run, configured by inputs and the event."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ import typer
 from eval_gate.config.settings import SETTINGS
 
 
-def action() -> None:
+def action(
+    *,
+    on_host: Annotated[
+        bool, typer.Option("--on-host", help="Without a container: re-runs may use what is installed here.")
+    ] = False,
+) -> None:
     """Be the GitHub Action: plan by the event, run, compare with the baseline, publish, exit by the verdict.
 
     Configured by INPUT_… variables, as the runner sets them (action.yml lists all inputs), and by the event. Meant to
-    be the entry of the container; on your own machine use `eval-gate run`.
+    be the entry of the container, and of `host/`; on your own machine use `eval-gate run`.
     """
     import os
 
     from eval_gate.action.flow import run_action
 
-    raise typer.Exit(run_action(os.environ))
+    raise typer.Exit(run_action(os.environ, on_host=on_host))
 
 
 def publish(
