@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture
-def job(tmp_path, github, tools) -> HostJob:
-    made = HostJob(tmp_path, github, next(iter(nodes().values())), tools)
-    made.write_suite()
-    return made
+def job(github, tools) -> Iterator[HostJob]:
+    """In a folder that commands can enter as another user: those of pytest are closed."""
+    with tempfile.TemporaryDirectory(prefix="eval-gate-host-") as folder:
+        made = HostJob(Path(folder), github, next(iter(nodes().values())), tools)
+        made.write_suite()
+        yield made

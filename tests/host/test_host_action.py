@@ -44,7 +44,9 @@ def test_host_action__results_and_a_command_with_the_users_own_tool__clears_a_fl
         "import fs from 'node:fs';\nfs.copyFileSync('again.json', process.argv[3]);\n"
         "fs.writeFileSync('seen.json', JSON.stringify([process.argv[2], process.env]));\n"
     )
-    given = {"results": promptfoo(job.workspace, "out.json", 2), "rerun-command": "node tool.mjs {ids_regex} {output}"}
+    promptfoo(job.workspace, "out.json", 2)
+    job.give_to_runner()
+    given = {"results": "out.json", "rerun-command": "node tool.mjs {ids_regex} {output}"}
     ended = job.pull_request(github.state.add_pull(7), "", given)
     assert (ended.code, ended.outputs["regressions"], ended.outputs["flaky"]) == (0, "0", "1"), ended.log
     seen = (job.workspace / "seen.json").read_text()
@@ -74,3 +76,19 @@ def test_host_action__cancelled__what_was_done_is_written(job: HostJob, github) 
     assert (ended.code, ended.outputs["exit-code"]) == (130, "130"), ended.log
     (check,) = github.state.check_runs.values()
     assert check.fields["conclusion"] == "cancelled"
+
+
+def test_host_action__graders_that_need_node__work_where_the_image_has_none(job: HostJob, github) -> None:
+    """What `eval-gate init` writes such a repository: the gate on the machine of the job."""
+    (job.workspace / "evals" / "weather.golden.json").unlink()
+    (job.workspace / "evals" / "a.eval.yaml").write_text(
+        "description: d\nevalcases:\n"
+        "  - id: a\n    outcome: it answers\n    input_messages: [{role: user, content: ask 0}]\n"
+        "    execution:\n      evaluators:\n"
+        "        - {name: grader, type: code_judge, script: [node, check.mjs]}\n"
+    )
+    (job.workspace / "evals" / "check.mjs").write_text("console.log(JSON.stringify({score: 1, hits: ['by node']}));\n")
+    job.give_to_runner()
+    with agent() as running:
+        ended = job.push(running.url, {"fail-on": "failures"})
+    assert (ended.code, ended.outputs["passed"]) == (0, "1"), ended.log

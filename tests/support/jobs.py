@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from pathlib import Path
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun, sha
 from tests.support.github.results_service import runtime_token
 from tests.support.program import CLEAN, PROGRAM, run_program
+
+RUNNER_ID = 1001
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,14 @@ class Job:
         self._jobs = 0
         self.attempt = 1
         self.leg = ""
+
+    def give_to_runner(self) -> None:
+        """The workspace as on a hosted runner, where an ordinary user owns it: only root can do that, and needs it."""
+        if os.geteuid() == 0:
+            for path in (self.workspace, *self.workspace.rglob("*")):
+                os.chown(path, RUNNER_ID, RUNNER_ID)
+            for folder in self.workspace.parents[:-2]:
+                folder.chmod(0o755)
 
     def write_suite(self, count: int = 4, name: str = "weather.golden.json") -> None:
         """Cases that ask `ask 0`, `ask 1`, … and want `ok` in the answer."""

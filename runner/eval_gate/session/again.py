@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from eval_gate.engine.preparing.programs import as_whom
 from eval_gate.engine.trials import trial_of
 from eval_gate.errors import GateError
 from eval_gate.gate.confirming import Reruns
@@ -50,11 +51,15 @@ class _Doubtful:
 
 
 class Again:
-    """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one."""
+    """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one.
+
+    Raises GateError where the command would have to be root in a workflow.
+    """
 
     def __init__(self, session: Session, brought: Brought) -> None:
         choice = session.config.results
         assert choice.rerun_command is not None
+        whom = as_whom(session.around.environment)
         self._command = choice.rerun_command
         self._until = time.monotonic() + choice.rerun_budget
         self._brought = brought
@@ -63,7 +68,7 @@ class Again:
         self._environment = allowed(session.around.environment, names=names)
         self._withheld = Withheld.of(session.around.environment, self._environment)
         self._rules = rules_of(session.config)
-        self._notes: dict[str, None] = {}
+        self._notes: dict[str, None] = dict.fromkeys(whom)
         self._broke = False
 
     async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from tests.support.agents import agent
 from tests.support.answers import fails_on
@@ -94,6 +97,7 @@ def rerun_script(job, *failing: int) -> str:
 def on_host(job, pull, *failing: int, **inputs: str):
     """The pull request's step on the machine of the job, with these cases failing in what the tool found."""
     given = {"results": promptfoo(job.workspace, "out.json", *failing), **inputs}
+    job.give_to_runner()
     job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
     event = pull_request_event(job.github, pull)
     return job.step("pull_request", event, given, command=("action", "--on-host"), API_KEY="a-key-of-the-step")
@@ -157,3 +161,16 @@ def test_results__in_the_container__an_input_for_re_runs_is_a_mistake_that_names
     ended = job.step("push", push_event(github), given)
     assert ended.code == 2
     assert "use the action eval-gate/eval-gate/host" in ended.log
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has more rights than others")
+def test_results__on_the_machine_of_the_job__root_in_a_folder_of_roots__runs_no_command(job, github) -> None:
+    job.begin_run(event="push")
+    job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")})
+    given = {"results": promptfoo(job.workspace, "out.json", 2), "rerun-command": f"touch {job.workspace}/ran"}
+    job.begin_run(event="push")
+    job.workspace.chmod(0o700)
+    ended = job.step("push", push_event(github), given, command=("action", "--on-host"))
+    assert ended.code == 2
+    assert "commands never run as root in a workflow" in ended.log
+    assert not (job.workspace / "ran").exists()

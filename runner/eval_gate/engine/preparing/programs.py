@@ -17,15 +17,20 @@ from eval_gate.targets.book import TargetBook
 def who_runs(
     config: RunConfig, suites: Sequence[EvalSuite], book: TargetBook, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What is worth a line about the user of this run's programs.
-
-    Raises GateError where that would be root in a workflow. Outside of one it is a person who is root in a folder of
-    their own: who else could work there?
-    """
+    """What is worth a line about the user of this run's programs. Raises GateError where there can be none."""
     if not _starts_programs(config, suites, book):
         return ()
     if not CAN_RUN:
         raise GateError("no-commands-here", NOT_HERE, "use a runner with Linux or macOS, or an agent behind an address")
+    return as_whom(environment)
+
+
+def as_whom(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What is worth a line about the user as whom commands run.
+
+    Raises GateError where that would be root in a workflow. Outside of one it is a person who is root in a folder of
+    their own: who else could work there?
+    """
     if identity_for(Path.cwd()) == NOBODY:
         why = "because this is root and the folder is root's"
         advice = "they may read it and not write there; give it to another user if they have to"
