@@ -20,6 +20,8 @@ OTHERS = {
     "cli/starter/found.py: MAX_FILES": "what `init` looks at in the repository of who called it",
     "cli/starter/found.py: MAX_FILE_BYTES": "the same",
     "cli/starter/found.py: MAX_BYTES": "the same",
+    "cli/starter/programs.py: MAX_FILES": "the same",
+    "cli/starter/programs.py: MAX_BYTES": "the same",
     "evaluators/tool_forge/rubric.py: MAX_CALLS": "what a judge is shown of an answer",
     "github/client.py: REQUEST_TIMEOUT_S": "one try of what GITHUB_S bounds as a whole",
     "targets/vscode/files.py: MAX_FILES": "what we write",

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from eval_gate.cli.starter.programs import Call, calls_of_suite
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.errors import GateError
 from eval_gate.formats.base import Reading
@@ -38,13 +39,14 @@ _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 class Evals:
     """Where evals are, as a configuration says it, and in which formats; `files` are relative to the folder.
 
-    `complete` is whether everything was looked at.
+    `complete` is whether everything was looked at; `calls` are the commands that grade.
     """
 
     places: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     formats: frozenset[str] = frozenset()
     complete: bool = True
+    calls: tuple[Call, ...] = ()
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -108,8 +110,10 @@ def evals_at(places: Iterable[str], folder: Path) -> Evals:
             found += [file.path for file in discover([place], folder)]
         except (GateError, OSError):
             continue
-    good, broken, formats = _sorted_out(found[:MAX_FILES], folder)
-    return Evals(tuple(places), (*good, *broken), formats, len(found) <= MAX_FILES) if good or broken else Evals()
+    good, broken, formats, calls = _sorted_out(found[:MAX_FILES], folder)
+    if not (good or broken):
+        return Evals()
+    return Evals(tuple(places), (*good, *broken), formats, len(found) <= MAX_FILES, calls)
 
 
 def evals_anywhere(folder: Path) -> Evals:
@@ -118,11 +122,11 @@ def evals_anywhere(folder: Path) -> Evals:
     In `evals` a file that is broken counts too. Elsewhere it may be anything.
     """
     paths, complete = _candidates(folder)
-    good, broken, formats = _sorted_out(paths, folder)
+    good, broken, formats, calls = _sorted_out(paths, folder)
     own = [file for file in (*good, *broken) if PurePosixPath(file).parts[0] == EVALS]
     rest = [file for file in good if PurePosixPath(file).parts[0] != EVALS]
     places = ((EVALS,) if own else ()) + _places(rest, broken)
-    return Evals(places, (*own, *rest), formats, complete)
+    return Evals(places, (*own, *rest), formats, complete, calls)
 
 
 def _candidates(folder: Path) -> tuple[list[Path], bool]:
@@ -163,9 +167,10 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _sorted_out(paths: Iterable[Path], folder: Path) -> tuple[list[str], list[str], frozenset[str]]:
-    """The files that hold evals, those that are broken, and the formats of the first."""
+def _sorted_out(paths: Iterable[Path], folder: Path) -> tuple[list[str], list[str], frozenset[str], tuple[Call, ...]]:
+    """The files that hold evals, those that are broken, and the formats and commands of the first."""
     good, broken, formats = [], [], set()
+    calls: dict[Call, None] = {}
     for path in paths:
         shown = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
         try:
@@ -177,7 +182,8 @@ def _sorted_out(paths: Iterable[Path], folder: Path) -> tuple[list[str], list[st
         else:
             good.append(shown)
             formats.add(suite.format)
-    return good, broken, frozenset(formats)
+            calls |= dict.fromkeys(calls_of_suite(suite))
+    return good, broken, frozenset(formats), tuple(calls)
 
 
 def _places(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:

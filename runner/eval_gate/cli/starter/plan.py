@@ -23,9 +23,12 @@ from eval_gate.cli.starter.found import (
     is_ignored,
     repository_of,
 )
+from eval_gate.cli.starter.programs import Call, calls_of_targets, missing
+from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
+from eval_gate.targets.listing import read_targets
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
 CONFIG: Final = "eval-gate.yaml"
@@ -56,6 +59,8 @@ class Plan:
     write: dict[str, str] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    not_in_image: tuple[str, ...] = ()
+    """What the evals' commands need that the action's container does not have; then the workflow does without it."""
     to_ignore: str | None = None
     """The line that an existing .gitignore lacks."""
 
@@ -86,6 +91,7 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     says = before is None or _says(before, asked)
     plan = Plan(folder, repository, default_branch(folder), asked, () if says else asked.flags)
     if wishes.workflow:
+        _choose_place(plan, evals, config)
         _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
     _add_config(plan, kept, evals)
     _add_evals(plan, evals, before, wishes.example)
@@ -101,12 +107,42 @@ def _says(config: RunConfig, asked: Asked) -> bool:
     return (said.endpoint, said.provider, said.model) == (asked.endpoint, asked.provider, asked.model)
 
 
+def _choose_place(plan: Plan, evals: Evals, config: RunConfig) -> None:
+    """Whether the workflow uses the container, and a line that says why where there are commands at all."""
+    repository = plan.repository or plan.folder
+    folders = tuple(dict.fromkeys((*((plan.folder / file).parent for file in evals.files), plan.folder, repository)))
+    calls = [*evals.calls, *_calls_of_targets(plan, config, folders)]
+    if config.snapshot_command is not None:
+        calls.append(Call(config.snapshot_command, "snapshotCommand", (plan.folder,)))
+    plan.not_in_image = missing(calls, repository)
+    if WORKFLOW in plan.left or os.path.lexists(plan.folder / WORKFLOW):
+        return
+    if plan.not_in_image:
+        said = sentence(plan.not_in_image)
+        plan.notes.append(f"the workflow runs without the container, whose image does not have what is needed: {said}")
+    elif calls:
+        plan.notes.append("the workflow runs in the container: as far as can be seen it has all that the commands need")
+
+
+def _calls_of_targets(plan: Plan, config: RunConfig, folders: tuple[Path, ...]) -> Iterator[Call]:
+    inline, named = config.target.targets, plan.asked.targets
+    try:
+        if named is not None:
+            yield from calls_of_targets(read_targets(named, plan.folder).entries, named, folders)
+        elif isinstance(inline, tuple):
+            yield from calls_of_targets(read_targets(inline, plan.folder).entries, "a target", folders)
+    except GateError:  # `validate` says what is wrong with them
+        return
+
+
 def _add_workflow(plan: Plan, config_name: str, *, config_says: bool) -> None:
     if plan.repository not in {None, plan.folder}:
         command = shlex.join(["eval-gate", "init", os.path.relpath(str(plan.repository))])
         plan.left[WORKFLOW] = f"GitHub looks for workflows only at the root of the repository: `{command}`"
         return
-    plan.add(WORKFLOW, texts.workflow(plan.asked, plan.branch, config_name, config_says=config_says))
+    there = [name for name in (NEEDED_PYTHON, NEEDED_NODE) if (plan.folder / name).is_file()]
+    text = texts.workflow(plan.asked, plan.branch, config_name, config_says=config_says)
+    plan.add(WORKFLOW, texts.without_container(text, plan.not_in_image, there) if plan.not_in_image else text)
 
 
 def _add_config(plan: Plan, kept: Path | None, evals: Evals) -> None:

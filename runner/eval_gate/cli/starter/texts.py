@@ -91,6 +91,45 @@ def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) 
     return text + (f"        with:\n{inputs}" if inputs else "")
 
 
+def without_container(text: str, because: Sequence[str], there: Sequence[str]) -> str:
+    """The workflow with the action that runs on the machine of the job, and why; `there` are lists of packages."""
+    install = [_INSTALL[name] for name in there] or [
+        "# to do: install what the commands need, as in\n#   pip install ..."
+    ]
+    steps = _SETUP.replace("INSTALL", "\n".join(install).replace("\n", "\n          "))
+    if not there:  # nothing to run yet
+        steps = _SETUP.partition("      - name:")[0] + "      " + install[0].replace("\n", "\n      ") + "\n"
+    why = "".join(f"      #   {one}\n" for one in because[:_MOST_REASONS])
+    text = _IN_CONTAINER.sub("", text.replace(HOST_NAME, "localhost").replace("0.0.0.0", "127.0.0.1"))  # noqa: S104
+    head = "      # On the machine of the job: the container's image does not have what these need.\n"
+    step = "      - uses: eval-gate/eval-gate@v1  #"
+    assert step in text
+    return text.replace(step, f"{head}{why}{steps}" + step.replace("eval-gate@v1", "eval-gate/host@v1"))
+
+
+def sentence(because: Sequence[str]) -> str:
+    """The reasons in one line."""
+    more = len(because) - _MOST_REASONS
+    return "; ".join(because[:_MOST_REASONS]) + (f"; and {more} more" if more > 0 else "")
+
+
+_MOST_REASONS: Final = 5
+NEEDED_PYTHON: Final = "requirements.txt"
+NEEDED_NODE: Final = "package-lock.json"
+_INSTALL: Final = {NEEDED_PYTHON: f"pip install --requirement {NEEDED_PYTHON}", NEEDED_NODE: "npm ci"}
+_IN_CONTAINER: Final = re.compile(
+    r"(?m) The action runs in a container, and reaches the agent at\n# http\S+ only if it[^\n]*"
+)
+_SETUP: Final = """\
+      - uses: actions/setup-python@5fda3b95a4ea91299a34e894583c3862153e4b97 # v7.0.0
+        with:
+          python-version: "3.13"
+      - name: Install what the commands need
+        run: |
+          INSTALL
+"""
+
+
 def _addresses(asked: Asked) -> dict[str, str]:
     """The agent as its step and the action know it: on the machine, and from a container."""
     parts = asked.address
