@@ -88,6 +88,32 @@ def test_judge__the_command_brings_nothing__is_undecided_and_says_why(history, c
     assert "the command for re-runs brought nothing: it " in done.stdout
 
 
+def test_judge__the_command_runs_other_cases__is_undecided_and_says_so_once(history) -> None:
+    """Such as with a filter for descriptions where a case has none."""
+    promptfoo(history, "other.json", cases=2)
+    out = promptfoo(history, "out.json", ("case 3",)).name
+    done = judged(history, out, "--rerun-command", "echo run >> ran.txt; cp other.json {output}")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "its results hold none of the cases in doubt, such as case 3" in done.stdout
+    assert (history / "ran.txt").read_text() == "run\n"
+
+
+def test_judge__the_command_leaves_a_case_as_skipped__has_not_run_it(tmp_path) -> None:
+    """What a runner's filter leaves out, vitest writes as skipped: a filter that fits nothing clears nobody."""
+
+    def suite(name: str, inside: str) -> str:
+        file = tmp_path / name
+        file.write_text(f'<testsuite name="s"><testcase classname="c" name="a">{inside}</testcase></testsuite>')
+        return name
+
+    for _ in range(10):
+        gate(tmp_path, "judge", suite("main.xml", ""))
+    out, again = suite("out.xml", '<failure message="no"/>'), suite("again.xml", "<skipped/>")
+    done = judged(tmp_path, out, "--rerun-command", f"cp {again} {{output}}")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "its results hold none of the cases in doubt, such as a" in done.stdout
+
+
 def test_judge__a_case_that_is_unsteady_on_record_fails_once__is_no_regression(tmp_path) -> None:
     for number in range(10):
         failing = ("case 3",) if number % 3 == 1 else ()

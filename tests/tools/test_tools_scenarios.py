@@ -13,6 +13,8 @@ import pytest
 from tests.support.tools import WORKFLOWS, Repository, Tool, overview, plain, recipes
 
 TABLE = [
+    Tool("agentv", "agentv-results.yml", broke={"broke-config": "is empty", "broke-unreachable": "ECONNREFUSED"}),
+    Tool("promptfoo", "promptfoo.yml", broke={"broke-config": "is not there", "broke-unreachable": "ECONNREFUSED"}),
     Tool("vitest", "vitest-results.yml", broke={"broke-config": "did not finish"}),
 ]
 """One row a tool. A row needs its folder (see `Tool`), its page and its workflow."""
@@ -38,7 +40,7 @@ def test_change__the_agent_answers_wrong_once__is_cleared_by_the_recipe_and_gree
     assert asked.count("Refund order 4711") > 1, "the tool was not run again"
 
 
-@pytest.mark.parametrize(("repository", "way"), BROKEN, indirect=["repository"], ids=lambda one: str(one))
+@pytest.mark.parametrize(("repository", "way"), BROKEN, indirect=["repository"], ids=str)
 def test_change__the_tool_breaks__is_undecided_and_says_why(repository: Repository, way: str) -> None:
     ended, comment = repository.pull_request(way)
     assert ended.code == 3, repository.said + ended.log

@@ -16,12 +16,13 @@ from eval_gate.action.step import Step
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
-from eval_gate.errors import GateError
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.judge import Question
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
+from eval_gate.results.names import LATEST
 from eval_gate.results.read import is_run, read_run
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
@@ -89,11 +90,26 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
-    result = read_run(reference, session.folder)
+    result = _judged(reference, session)
     if not result.suites:
         raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
     log.did(f"read the result of run {result.run_id} from {reference}")
     return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
+
+
+def _judged(reference: str, session: Session) -> RunResult:
+    """The run of that name. Raises GateError; where there is no `latest`, a step before did not come to its end."""
+    try:
+        return read_run(reference, session.folder)
+    except GateError as error:
+        if reference.strip() != LATEST or error.code != "baseline-not-found":
+            raise
+        raise GateError(
+            "results-incomplete",
+            "no step before this one has stored a result, which `results: latest` is about",
+            "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
+            exit_code=ExitCode.INCOMPLETE,
+        ) from error
 
 
 def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from eval_gate.result_formats.rows import (
     Score,
     Told,
     blame_of,
+    broken_off,
     mapping,
     members,
     milliseconds,
@@ -29,22 +30,43 @@ from eval_gate.result_formats.rows import (
 from eval_gate.result_formats.streaming import lines, value_of
 
 INDEX: Final = "index.jsonl"
+_SUMMARY: Final = "benchmark.json"
+"""Beside the index, from a run's beginning."""
 _JUDGED: Final = {"ok": Status.PASSED, "quality_failure": Status.FAILED}
 
 
 def read_agentv(file: Path, shown: str, told: Told) -> Iterator[Row]:
-    """Every row of the index."""
+    """Every row of the index. Raises GateError, as for a run with fewer rows than AgentV had planned."""
     told.tool = "AgentV"
-    beside = _Beside(file.parent)
+    beside = _Beside(file.parent, _shared(file, shown))
+    count = 0
     for place, value in lines(file, shown):
         yield _row(mapping(value, place), beside, place)
+        count += 1
+    planned = number(part(beside.json(_SUMMARY, Place(shown)), "metadata", "planned_test_count"))
+    if planned is not None and count < planned:  # rows are written one by one
+        raise broken_off(Place(shown), f"holds {count} of {planned:.0f} results that AgentV had planned")
+
+
+def _shared(file: Path, shown: str) -> frozenset[str]:
+    """Folders that rows of several targets name: AgentV lets the last target overwrite what the others left there."""
+    targets: dict[str, set[str]] = {}
+    for _, value in lines(file, shown):
+        if isinstance(folder := part(value, "artifact_dir"), str):
+            targets.setdefault(folder, set()).add(words(part(value, "target")))
+    return frozenset(folder for folder, several in targets.items() if len(several) > 1)
 
 
 class _Beside:
     """The files that rows name. What leads out of the index's folder is not read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shared: Collection[str]) -> None:
         self._folder = folder.resolve()
+        self._shared = shared
+
+    def own(self, row: Mapping[str, JsonValue]) -> bool:
+        """Whether what the row's files say of an answer is about this row, and not about another target's."""
+        return row.get("artifact_dir") not in self._shared
 
     def text(self, named: JsonValue, place: Place) -> str | None:
         """The file's text; None where none is named, or it is not there."""
@@ -67,7 +89,8 @@ class _Beside:
 def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
     scores = tuple(_score(one) for one in members(row.get("scores")))
     status = _JUDGED.get(words(row.get("execution_status")), Status.ERROR)
-    timing = beside.json(row.get("timing_path"), place)
+    own = beside.own(row)
+    timing = beside.json(row.get("timing_path"), place) if own else None
     asked = beside.text(row.get("input_path"), place) or ""
     suite, target = words(row.get("suite")) or "agentv", words(row.get("target"))[:200]
     variant = words(part(row, "projection_identity", "dimensions", "variant"))
@@ -80,7 +103,7 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
         scores=scores,
         score=number(row.get("score")),
         question=asked,
-        answer=beside.text(row.get("answer_path") or row.get("output_path"), place),
+        answer=beside.text(row.get("answer_path") or row.get("output_path"), place) if own else None,
         error=None if status is Status.PASSED else _why(row, scores),
         blame=blame_of(words(row.get("error") or part(row, "error", "message"))),
         duration_ms=milliseconds(part(timing, "duration_ms")),

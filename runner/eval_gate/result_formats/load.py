@@ -84,6 +84,8 @@ def _files(paths: Sequence[str]) -> Iterator[tuple[Path, str]]:
             yield path, given
             continue
         inside = _inside(path)
+        if not any(path.iterdir()):
+            raise broken_off(Place(given), "is empty: the tool made the folder and wrote no results")
         if not inside:
             raise unreadable(Place(given), f"holds no {', '.join(SUFFIXES)}")
         found += len(inside)

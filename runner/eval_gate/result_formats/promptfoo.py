@@ -6,12 +6,14 @@ the variables; `metadata.testCaseId` where the team gives one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Status
+from eval_gate.model.limits import BROUGHT_LINE_BYTES
 from eval_gate.result_formats.rows import (
     Place,
     Row,
@@ -37,6 +39,7 @@ _ERROR = 2
 plain failure."""
 _NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
 _SHOWN_VARS = 200
+_ANOTHER = re.compile(rb'"promptIdx": ?[1-9]')
 
 
 def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
@@ -58,21 +61,52 @@ def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
 
 
 def _results(walked: Document, shown: str) -> Iterator[Row]:
+    numbers: dict[int, int] = {}
     for key in walked.names():
         if key == "results":
             for at, value in enumerate(walked.members()):
-                yield _row(value, Place(shown, field=f"results.results[{at}]"))
+                yield _row(value, Place(shown, field=f"results.results[{at}]"), numbers)
         else:
-            walked.value()
+            value = walked.value()
+            if key == "prompts":  # it comes before the results
+                numbers = _numbers((at, words(part(one, "provider"))) for at, one in enumerate(members(value)))
 
 
 def read_promptfoo_lines(file: Path, shown: str, told: Told) -> Iterator[Row]:
     """Every line of `-o FILE.jsonl`."""
     told.tool = "promptfoo"
-    return (_row(value, place) for place, value in lines(file, shown))
+    numbers = _numbers(_asked(file, shown)) if _asks_several(file, shown) else {}
+    return (_row(value, place, numbers) for place, value in lines(file, shown))
 
 
-def _row(value: JsonValue, place: Place) -> Row:
+def _asks_several(file: Path, shown: str) -> bool:
+    """Whether there is more than one pair of provider and prompt: most files have one, and are read once."""
+    try:
+        with file.open("rb") as stream:
+            return any(_ANOTHER.search(line) for line in iter(lambda: stream.readline(BROUGHT_LINE_BYTES), b""))
+    except OSError as error:
+        raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
+
+
+def _asked(file: Path, shown: str) -> Iterator[tuple[int, str]]:
+    """Every line's number of its pair, and its provider. Lines come in the order in which tests were done."""
+    for _, value in lines(file, shown):
+        if isinstance(value, dict) and isinstance(at := value.get("promptIdx"), int):
+            yield at, _provider(value)
+
+
+def _numbers(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
+    """The number of the prompt among its provider's, by `promptIdx`.
+
+    That counts pairs of provider and prompt, so that a prompt or provider more is another number for those behind it.
+    """
+    by_provider: dict[str, set[int]] = {}
+    for at, provider in asked:
+        by_provider.setdefault(provider, set()).add(at)
+    return {at: number for pairs in by_provider.values() for number, at in enumerate(sorted(pairs))}
+
+
+def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     result = mapping(value, place)
     case, variables = part(result, "testCase"), result.get("vars") or {}
     broke = result.get("failureReason") == _ERROR
@@ -83,7 +117,7 @@ def _row(value: JsonValue, place: Place) -> Row:
     response = part(result, "response", "output")
     tokens = result.get("tokenUsage")
     return Row(
-        suite=_suite(result),
+        suite=_suite(result, numbers),
         id=name.name,
         status=status,
         place=place,
@@ -107,12 +141,16 @@ def _row(value: JsonValue, place: Place) -> Row:
     )
 
 
-def _suite(result: dict[str, JsonValue]) -> str:
+def _suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:
     """Who was asked, and with which of several prompts. A prompt's text changes, its number stays."""
-    provider = words(part(result, "provider", "label") or part(result, "provider", "id") or result.get("provider"))
     at = result.get("promptIdx")
-    named = provider[:300] or "promptfoo"
-    return f"{named}, prompt {at + 1}" if isinstance(at, int) and at > 0 else named
+    number = numbers.get(at, at) if isinstance(at, int) else 0
+    named = _provider(result)[:300] or "promptfoo"
+    return f"{named}, prompt {number + 1}" if number > 0 else named
+
+
+def _provider(result: dict[str, JsonValue]) -> str:
+    return words(part(result, "provider", "label") or part(result, "provider", "id") or result.get("provider"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,10 +95,14 @@ class Again:
         found: dict[CaseKey, list[Row]] = {}
         for part in self._parts(list(cases.values())):
             for row in await self._run([one.row for one in part]):
-                found.setdefault(row.key, []).append(row)
+                if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
+                    found.setdefault(row.key, []).append(row)
         by_content = {_content(rows[0]): rows for rows in found.values() if rows[0].content is not None}
+        brought = {key: found.get(key) or by_content.get(_content(one.row)) or [] for key, one in cases.items()}
+        if not self._broke and not any(brought.values()):
+            self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
         for key, one in cases.items():
-            rows = found.get(key) or by_content.get(_content(one.row)) or []
+            rows = brought[key]
             one.rows += rows
             one.trials += [trial_of(trial_record(row, 0)) for row in rows] or [_NO_ANSWER]
 

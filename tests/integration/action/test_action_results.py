@@ -35,6 +35,13 @@ def test_results__that_are_not_there__are_an_error_that_says_so(job, github) -> 
     assert 'there is no stored result "nowhere"' in ended.log
 
 
+def test_results__latest_of_a_step_that_did_not_finish__is_undecided_and_says_where_to_look(job, github) -> None:
+    ended = job.step("push", push_event(github), {"results": "latest"})
+    assert ended.code == 3
+    assert "no step before this one has stored a result" in ended.log
+    assert "the log of the step with `eval-gate judge`" in ended.log
+
+
 def promptfoo(folder: Path, name: str, *failing: int) -> str:
     """A results file of promptfoo in the workspace, with these tests failing."""
     document = json.loads((FILES / "promptfoo-output.json").read_text())

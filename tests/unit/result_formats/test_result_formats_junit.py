@@ -81,3 +81,12 @@ def test_read_junit__what_is_no_junit__is_refused_in_a_sentence(tmp_path, text, 
     with pytest.raises(GateError) as caught:
         load_results([str(file)], ResultsFormat.AUTO, Rules())
     assert said in str(caught.value.problems[0])
+
+
+def test_read_junit__vitests_nesting__is_as_its_filter_wants_it(tmp_path) -> None:
+    case = '<testcase classname="a.test.ts" name="orders &gt; late &gt; refund"/>'
+    for tool, again in (("vitest tests", "orders late refund"), ("other", None)):
+        file = tmp_path / "junit.xml"
+        file.write_text(f'<testsuites name="{tool}"><testsuite name="a.test.ts">{case}</testsuite></testsuites>')
+        [row] = load_results([str(file)], ResultsFormat.AUTO, Rules()).rows
+        assert (row.id, row.again) == ("orders > late > refund", again)

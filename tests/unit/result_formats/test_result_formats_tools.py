@@ -132,6 +132,30 @@ def test_promptfoo__several_prompts__are_suites_by_their_number(tmp_path) -> Non
     assert suites == {"bot", "bot, prompt 2"}
 
 
+@pytest.mark.parametrize("lines", [False, True])
+def test_promptfoo__another_provider_before_it__leaves_the_numbers_of_its_prompts(lines, tmp_path) -> None:
+    """`promptIdx` counts pairs of provider and prompt, and lines come in any order."""
+
+    def written(*providers: str) -> Path:
+        document = json.loads((FILES / "promptfoo-output.json").read_text())
+        pattern = document["results"]["results"][0]
+        pairs = [{"provider": name, "raw": prompt} for name in providers for prompt in ("one", "two")]
+        document["results"]["prompts"] = pairs
+        rows = [
+            pattern | {"promptIdx": at, "provider": {"id": "x", "label": pair["provider"]}}
+            for at, pair in enumerate(pairs)
+        ]
+        document["results"]["results"] = rows
+        file = tmp_path / f"{len(providers)}.json{'l' if lines else ''}"
+        file.write_text("\n".join(map(json.dumps, reversed(rows))) if lines else json.dumps(document))
+        return file
+
+    one = {key.suite for key in load(written("bot")).cases}
+    two = {key.suite for key in load(written("new", "bot")).cases}
+    assert one == {"bot", "bot, prompt 2"}
+    assert two == one | {"new", "new, prompt 2"}
+
+
 def test_promptfoo__its_junit__is_refused_with_what_to_write_instead() -> None:
     error = refused("promptfoo-junit.xml")
     assert (error.code, error.exit_code) == ("results-unreadable", ExitCode.USAGE)
@@ -280,6 +304,33 @@ def test_agentv__the_files_beside_the_index__are_read_and_none_elsewhere(tmp_pat
     out = index[0].replace('"a/refund-1/outputs/answer.md"', '"../secret.txt"')
     (tmp_path / "run" / "index.jsonl").write_text(out)
     assert "outside of its folder" in str(refused(tmp_path / "run").problems[0])
+
+
+def test_agentv__fewer_rows_than_it_had_planned__is_no_result(tmp_path) -> None:
+    (tmp_path / "index.jsonl").write_text((FILES / "agentv-index.jsonl").read_text())
+    summary = tmp_path / "benchmark.json"
+    summary.write_text('{"metadata": {"planned_test_count": 2}}')
+    assert len(load(tmp_path).cases) == 2
+    summary.write_text('{"metadata": {"planned_test_count": 3}}')
+    error = refused(tmp_path)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert "holds 2 of 3 results" in str(error.problems[0])
+
+
+def test_folder__that_is_empty__is_of_a_tool_that_did_not_finish(tmp_path) -> None:
+    error = refused(tmp_path)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+
+
+def test_agentv__two_targets_share_a_folder__neither_is_given_the_others_answer(tmp_path) -> None:
+    row = json.loads((FILES / "agentv-index.jsonl").read_text().splitlines()[0])
+    folder = tmp_path / "a" / "refund-1" / "outputs"
+    folder.mkdir(parents=True)
+    (folder / "answer.md").write_text("the second target's")
+    for targets, answers in ((["one"], ["the second target's"]), (["one", "two"], [None, None])):
+        rows = [row | {"target": target} for target in targets]
+        (tmp_path / "index.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        assert [row.answer for row in load(tmp_path).rows] == answers
 
 
 def test_openai__events__are_samples_with_their_match(tmp_path) -> None:
