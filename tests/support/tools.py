@@ -28,6 +28,8 @@ WORKFLOWS = ROOT / "examples" / "workflows"
 OVERVIEW = ROOT / "docs" / "results-of-other-tools.md"
 OUR_STEP = "eval-gate/eval-gate@"
 INSTALL_MINUTES = 15
+SILENT = {"DO_NOT_TRACK": "1", "PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
+"""Where tools are asked not to call home: a test needs no network for it."""
 
 
 class NotInstallableError(Exception):
@@ -114,12 +116,15 @@ class Repository:
         self.job = job
         self._installed = installed
         self._pulls = 0
+        self.said = ""
+        self.main_runs = 0
         self._path = _programs(job.folder / "programs", installed)
 
     def main(self, *overlays: str) -> Ended:
         """A push to the default branch: the workflow of the page, and our step at its end."""
         self._checkout(overlays)
         github = self.job.github
+        self.main_runs += 1
         self.job.begin_run(event="push")
         return self._workflow("push", push_event(github), {})
 
@@ -136,6 +141,31 @@ class Repository:
         ended = self._workflow("pull_request", pull_request_event(github, pull), variables)
         comments = [one.body for one in github.state.comments.values() if one.issue == pull.number]
         return ended, "\n".join(comments)
+
+    def judged(self, results: str, recipe: str, *overlays: str, run: str) -> subprocess.CompletedProcess[str]:
+        """What `eval-gate judge` says of what the command `run` leaves in `results`, against the earlier ones here.
+
+        `recipe` is the command for re-runs, and each judged run is part of the record of the next.
+        """
+        kept = self.job.folder / "kept"
+        self._checkout(overlays)
+        code = self._shell(run)
+        assert code in {0, 100}, f"{run}: exit {code}"  # promptfoo's for tests that failed
+        options = ["--baseline", "latest", "--output-dir", str(kept), "--fail-on", "regressions", "--confirm", "6"]
+        words = ["eval-gate", "judge", results, *options, "--rerun-command", recipe]
+        return subprocess.run(
+            words,
+            cwd=self.job.workspace,
+            env=CLEAN | {"PATH": self._path},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    def forget(self) -> None:
+        """No results are kept: the next judged run is the first."""
+        shutil.rmtree(self.job.folder / "kept", ignore_errors=True)
 
     def _checkout(self, overlays: tuple[str, ...]) -> None:
         """The repository as `actions/checkout` leaves it, with the tool installed in it."""
@@ -168,7 +198,7 @@ class Repository:
         done = subprocess.run(
             ["bash", "-e", "-c", script],
             cwd=self.job.workspace,
-            env={**CLEAN, "PATH": self._path, "CI": "true", "GITHUB_ACTIONS": "true"},
+            env={**CLEAN, "PATH": self._path, "CI": "true", "GITHUB_ACTIONS": "true"} | SILENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -15,16 +15,24 @@ from tests.support.tools import WORKFLOWS, Repository, Tool, overview, plain, re
 TABLE = [
     Tool("agentv", "agentv-results.yml", broke={"broke-config": "is empty", "broke-unreachable": "ECONNREFUSED"}),
     Tool("promptfoo", "promptfoo.yml", broke={"broke-config": "is not there", "broke-unreachable": "ECONNREFUSED"}),
-    Tool("vitest", "vitest-results.yml", broke={"broke-config": "did not finish"}),
+    Tool(
+        "vitest",
+        "vitest-results.yml",
+        broke={
+            "broke-config": "is not there",
+            "broke-import": "could not be loaded",
+            "broke-unreachable": "ECONNREFUSED",
+        },
+    ),
 ]
 """One row a tool. A row needs its folder (see `Tool`), its page and its workflow."""
 BROKEN = [(tool, way) for tool in TABLE for way in tool.broke]
 
 
 @pytest.mark.parametrize("repository", TABLE, indirect=True, ids=str)
-def test_change__the_agent_answers_wrong__is_red_and_quotes_both_answers(repository: Repository) -> None:
-    ended, comment = repository.pull_request("broken")
-    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), repository.said + ended.log
+def test_change__the_agent_answers_wrong__is_red_and_quotes_both_answers(used: Repository) -> None:
+    ended, comment = used.pull_request("broken")
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), used.said + ended.log
     assert "## ❌ Agent eval gate — 1 regression" in comment
     assert "refund" in comment
     assert "- Order 4711 is refunded." in comment
@@ -32,19 +40,19 @@ def test_change__the_agent_answers_wrong__is_red_and_quotes_both_answers(reposit
 
 
 @pytest.mark.parametrize("repository", TABLE, indirect=True, ids=str)
-def test_change__the_agent_answers_wrong_once__is_cleared_by_the_recipe_and_green(repository: Repository) -> None:
-    ended, comment = repository.pull_request("flaky")
-    assert ended.code == 0, repository.said + ended.log
+def test_change__the_agent_answers_wrong_once__is_cleared_by_the_recipe_and_green(used: Repository) -> None:
+    ended, comment = used.pull_request("flaky")
+    assert ended.code == 0, used.said + ended.log
     assert "## ✅ Agent eval gate" in comment
-    asked = (repository.job.workspace / "asked.txt").read_text().splitlines()
+    asked = (used.job.workspace / "asked.txt").read_text().splitlines()
     assert asked.count("Refund order 4711") > 1, "the tool was not run again"
 
 
 @pytest.mark.parametrize(("repository", "way"), BROKEN, indirect=["repository"], ids=str)
-def test_change__the_tool_breaks__is_undecided_and_says_why(repository: Repository, way: str) -> None:
-    ended, comment = repository.pull_request(way)
-    assert ended.code == 3, repository.said + ended.log
-    assert repository.tool.broke[way] in repository.said + ended.log + comment
+def test_change__the_tool_breaks__is_undecided_and_says_why(used: Repository, way: str) -> None:
+    ended, comment = used.pull_request(way)
+    assert ended.code == 3, used.said + ended.log
+    assert used.tool.broke[way] in used.said + ended.log + comment
 
 
 @pytest.mark.parametrize("tool", TABLE, ids=str)

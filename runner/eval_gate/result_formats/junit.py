@@ -13,7 +13,7 @@ from typing import Final
 from xml.parsers import expat
 
 from eval_gate.model.case import Location
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_DEPTH, BROUGHT_TEXT
 from eval_gate.result_formats.rows import (
     MAX_NAME,
@@ -21,6 +21,7 @@ from eval_gate.result_formats.rows import (
     Row,
     Told,
     blame_of,
+    broken_off,
     dollars,
     number,
     seconds,
@@ -38,6 +39,7 @@ _AGAIN: Final = {
 _ENDS: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Status.SKIPPED}
 _TEXTS: Final = frozenset({*_AGAIN, *_ENDS, "system-out"})
 _VITEST: Final = "vitest tests"
+_WHY: Final = 300
 _NUMBERED = (
     "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
     "write `-o out.json` and give that file"
@@ -69,6 +71,7 @@ class _Parser:
         self._text: list[str] = []
         self._length = 0
         self._message = ""
+        self._type = ""
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._begin
@@ -105,6 +108,7 @@ class _Parser:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
         elif name in _TEXTS:
             self._text, self._length, self._message = [], 0, attributes.get("message", "")
+            self._type = attributes.get("type", "")
 
     def _characters(self, text: str) -> None:
         if self._open and self._open[-1] in _TEXTS and self._length < BROUGHT_TEXT:
@@ -125,10 +129,18 @@ class _Parser:
             # pytest has an error beside a failure where tearing down broke too: what was judged counts
             if case.status is Status.PASSED:
                 case.status, case.error = _ENDS[name], self._said()
+                if self.tool == _VITEST and self._away():
+                    case.status = Status.ERROR
         elif name in _AGAIN:
             case.again.append((_AGAIN[name], self._said()))
         elif name == "system-out":
             case.answer = "".join(self._text)
+
+    def _away(self) -> bool:
+        """Whether a test of vitest threw because nobody was reached: whatever is thrown is a failure to vitest."""
+        causes = [line for line in "".join(self._text).splitlines() if line.startswith("Caused by:")]
+        said = "\n".join([self._message, *causes])
+        return self._type != "AssertionError" and blame_of(said) is Blame.UNREACHABLE
 
     def _said(self) -> str:
         """The message, and the text where that says more."""
@@ -157,6 +169,9 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
     name = attributes.get("name", "").strip()
     if not name or len(name) > MAX_NAME:
         raise unreadable(place, f"is a testcase without a name of up to {MAX_NAME:,} characters")
+    if vitest and name == attributes.get("classname") and case.status in {Status.FAILED, Status.ERROR}:
+        said = (case.error or "").partition("\n")[0][:_WHY]
+        raise broken_off(place, f"says that {name} could not be loaded, and none of its tests was run: {said}")
     file = attributes.get("file")
     line = attributes.get("line", "")
     row = Row(

@@ -3,8 +3,8 @@
 import pytest
 
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.errors import GateError
-from eval_gate.model.execution import Status
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.model.execution import Blame, Status
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.scoring import Rules
 
@@ -81,6 +81,44 @@ def test_read_junit__what_is_no_junit__is_refused_in_a_sentence(tmp_path, text, 
     with pytest.raises(GateError) as caught:
         load_results([str(file)], ResultsFormat.AUTO, Rules())
     assert said in str(caught.value.problems[0])
+
+
+def vitest(tmp_path, case: str) -> Brought:
+    file = tmp_path / "junit.xml"
+    file.write_text(f'<testsuites name="vitest tests"><testsuite name="a.test.ts">{case}</testsuite></testsuites>')
+    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+
+
+@pytest.mark.parametrize(
+    ("failure", "status"),
+    [
+        ('<failure message="connect ECONNREFUSED 127.0.0.1:9" type="Error"/>', Status.ERROR),
+        (
+            """<failure message="fetch failed" type="TypeError">TypeError: fetch failed
+Caused by: Error: connect ECONNREFUSED 127.0.0.1:9</failure>""",
+            Status.ERROR,
+        ),
+        ('<failure message="expected ECONNREFUSED" type="AssertionError"/>', Status.FAILED),
+        ('<failure message="x is not a function" type="TypeError">at agent.mjs:429:1</failure>', Status.FAILED),
+    ],
+)
+def test_read_junit__vitest_threw__is_an_error_only_where_nobody_was_reached(tmp_path, failure, status) -> None:
+    [row] = vitest(tmp_path, f'<testcase classname="a.test.ts" name="refund">{failure}</testcase>').rows
+    assert row.status is status
+    assert (row.blame is Blame.UNREACHABLE) or status is Status.FAILED
+
+
+def test_read_junit__a_file_that_vitest_could_not_load__is_no_result(tmp_path) -> None:
+    """Its tests are missing: as a failed new case they would look as if somebody had removed them."""
+    with pytest.raises(GateError) as caught:
+        vitest(
+            tmp_path,
+            '<testcase classname="a.test.ts" name="a.test.ts"><failure message="Cannot find module x"/></testcase>',
+        )
+    assert (caught.value.code, caught.value.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert "a.test.ts could not be loaded, and none of its tests was run: Cannot find module x" in str(
+        caught.value.problems[0]
+    )
 
 
 def test_read_junit__vitests_nesting__is_as_its_filter_wants_it(tmp_path) -> None:
