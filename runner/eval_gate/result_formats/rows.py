@@ -27,7 +27,7 @@ MAX_NAME: Final = 1_000
 
 
 _AWAY: Final = re.compile(
-    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
+    r"ECONNREFUSED|\bENOTFOUND\b|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
     r"|\b(401|402|403|407|429|529)\b|unauthori[sz]ed|rate.?limit|quota|invalid.{0,20}api.?key|no api key",
     re.IGNORECASE,
 )

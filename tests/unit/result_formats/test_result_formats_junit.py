@@ -128,3 +128,9 @@ def test_read_junit__vitests_nesting__is_as_its_filter_wants_it(tmp_path) -> Non
         file.write_text(f'<testsuites name="{tool}"><testsuite name="a.test.ts">{case}</testsuite></testsuites>')
         [row] = load_results([str(file)], ResultsFormat.AUTO, Rules()).rows
         assert (row.id, row.again) == ("orders > late > refund", again)
+
+
+def test_read_junit__a_module_is_not_found__is_a_crash_and_no_lost_connection(tmp_path) -> None:
+    """`ModuleNotFoundError` holds the letters of `ENOTFOUND`."""
+    [row] = load(tmp_path, '<testcase name="a"><error message="ModuleNotFoundError: bot"/></testcase>').rows
+    assert row.blame is Blame.CRASHED
