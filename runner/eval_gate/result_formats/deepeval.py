@@ -1,7 +1,7 @@
 """DeepEval's test run: `.deepeval/.latest_run_full.json`, or a file of its results folder (read from 4.3).
 
-A case is named by its `name`. One that pytest named holds its parameters, and these may hold the answer: then the
-question is its name.
+A case is named by its `name`. One that pytest named holds its parameters, and these may hold the answer; one that
+DeepEval named holds its number, which shifts. Then the question is its name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from eval_gate.result_formats.rows import (
 from eval_gate.result_formats.streaming import whole
 from eval_gate.text.digest import digest
 
-_OF_PYTEST: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?", re.DOTALL)
+_NOT_ITS_OWN: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
 _SHOWN: Final = 200
 
 
@@ -82,15 +82,20 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
         tags=tuple(words(tag)[:100] for tag in members(case.get("tags"))[:50]),
         content=content,
         repeat=digest(content),
+        longer=f"{name}: {asked}" if by == "name" and (asked := _shortened(question)) else None,
         named_by=by,
     )
 
 
 def _name(case: dict[str, JsonValue], question: str, place: Place) -> tuple[str, str]:
     name = name_of(case.get("name"), place, "name")
-    if not _OF_PYTEST.fullmatch(name) or not question:
+    if not _NOT_ITS_OWN.fullmatch(name) or not question:
         return name, "name"
-    return question if len(question) <= _SHOWN else f"{question[:_SHOWN]}… {digest(question)[:8]}", "input"
+    return _shortened(question), "input"
+
+
+def _shortened(question: str) -> str:
+    return question if len(question) <= _SHOWN else f"{question[:_SHOWN]}… {digest(question)[:8]}"
 
 
 def _score(one: JsonValue) -> Score:

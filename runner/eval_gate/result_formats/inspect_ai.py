@@ -1,7 +1,8 @@
 """Inspect's logs: `.eval`, a zip whose members are compressed with zstd, or `.json` (read from 0.3.285).
 
-An Inspect score is a value and no verdict: C passes, I and N do not, true and false are what they say. Of P and of
-numbers a rule has to say from where on they pass. An epoch is a trial.
+An Inspect score is a value and no verdict: C passes, I and N do not, true and false, yes and no are what they say. Of
+P and of numbers, also such that are texts, a rule has to say from where on they pass. Of a scorer that gives several
+values each is a score of its own, `scorer.key`. An epoch is a trial.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ _MOST: Final = 4 * BROUGHT_LINE_BYTES
 """Bytes of one member, unpacked."""
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 HEADER: Final = "header.json"
-_VERDICTS: Final = {"C": True, "I": False, "N": False}
-_VALUES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True, "no": False, "false": False}
+_VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
 
 
 def read_inspect(file: Path, shown: str, told: Told) -> Iterator[Row]:
@@ -183,17 +184,33 @@ def _status(scores: tuple[Score, ...], *, broke: bool) -> Status | None:
 
 def _scores(given: JsonValue) -> tuple[Score, ...]:
     found = given.items() if isinstance(given, dict) else ()
-    return tuple(_score(name[:200], one) for name, one in found)
+    return tuple(score for name, one in found for score in _scores_of(name[:200], one))
 
 
-def _score(name: str, one: JsonValue) -> Score:
+def _scores_of(name: str, one: JsonValue) -> Iterator[Score]:
     value, reason = part(one, "value"), words(part(one, "explanation")) or None
+    if isinstance(value, dict):
+        yield from (_score(f"{name}.{key[:200]}", inner, reason) for key, inner in value.items())
+    elif isinstance(value, list):
+        yield from (_score(f"{name}.{at}", inner, reason) for at, inner in enumerate(value))
+    else:
+        yield _score(name, value, reason)
+
+
+def _score(name: str, value: JsonValue, reason: str | None) -> Score:
     if isinstance(value, bool):
         return Score(name, float(value), value, reason)
-    if isinstance(value, str) and value in _VALUES:
-        return Score(name, _VALUES[value], _VERDICTS.get(value), reason)
-    known = number(value)
-    return Score(name, known, None, reason, broke=value is None)  # not-a-number: it was not scored
+    if isinstance(value, str):
+        word = value if value in _VALUES else value.lower()
+        return Score(name, _VALUES.get(word, _number_in(value)), _VERDICTS.get(word), reason)
+    return Score(name, number(value), None, reason, broke=value is None)  # not-a-number: it was not scored
+
+
+def _number_in(text: str) -> float | None:
+    try:
+        return number(float(text))
+    except ValueError:
+        return None
 
 
 def _why(scores: tuple[Score, ...]) -> str | None:

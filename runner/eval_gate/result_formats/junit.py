@@ -6,6 +6,7 @@ Names are `classname` and `name`. A case without failure, error and skip passed;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,6 +41,13 @@ _ENDS: Final = {"failure": Status.FAILED, "error": Status.ERROR, "skipped": Stat
 _TEXTS: Final = frozenset({*_AGAIN, *_ENDS, "system-out"})
 _VITEST: Final = "vitest tests"
 _WHY: Final = 300
+_PYTEST: Final = frozenset({"pytest", "pytest tests"})
+"""How pytest names its suite, and all suites together."""
+_HEADING: Final = re.compile(r"^-+ Captured \w+ -+$\n?", re.MULTILINE)
+"""What pytest writes above the output of a test."""
+_TORN_DOWN: Final = "failed on teardown"
+_THROWN: Final = re.compile(r"(?!\S*Assert)[\w.]*(Error|Exception|Timeout|Refused)\b")
+"""How a message begins where the test did not say no: it was ended by an exception."""
 _NUMBERED = (
     "promptfoo numbers the names in its JUnit files, and they are others as soon as a test is added: "
     "write `-o out.json` and give that file"
@@ -56,6 +64,14 @@ class _Case:
     again: list[tuple[Status, str]] = field(default_factory=list)
     answer: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    of_pytest: bool = False
+    said: str = ""
+    """The message of how it ended, without the text below it, which quotes code."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """By what it is known."""
+        return self.attributes.get("classname", ""), self.attributes.get("name", "")
 
 
 class _Parser:
@@ -72,6 +88,7 @@ class _Parser:
         self._length = 0
         self._message = ""
         self._type = ""
+        self._failed: set[tuple[str, str]] = set()
         self._expat = expat.ParserCreate()
         self._expat.buffer_text = True
         self._expat.StartElementHandler = self._begin
@@ -103,7 +120,8 @@ class _Parser:
             self._suites.append(attributes.get("name", ""))
         elif name == "testcase":
             suite = self._suites[-1] if self._suites else ""
-            self._case = _Case(attributes, suite, self._expat.CurrentLineNumber)
+            by_pytest = not _PYTEST.isdisjoint({self.tool, suite})
+            self._case = _Case(attributes, suite, self._expat.CurrentLineNumber, of_pytest=by_pytest)
         elif name == "property" and self._case is not None:
             self._case.properties[attributes.get("name", "")] = attributes.get("value", "")
         elif name in _TEXTS:
@@ -123,24 +141,40 @@ class _Parser:
         elif case is None:
             return
         elif name == "testcase":
-            self.done.append(case)
+            self._take(case)
             self._case = None
         elif name in _ENDS:
-            # pytest has an error beside a failure where tearing down broke too: what was judged counts
+            # an error beside a failure is of tearing down: what was judged counts
             if case.status is Status.PASSED:
-                case.status, case.error = _ENDS[name], self._said()
-                if self.tool == _VITEST and self._away():
+                case.status, case.error, case.said = _ENDS[name], self._said(), self._headline()
+                if name == "failure" and self._nobody_reached():
                     case.status = Status.ERROR
         elif name in _AGAIN:
             case.again.append((_AGAIN[name], self._said()))
         elif name == "system-out":
             case.answer = "".join(self._text)
+            if case.of_pytest:
+                case.answer = _HEADING.sub("", case.answer).strip() or None
 
-    def _away(self) -> bool:
-        """Whether a test of vitest threw because nobody was reached: whatever is thrown is a failure to vitest."""
+    def _take(self, case: _Case) -> None:
+        """The case; not where it is the second that pytest writes of a test that failed and could not be torn down."""
+        if case.of_pytest and case.name in self._failed and case.said.startswith(_TORN_DOWN):
+            if self.done and self.done[-1].name == case.name:
+                self.done[-1].answer = case.answer  # pytest writes the output into the second
+            return
+        if case.of_pytest and case.status is not Status.PASSED:
+            self._failed.add(case.name)
+        self.done.append(case)
+
+    def _nobody_reached(self) -> bool:
+        """Whether what is called a failure is an exception of no connection; most runners call both the same."""
+        thrown = _THROWN.match(self._type) if self._type else _THROWN.match(self._message)
+        return thrown is not None and blame_of(self._headline()) is Blame.UNREACHABLE
+
+    def _headline(self) -> str:
+        """What was thrown, without quoted code: the message, and what vitest says it was caused by."""
         causes = [line for line in "".join(self._text).splitlines() if line.startswith("Caused by:")]
-        said = "\n".join([self._message, *causes])
-        return self._type != "AssertionError" and blame_of(said) is Blame.UNREACHABLE
+        return "\n".join([self._message, *causes])
 
     def _said(self) -> str:
         """The message, and the text where that says more."""
@@ -156,10 +190,12 @@ def read_junit(file: Path, shown: str, told: Told) -> Iterator[Row]:
             while data := stream.read(_CHUNK):
                 parser.feed(data, last=False)
                 told.tool = f"JUnit ({parser.tool[:60]})" if parser.tool else "JUnit"
-                for case in parser.done:
+                for case in parser.done[:-1]:  # what follows the last one may still be of it
                     yield from _rows(case, shown, vitest=parser.tool == _VITEST)
-                parser.done.clear()
+                del parser.done[:-1]
             parser.feed(b"", last=True)
+            for case in parser.done:
+                yield from _rows(case, shown, vitest=parser.tool == _VITEST)
     except OSError as error:
         raise unreadable(Place(shown), f"cannot be read: {error.strerror}") from error
 
@@ -182,11 +218,11 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
         score=_number(properties.get("score")),
         answer=case.answer,
         error=case.error,
-        blame=blame_of(case.error or ""),
+        blame=blame_of(case.said or case.error or ""),
         duration_ms=seconds(_number(attributes.get("time"))),
         cost_usd=dollars(_number(properties.get("cost_usd"))),
         usage=usage(_number(properties.get("input_tokens")), _number(properties.get("output_tokens"))),
-        location=Location(file=file, line=int(line) if line.isdecimal() and len(line) < 10 else 1) if file else None,
+        location=Location(file=file, line=_line(line, case)) if file else None,
         # it puts signs between the names of blocks, and its filter sees spaces there
         again=name.replace(" > ", " ") if vitest else _node(file, attributes.get("classname", ""), name),
         named_by="classname and name",
@@ -196,6 +232,11 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
     yield row
     for status, said in case.again:
         yield replace(row, status=status, error=said, answer=None, duration_ms=None)
+
+
+def _line(given: str, case: _Case) -> int:
+    """The line, counted from 1: pytest counts from 0."""
+    return max(int(given) + case.of_pytest, 1) if given.isdecimal() and len(given) < 10 else 1
 
 
 def _node(file: str | None, classname: str, name: str) -> str | None:

@@ -6,8 +6,10 @@ say from where on they pass.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Blame, Status
@@ -31,6 +33,9 @@ from eval_gate.result_formats.rows import (
 from eval_gate.result_formats.streaming import whole
 from eval_gate.text.digest import digest
 
+_NUMBERED: Final = re.compile(r"Case \d+")
+_NAMELESS: Final = "pydantic-evals numbers cases without a name, and the number shifts: give each Case a name"
+
 
 def read_pydantic_evals(file: Path, shown: str, told: Told) -> Iterator[Row]:
     """Every case, then those whose task broke."""
@@ -49,10 +54,11 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -
     checks, failures = _checks(case.get("assertions")), members(case.get("evaluator_failures"))
     content: JsonValue = [case.get("inputs"), case.get("expected_output")]
     metrics = case.get("metrics")
+    # a name may itself end like the mark of a repeat, so that only this one is without it
+    name = name_of(case.get("source_case_name") or case.get("name"), place, "name")
     return Row(
         suite=suite,
-        # a name may itself end like the mark of a repeat, so that only this one is without it
-        id=name_of(case.get("source_case_name") or case.get("name"), place, "name"),
+        id=name,
         status=Status.ERROR if broke else _status(checks, failures, scored=bool(case.get("scores"))),
         place=place,
         scores=(*checks, *_scores(case.get("scores"))),
@@ -67,6 +73,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -
         content=content,
         repeat=digest(content) if case.get("source_case_name") else None,
         named_by="name",
+        unstable=_NAMELESS if _NUMBERED.fullmatch(name) else None,
     )
 
 

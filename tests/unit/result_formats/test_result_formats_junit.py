@@ -134,3 +134,84 @@ def test_read_junit__a_module_is_not_found__is_a_crash_and_no_lost_connection(tm
     """`ModuleNotFoundError` holds the letters of `ENOTFOUND`."""
     [row] = load(tmp_path, '<testcase name="a"><error message="ModuleNotFoundError: bot"/></testcase>').rows
     assert row.blame is Blame.CRASHED
+
+
+PYTEST = '<testsuites name="pytest tests"><testsuite name="pytest">{}</testsuite></testsuites>'
+
+
+def of_pytest(tmp_path, body: str) -> Brought:
+    file = tmp_path / "pytest.xml"
+    file.write_text(PYTEST.format(body))
+    return load_results([str(file)], ResultsFormat.AUTO, Rules())
+
+
+def test_read_junit__suites_in_suites__name_what_has_no_classname_by_the_innermost(tmp_path) -> None:
+    inner = '<testsuite name="inner"><testcase name="a"/></testsuite><testcase name="a"/>'
+    brought = load(tmp_path, f'<testsuite name="outer">{inner}</testsuite><testcase name="a"/>')
+    assert [key.suite for key in brought.cases] == ["inner", "outer", "s"]
+
+
+def test_read_junit__pytests_second_testcase_of_a_failed_tear_down__is_no_other_case(tmp_path) -> None:
+    torn = (
+        '<testcase classname="t" name="{0}"><failure message="assert 0">late = None</failure></testcase>'
+        '<testcase classname="t" name="{0}"><error message="failed on teardown with &quot;X&quot;">…</error>'
+        "<system-out>------ Captured Out ------\nanswer\n\n</system-out></testcase>"
+    )
+    brought = of_pytest(tmp_path, torn.format("a") + torn.format("b"))
+    assert [(row.id[:1], row.status, row.answer) for row in brought.rows] == [
+        ("a", Status.FAILED, "answer"),
+        ("b", Status.FAILED, "answer"),
+    ]
+
+
+def test_read_junit__pytests_tear_down_of_a_test_that_passed__is_an_error(tmp_path) -> None:
+    case = (
+        '<testcase classname="t" name="a"><error message="failed on teardown with &quot;X&quot;">…</error></testcase>'
+    )
+    assert [row.status for row in of_pytest(tmp_path, case).rows] == [Status.ERROR]
+
+
+def test_read_junit__the_same_name_twice_in_pytests_file__is_an_error_still(tmp_path) -> None:
+    case = '<testcase classname="t" name="a"><failure message="assert 0"/></testcase>'
+    with pytest.raises(GateError) as caught:
+        of_pytest(tmp_path, case * 2)
+    assert caught.value.code == "results-duplicate"
+
+
+def test_read_junit__pytests_lines__are_counted_from_one(tmp_path) -> None:
+    cases = '<testcase name="a" file="t.py" line="0"/><testcase name="b" file="t.py" line="4"/>'
+    assert [row.location and row.location.line for row in of_pytest(tmp_path, cases).rows] == [1, 5]
+
+
+def test_read_junit__pytests_output__is_the_answer_without_its_headings(tmp_path) -> None:
+    printed = "--------------------------------- Captured Out ---------------------------------\n{}\n\n"
+    cases = "".join(
+        f'<testcase name="{name}"><system-out>{printed.format(text)}</system-out></testcase>'
+        for name, text in {"a": "Refunded.\nBye.", "b": ""}.items()
+    )
+    assert [row.answer for row in of_pytest(tmp_path, cases).rows] == ["Refunded.\nBye.", None]
+
+
+@pytest.mark.parametrize(
+    ("ending", "status", "blame"),
+    [
+        ('message="ConnectionRefusedError: [Errno 111] Connection refused"', Status.ERROR, Blame.UNREACHABLE),
+        ('message="openai.RateLimitError: 429"', Status.ERROR, Blame.UNREACHABLE),
+        ('message="connect ECONNREFUSED 127.0.0.1:9" type="Error"', Status.ERROR, Blame.UNREACHABLE),
+        ('message="RuntimeError: the agent broke"', Status.FAILED, Blame.CRASHED),
+        ('message="AssertionError: got 429 in place of 200"', Status.FAILED, Blame.UNREACHABLE),
+        ('message="assert 429 == 200"', Status.FAILED, Blame.UNREACHABLE),
+        ('message="expected 429 to be 200" type="AssertionError"', Status.FAILED, Blame.UNREACHABLE),
+    ],
+)
+def test_read_junit__a_failure_by_an_exception_of_no_connection__says_nothing_of_the_agent(
+    ending, status, blame, tmp_path
+) -> None:
+    [row] = load(tmp_path, f'<testcase name="a"><failure {ending}>…</failure></testcase>').rows
+    assert (row.status, row.blame) == (status, blame)
+
+
+def test_read_junit__a_traceback_that_quotes_code__is_not_whose_fault_it_is(tmp_path) -> None:
+    said = 'message="failed on setup with &quot;KeyError&quot;"'
+    [row] = load(tmp_path, f'<testcase name="a"><error {said}>if code == 429: …</error></testcase>').rows
+    assert row.blame is Blame.CRASHED

@@ -402,3 +402,110 @@ def test_inspect__a_member_that_is_not_what_it_says__is_refused_in_a_sentence(tm
     data = (FILES / "inspect-log.eval").read_bytes()
     file.write_bytes(data[:2000] + bytes(500) + data[2500:])
     assert refused(file).code == "results-unreadable"
+
+
+@pytest.mark.parametrize("status", ["error", "cancelled", "started"])
+def test_inspect__a_status_that_stands_behind_the_samples__is_heard_too(status, tmp_path) -> None:
+    document = json.loads((FILES / "inspect-log.json").read_text())
+    for sample in document["samples"]:
+        sample["scores"] = {"match": {"value": "C"}}
+    head = {"version": 2, "eval": document["eval"], "samples": document["samples"]}
+    file = tmp_path / "log.json"
+    file.write_text(json.dumps(head | {"status": "success"}))
+    assert statuses(load(file))["refund", "hours"] == [PASSED, PASSED]
+    file.write_text(json.dumps(head | {"status": status, "error": {"message": "killed"}}))
+    error = refused(file)
+    assert (error.code, error.exit_code) == ("results-incomplete", ExitCode.INCOMPLETE)
+    assert f"is {status}: killed" in str(error.problems[0])
+
+
+def inspect_log(tmp_path: Path, scores: dict) -> Path:
+    """Inspect's log with these scores, of samples that are named by a number, by a path and by a pattern."""
+
+    def change(document) -> None:
+        ids = {}
+        for sample in document["samples"]:
+            sample["scores"] = {name: {"value": value} for name, value in scores.items()}
+            sample["id"] = ids.setdefault(sample["id"], [7, "a/b c", "x*"][len(ids)])
+
+    return changed(tmp_path, "inspect-log.json", change)
+
+
+def test_inspect__ids__may_be_numbers_and_paths(tmp_path) -> None:
+    assert set(statuses(load(inspect_log(tmp_path, {"match": "C"})))) == {("refund", "7"), ("refund", "a/b c")}
+
+
+@pytest.mark.parametrize(
+    ("scores", "status"),
+    [
+        ({"one": "C", "two": "yes", "three": True, "four": "TRUE"}, PASSED),
+        ({"one": "C", "two": "no"}, FAILED),
+        ({"one": {"tone": "C", "facts": "C"}}, PASSED),
+        ({"one": {"tone": "C", "facts": "I"}}, FAILED),
+        ({"one": ["C", "I"]}, FAILED),
+    ],
+)
+def test_inspect__scorers_of_all_shapes__have_to_pass_one_and_all(scores, status, tmp_path) -> None:
+    assert statuses(load(inspect_log(tmp_path, scores)))["refund", "7"] == [status, status]
+
+
+def test_inspect__rules__find_numbers_in_texts_and_in_scorers_of_several_values(tmp_path) -> None:
+    file = inspect_log(tmp_path, {"nums": "0.8", "policy": {"tone": 0.5, "facts": "C"}, "list": [1, 0.2]})
+    rules = ["nums>=0.8", "policy.tone>=0.5", "list.0>=1", "list.1>=0.2"]
+    assert statuses(load(file, scores=tuple(rules)))["refund", "7"] == [PASSED, PASSED]
+    assert statuses(load(file, scores=(*rules[:3], "list.1>=0.3")))["refund", "7"] == [FAILED, FAILED]
+    assert "policy.tone" in refused(file, scores=("nums>=0.8",)).message
+
+
+def deepeval_names(tmp_path: Path, *named: str) -> list[tuple[str, int]]:
+    def change(document) -> None:
+        case = document["testCases"][0]
+        document["testCases"] = [dict(case, name=name, input=name[-1]) for name in named]
+
+    cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
+    return [(key.case_id, len(rows)) for key, rows in cases.items()]
+
+
+@pytest.mark.parametrize(
+    ("names", "cases"),
+    [
+        (["test_case_0", "test_case_1"], [("0", 1), ("1", 1)]),  # evaluate() counts what has no name
+        (["conversational_test_case_4"], [("4", 1)]),
+        (["test_bot[a-1-2]", "test_bot[a-2-2]"], [("]", 2)]),  # --repeat
+        (["hours", "hours"], [("hours", 2)]),  # --repeat, named
+    ],
+)
+def test_deepeval__names_that_nobody_gave__give_way_to_the_question(names, cases, tmp_path) -> None:
+    assert deepeval_names(tmp_path, *names) == cases
+
+
+def test_deepeval__two_questions_in_one_test__are_two_cases(tmp_path) -> None:
+    def change(document) -> None:
+        for case, question in zip(document["testCases"], ("a", "b"), strict=True):
+            case.update(name="test_two", input=question)
+
+    cases = load(changed(tmp_path, "deepeval-test-run.json", change)).cases
+    assert [key.case_id for key in cases] == ["test_two: a", "test_two: b"]
+
+
+def test_pydantic_evals__names_that_end_like_a_repeat__are_cases_of_their_own(tmp_path) -> None:
+    def change(document) -> None:
+        case = document["cases"][0]
+        names = [("x [1/2]", None), ("x [2/2]", None)]
+        document["cases"] = [dict(case, name=name, source_case_name=of) for name, of in names]
+        again = [("y [1/2] [1/2]", "y [1/2]"), ("y [1/2] [2/2]", "y [1/2]")]
+        document["cases"] += [dict(case, name=name, source_case_name=of) for name, of in again]
+        document["failures"] = []
+
+    cases = load(changed(tmp_path, "pydantic-evals-report.json", change)).cases
+    found = [(key.case_id, len(rows)) for key, rows in cases.items()]
+    assert found == [("x [1/2]", 1), ("x [2/2]", 1), ("y [1/2]", 2)]
+
+
+def test_pydantic_evals__a_case_without_a_name__is_said_to_have_no_stable_one(tmp_path) -> None:
+    def change(document) -> None:
+        document["cases"] = [dict(document["cases"][0], name="Case 4", source_case_name=None)]
+
+    [note] = load(changed(tmp_path, "pydantic-evals-report.json", change)).notes
+    assert note.startswith("1 case has no stable name (Case 4): ")
+    assert "give each Case a name" in note
