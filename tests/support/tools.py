@@ -13,7 +13,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,6 +53,8 @@ class Tool:
     """The folder in the tool's own that is the team's repository: one tool may have several."""
     variant: str = ""
     """Which row of several with one tool this is, for people."""
+    taken: tuple[str, ...] = ()
+    """What its page takes for granted: files and folders of the repository that a newcomer has already."""
 
     @property
     def folder(self) -> Path:
@@ -94,7 +96,8 @@ def _npm(tool: Tool, place: Path) -> None:
 def _pip(tool: Tool, place: Path) -> None:
     _run([sys.executable, "-m", "venv", "--clear", str(place / "venv")], place)
     pip = [str(place / "venv" / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    _run([*pip, "install", "--requirement", str(tool.folder / "requirements.txt")], place)
+    # the lock is all of it; one of OpenAI's asks for packages that no longer build
+    _run([*pip, "install", "--no-deps", "--requirement", str(tool.folder / "requirements.txt")], place)
 
 
 def _run(words: list[str], folder: Path) -> None:
@@ -190,15 +193,33 @@ class Repository:
             if step.get("uses", "").startswith(OUR_STEP):
                 return self.job.step(name, event, step.get("with", {}), timeout=120, **variables)
             if "run" in step:
-                failed = self._shell(step["run"]) != 0 or failed
+                failed = self._shell(step["run"], step.get("env", {})) != 0 or failed
         raise AssertionError(f"{self.tool.workflow} has no step of ours")
 
-    def _shell(self, script: str) -> int:
-        """A `run` step, as the runner starts it; what it said is kept in `said`. Its exit code."""
+    def newcomer(self, folder: Path) -> Callable[[str], int]:
+        """Who follows the page: `agent.py` says what is given, and every command of the page is run. The exit code."""
+        for name in self.tool.taken:
+            given = self.tool.folder / self.tool.project / name
+            (shutil.copytree if given.is_dir() else shutil.copy)(given, folder / name)
+        commands = copied(self.tool.page, folder)
+
+        def says(answer: str) -> int:
+            shutil.rmtree(folder / "logs", ignore_errors=True)
+            (folder / "agent.py").write_text(f"def answer(question):\n    return {answer!r}\n")
+            code = 0
+            for command in commands:
+                code = self._shell(command, {"OPENAI_API_KEY": "none"}, folder)
+            return code
+
+        return says
+
+    def _shell(self, script: str, variables: Mapping[str, str], folder: Path | None = None) -> int:
+        """A `run` step, as the runner starts it, each secret being "none"; `said` keeps the words. Its exit code."""
+        given = {name: re.sub(r"\$\{\{.*?\}\}", "none", str(value)) for name, value in variables.items()}
         done = subprocess.run(
             ["bash", "-e", "-c", script],
-            cwd=self.job.workspace,
-            env={**CLEAN, "PATH": self._path, "CI": "true", "GITHUB_ACTIONS": "true"} | SILENT,
+            cwd=folder or self.job.workspace,
+            env={**CLEAN, "PATH": self._path, "CI": "true", "GITHUB_ACTIONS": "true", **given} | SILENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -236,3 +257,17 @@ def overview() -> dict[str, list[str]]:
     table = OVERVIEW.read_text().partition("| tool | `--rerun-command` |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (.+?) \| `(.+?)` \|$", table, flags=re.MULTILINE)
     return {name: [one for other, one in rows if other == name] for name, _ in rows}
+
+
+def copied(page: str, folder: Path) -> list[str]:
+    """What a page says to write, written: code that begins with a file's name, and what follows it. Its commands."""
+    file = None
+    for code in re.findall(r"```(?:python|yaml|ini)\n(.*?)```", page, flags=re.DOTALL):
+        if named := re.match(r"# (\S+\.(?:py|yaml|ini))", code):
+            file = folder / named[1]
+        assert file is not None, "code of no file"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        before = "" if named else file.read_text() + "\n"
+        file.write_text(before + code)
+    (console,) = re.findall(r"```console\n(.*?)```", page, flags=re.DOTALL)
+    return re.findall(r"^\$ ((?:.*\\\n)*.*)$", console, flags=re.MULTILINE)

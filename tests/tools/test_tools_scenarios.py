@@ -24,8 +24,37 @@ TABLE = [
             "broke-unreachable": "ECONNREFUSED",
         },
     ),
+    Tool(
+        "pytest",
+        "pytest-results.yml",
+        broke={"away": "Connection refused", "broke-crash": "did not finish", "broke-collection": "no_such_module"},
+    ),
+    Tool(
+        "own-results",
+        "own-results.yml",
+        broke={"away": "Connection refused", "broke-script": "no step before this one"},
+    ),
+    Tool(
+        "pydantic-evals",
+        "pydantic-evals-results.yml",
+        broke={"away": "Connection refused", "broke-script": "no step before this one"},
+    ),
+    Tool("deepeval", "deepeval-results.yml", broke={"away": "did not finish", "broke-import": "did not finish"}),
+    Tool(
+        "openai-evals",
+        "openai-evals-results.yml",
+        broke={"away": "has no final_report", "crash": "has no final_report", "broke-registry": "has no final_report"},
+        taken=("registry",),
+    ),
+    Tool(
+        "inspect",
+        "inspect-results.yml",
+        broke={"away": "Connection refused", "broke-import": "did not finish", "broke-killed": "did not finish"},
+        taken=(".env",),
+    ),
 ]
 """One row a tool. A row needs its folder (see `Tool`), its page and its workflow."""
+PYTHON = [tool for tool in TABLE if (tool.folder / "requirements.txt").is_file()]
 BROKEN = [(tool, way) for tool in TABLE for way in tool.broke]
 
 
@@ -53,6 +82,32 @@ def test_change__the_tool_breaks__is_undecided_and_says_why(used: Repository, wa
     ended, comment = used.pull_request(way)
     assert ended.code == 3, used.said + ended.log
     assert used.tool.broke[way] in used.said + ended.log + comment
+
+
+@pytest.mark.parametrize("repository", PYTHON, indirect=True, ids=str)
+def test_change__the_agent_raises_on_one_case__is_not_green(used: Repository) -> None:
+    ended, comment = used.pull_request("crash")
+    assert ended.code in {1, 3}, used.said + ended.log
+    assert "refund" in used.said + comment
+
+
+@pytest.mark.parametrize("repository", PYTHON, indirect=True, ids=str)
+def test_page__followed_in_an_empty_folder__passes_and_then_finds_the_worse_answer(
+    used: Repository, tmp_path
+) -> None:
+    says = used.newcomer(tmp_path)
+    assert says("Order 4711 is refunded.") == 0, used.said
+    assert says("I cannot.") == 1, used.said
+    assert "REGRESSIONS (1): " in used.said
+
+
+@pytest.mark.parametrize("tool", PYTHON, ids=str)
+def test_page__its_code__is_what_the_repository_runs(tool: Tool) -> None:
+    """The code that a page says to copy; what begins with a name of a file is an example, and is shown in part."""
+    ours = "\n".join(file.read_text() for file in (tool.folder / tool.project).rglob("*.py"))
+    shown = re.findall(r"```python\n(.*?)```", tool.page, flags=re.DOTALL)
+    copied = [code for code in shown if not code.startswith("# ")]
+    assert all(code in ours for code in copied), copied
 
 
 @pytest.mark.parametrize("tool", TABLE, ids=str)

@@ -45,6 +45,8 @@ _MOST: Final = 4 * BROUGHT_LINE_BYTES
 """Bytes of one member, unpacked."""
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 HEADER: Final = "header.json"
+_BEGUN: Final = "_journal/"
+"""What a log has from its beginning."""
 _VERDICTS: Final = {"C": True, "I": False, "N": False, "yes": True, "true": True, "no": False, "false": False}
 _VALUES: Final = {"P": 0.5} | {word: float(passed) for word, passed in _VERDICTS.items()}
 
@@ -76,7 +78,9 @@ def read_inspect_archive(file: Path, shown: str, told: Told) -> Iterator[Row]:
         with zipfile.ZipFile(file) as archive:
             entries = {one.filename: one for one in archive.infolist()}
             if HEADER not in entries:
-                raise unreadable(Place(shown), f"has no {HEADER}: a log that was not finished has none")
+                if any(name.startswith(_BEGUN) for name in entries):
+                    raise broken_off(Place(shown), f"has no {HEADER} yet: Inspect was ended before it wrote one")
+                raise unreadable(Place(shown), f"has no {HEADER}, and is no log of Inspect's")
             head = mapping(_entry(archive, entries[HEADER], shown), Place(f"{shown}!{HEADER}"))
             _finished(head, shown)
             told.tool = _tool(head)

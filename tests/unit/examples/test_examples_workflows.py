@@ -20,7 +20,7 @@ BIN = Path(sys.executable).parent
 EXAMPLES = sorted((ROOT / "examples" / "workflows").glob("*.yml"))
 OWN = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 WORKFLOWS = [*EXAMPLES, *OWN]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 HOST = ("eval-gate/eval-gate/host@v1", "./host")
 OURS = ("eval-gate/eval-gate@v1", "./", *HOST)
 LINTERS = {
@@ -140,7 +140,7 @@ def test_fork_publish__which_has_a_token_that_may_write__checks_out_nothing_but_
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=shown)
 def test_example__for_users__is_linked_from_a_page(file) -> None:
-    assert any(f"](../{shown(file)})" in page.read_text(encoding="utf-8") for page in PAGES)
+    assert any(f"../{shown(file)})" in page.read_text(encoding="utf-8") for page in PAGES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)

@@ -55,6 +55,7 @@ def refused(*names: str | Path, **how) -> GateError:
         ("inspect-log.json", ResultsFormat.INSPECT),
         ("pydantic-evals-report.json", ResultsFormat.PYDANTIC_EVALS),
         ("agentv-index.jsonl", ResultsFormat.AGENTV),
+        ("openai-record.jsonl", ResultsFormat.OPENAI),
     ],
 )
 def test_recognise__a_real_file__is_known_by_what_is_in_it(file, format_, tmp_path) -> None:
@@ -509,3 +510,23 @@ def test_pydantic_evals__a_case_without_a_name__is_said_to_have_no_stable_one(tm
     [note] = load(changed(tmp_path, "pydantic-evals-report.json", change)).notes
     assert note.startswith("1 case has no stable name (Case 4): ")
     assert "give each Case a name" in note
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "exit_code"),
+    [
+        (["_journal/start.json"], "results-incomplete", ExitCode.INCOMPLETE),  # as a process that was killed leaves it
+        (["readme.txt"], "results-unreadable", ExitCode.USAGE),
+    ],
+)
+def test_inspect__an_archive_without_header__was_not_finished_or_is_none(members, code, exit_code, tmp_path) -> None:
+    error = refused(zstd_archive(tmp_path, dict.fromkeys(members, b"{}")))
+    assert (error.code, error.exit_code) == (code, exit_code)
+
+
+def test_openai__a_real_record__has_its_report_before_its_events() -> None:
+    brought = load("openai-record.jsonl")
+    suite = "refund.dev.v0"
+    assert statuses(brought) == {(suite, "refund.dev.0"): [PASSED], (suite, "refund.dev.1"): [FAILED]}
+    [row] = brought.cases[suite, "refund.dev.1"]
+    assert (row.question, row.answer, row.error) == ("Refund 4711", "I cannot", "expected 4711")
