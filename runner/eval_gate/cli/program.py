@@ -20,6 +20,7 @@ from eval_gate.cli.commands import (
     agent_evals,
     compare,
     demo,
+    import_evals,
     init,
     judge,
     merge,
@@ -77,6 +78,7 @@ for _command in (
     demo.demo,
 ):
     app.command()(_command)
+app.command("import")(import_evals.import_evals)
 app.command(cls=agent_evals.AsWritten)(agent_evals.agent_evals)
 app.command()(action.action)
 app.command()(action.publish)

@@ -1,0 +1,101 @@
+"""`eval-gate import`: evals that another tool defines, as eval files of ours."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eval_gate.cli import options
+from eval_gate.cli.console import Verbosity, out
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from eval_gate.importing.made import Imported
+
+
+class Tool(StrEnum):
+    """Whose definitions are read."""
+
+    PROMPTFOO = "promptfoo"
+
+
+def import_evals(
+    context: typer.Context,
+    tool: Annotated[Tool, typer.Argument(metavar="TOOL", help="promptfoo.", show_default=False)],
+    config: Annotated[str, typer.Argument(metavar="CONFIG", help="Its configuration file.", show_default=False)],
+    *,
+    folder: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = "evals",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    verbose: options.Verbose = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Turn another tool's evals into eval files, and list every case that could not be carried over, with its reason.
+
+      eval-gate import promptfoo promptfooconfig.yaml -o evals
+
+    A case is carried over with all that it asserts, or not at all: what is written passes for no answer that failed
+    before. What would have to be executed (JavaScript, Python, functions, Nunjucks beyond {{name}}) is never executed,
+    and files are read in the configuration's folder only. Providers that have a counterpart become targets.yaml; keys
+    stay in the environment. Nothing that is there is overwritten without --force. It asks nobody.
+
+    Exit codes: 0 everything was carried over, 1 something was not and is listed, 2 nothing was written.
+    """
+    from pathlib import Path
+
+    from eval_gate.importing.promptfoo.convert import import_promptfoo
+
+    place = Path(folder)
+    made = import_promptfoo(Path(config), config, folder)
+    _write(made, place, force=force, dry=dry_run)
+    _show(made, place, context.obj, dry=dry_run)
+    raise typer.Exit(0 if made.complete else 1)
+
+
+def _write(made: Imported, folder: Path, *, force: bool, dry: bool) -> None:
+    """All files or none. Raises GateError; `import-exists` where one is there and may not be replaced."""
+    import os
+
+    from eval_gate.cli.starter.writing import check_places, write_new
+    from eval_gate.errors import GateError, Problem
+    from eval_gate.files.place import OUTSIDE, real_place
+    from eval_gate.files.writing import make_folder, write_atomically
+
+    real = real_place(folder, anywhere=True)
+    if real is None:
+        raise GateError("output-outside", f"{folder} {OUTSIDE} by a link", "choose another folder with -o")
+    there = [name for name in made.files if os.path.lexists(folder / name)]
+    if there and not force:
+        problems = [Problem("is there already", file=(folder / name).as_posix()) for name in there]
+        raise GateError("import-exists", "nothing was written: there are such files", _FORCE, problems=problems)
+    if dry or not made.files:
+        return
+    make_folder(folder)
+    check_places(real, made.files)
+    if force:
+        for name, text in made.files.items():
+            write_atomically(folder / name, text)
+    else:
+        write_new(real, made.files)
+
+
+_FORCE = "choose another folder with -o, or replace them with --force"
+
+
+def _show(made: Imported, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
+    """What became of the cases, on standard output. Most of it is foreign text, so whatever would hide is marked."""
+    from eval_gate.cli.importing import lines
+    from eval_gate.text.inert import visible
+
+    for line in lines(made, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):
+        out(visible(line))
+        if verbosity is Verbosity.QUIET:
+            break
+    if dry and verbosity is not Verbosity.QUIET:
+        for name, text in made.files.items():
+            out(f"\n--- {(folder / name).as_posix()}")
+            for line in text.split("\n"):
+                out(visible(line))

@@ -1,0 +1,60 @@
+"""What an import brings: the files to write, and of everything that is not in them where it stood and why.
+
+A case is carried over as a whole or not at all. One that lacked an assertion would pass where the other tool fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class CannotCarryError(Exception):
+    """Why a part has no counterpart here, as a sentence without its full stop. Whoever names the part catches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: the file as people see it, and the line from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """Something that is not in the files: its name, and why."""
+
+    place: Place
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What was made of one configuration.
+
+    `files` are texts by their names in the folder to write to; `cases` the number of cases in each that holds some.
+    `left` are cases, `aside` whatever else: providers, settings. `remarks` say what is measured otherwise than before.
+    """
+
+    shown: str
+    files: Mapping[str, str]
+    cases: Mapping[str, int]
+    left: tuple[Left, ...]
+    targets: tuple[str, ...] = ()
+    aside: tuple[Left, ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+
+    @property
+    def carried(self) -> int:
+        """How many cases are in the files."""
+        return sum(self.cases.values())
+
+    @property
+    def complete(self) -> bool:
+        """Whether every case is in the files, and everything else of the configuration that counts."""
+        return not self.left and not self.aside

@@ -1,0 +1,1 @@
+"""promptfoo's configuration: prompts, providers, tests and assertions (read from 0.121)."""

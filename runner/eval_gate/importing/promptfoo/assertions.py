@@ -1,0 +1,407 @@
+"""promptfoo's assertions as checks of a tool-forge case: the same answers pass, or it is said that there are none.
+
+Source: promptfoo 0.121, src/assertions. What a model checks (`llm-rubric` and its like) becomes a rubric of yes or no;
+no two models grade alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.promptfoo import patterns
+from eval_gate.importing.promptfoo.templates import DATE, as_text, rendered
+from eval_gate.model.base import JsonValue
+from eval_gate.model.limits import PATTERN_CHARACTERS
+from eval_gate.text.javascript.strings import js_string
+
+BASE_TYPES: Final = frozenset(
+    {
+        *("agent-rubric", "answer-relevance", "bleu", "classifier", "contains", "contains-all", "contains-any"),
+        *("contains-html", "contains-json", "contains-sql", "contains-xml", "context-faithfulness", "context-recall"),
+        *("context-relevance", "conversation-relevance", "cost", "equals", "factuality", "finish-reason", "g-eval"),
+        *("gleu", "guardrails", "icontains", "icontains-all", "icontains-any", "is-html", "is-json", "is-refusal"),
+        *("is-sql", "is-valid-function-call", "is-valid-openai-function-call", "is-valid-openai-tools-call", "is-xml"),
+        *("javascript", "latency", "levenshtein", "llm-rubric", "pi", "meteor", "model-graded-closedqa"),
+        *("model-graded-factuality", "moderation", "perplexity", "perplexity-score", "python", "regex", "rouge-n"),
+        *("ruby", "similar", "similar:cosine", "similar:dot", "similar:euclidean", "starts-with", "tool-call-f1"),
+        *("skill-used", "trajectory:goal-success", "trajectory:tool-args-match", "trajectory:step-count"),
+        *("trajectory:tool-sequence", "trajectory:tool-used", "trace-error-spans", "trace-span-count"),
+        *("trace-span-duration", "search-rubric", "webhook", "word-count"),
+    }
+)
+"""What promptfoo knows as an assertion."""
+_PROGRAMS: Final = frozenset({"javascript", "python", "ruby", "webhook"})
+_KEYS: Final = frozenset({"type", "value", "threshold", "weight", "metric", "provider", "description", "label", "id"})
+_ALL: Final = 1.0
+"""The threshold that wants all of them."""
+_MOST_COUNTED: Final = 2_000
+"""Words that a pattern counts to."""
+
+
+@dataclass(slots=True)
+class Checks:
+    """The checks of one case, as its `expect` and `rubric` are written.
+
+    `graded` are types of assertions that a model answers; `counted` says how many decide over the case.
+    """
+
+    contains: list[JsonValue] = field(default_factory=list)
+    contains_any: list[JsonValue] = field(default_factory=list)
+    not_contains: list[JsonValue] = field(default_factory=list)
+    matches: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    """Patterns that somebody else has written: whether they are any is not known here."""
+    latency: float | None = None
+    rubric: list[JsonValue] = field(default_factory=list)
+    graded: set[str] = field(default_factory=set)
+    counted: int = 0
+
+    def expect(self) -> dict[str, JsonValue] | None:
+        """The case's `expect`; None where only a model judges it."""
+        made: dict[str, JsonValue] = {
+            "responseContains": self.contains,
+            "responseContainsAny": self.contains_any,
+            "responseNotContains": self.not_contains,
+            "responseMatches": [*self.matches],
+            "maxLatencyMs": self.latency,
+        }
+        return {key: value for key, value in made.items() if value not in (None, [])} or None
+
+
+@dataclass(frozen=True, slots=True)
+class Assertion:
+    """One assertion that decides. `read` gives the text of a `file://` value."""
+
+    kind: str
+    inverse: bool
+    value: JsonValue
+    threshold: JsonValue
+    metric: str | None
+    variables: Mapping[str, JsonValue]
+    read: Callable[[str], str]
+
+    def text(self) -> str:
+        """The value as one text with something in it. Raises CannotCarryError."""
+        return self._filled(self._one(self.value))
+
+    def texts(self) -> list[str]:
+        """The values of a list, or of a text with commas. Raises CannotCarryError."""
+        value = self.value
+        if isinstance(value, str):
+            found = comma_separated(self._one(value))
+        elif isinstance(value, list):
+            found = [self._one(member) for member in value]
+        else:
+            raise CannotCarryError(f"{self.kind} has no list of values")
+        if not found:
+            raise CannotCarryError(f"{self.kind} has no values")
+        return [self._filled(one) for one in found]
+
+    def _one(self, value: JsonValue) -> str:
+        if isinstance(value, str):
+            if value.startswith("package:"):
+                raise CannotCarryError("its value is a program, and no program is run")
+            return self.read(value) if value.startswith("file://") else rendered(value, self.variables)
+        return as_text(value, f"the value of {self.kind}")
+
+    def _filled(self, text: str) -> str:
+        if not text:
+            raise CannotCarryError(f"{self.kind} has an empty value")
+        return text
+
+
+def checks_of(
+    assertions: list[JsonValue],
+    threshold: JsonValue,
+    variables: Mapping[str, JsonValue],
+    read: Callable[[str], str],
+) -> Checks:
+    """All of them as checks of one case, which passes when all hold. Raises CannotCarryError for one that has none."""
+    checks = Checks()
+    _add_all(checks, assertions, variables, read)
+    if not checks.counted:
+        raise CannotCarryError("it asserts nothing that counts")
+    _refuse_share(checks, threshold)
+    return checks
+
+
+def _add_all(
+    checks: Checks, assertions: list[JsonValue], variables: Mapping[str, JsonValue], read: Callable[[str], str]
+) -> None:
+    for one in assertions:
+        if not isinstance(one, dict) or not isinstance(one.get("type"), str):
+            raise CannotCarryError("an assertion has no type")
+        if one["type"] == "assert-set":
+            members = one.get("assert")
+            inner = Checks()
+            _add_all(inner, members if isinstance(members, list) else [], variables, read)
+            _refuse_share(inner, one.get("threshold"))
+            _join(checks, inner)
+        elif _weight(one) > 0:
+            _add(checks, _assertion(one, variables, read))
+
+
+def _join(checks: Checks, inner: Checks) -> None:
+    checks.contains += inner.contains
+    checks.contains_any += inner.contains_any
+    checks.not_contains += inner.not_contains
+    checks.matches += inner.matches
+    checks.foreign += inner.foreign
+    checks.rubric += inner.rubric
+    checks.graded |= inner.graded
+    checks.counted += inner.counted
+    if inner.latency is not None:
+        _max_latency(checks, inner.latency)
+
+
+def _weight(one: Mapping[str, JsonValue]) -> float:
+    weight = one.get("weight", 1)
+    if weight is None:
+        return 1
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
+        raise CannotCarryError("an assertion has a weight that is none")
+    return weight
+
+
+def _refuse_share(checks: Checks, threshold: JsonValue) -> None:
+    """A threshold lets a case pass of which a part fails. Here all of its checks hold, or it fails."""
+    if threshold is None:
+        return
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        raise CannotCarryError("its threshold is no number")
+    alone = checks.counted == 1 and 0 < threshold <= _ALL
+    if checks.graded or not (alone or threshold == _ALL):
+        raise CannotCarryError(
+            f"it passes from a score of {js_string(threshold)} on, and a case here when all of its checks hold"
+        )
+
+
+def _assertion(
+    one: Mapping[str, JsonValue], variables: Mapping[str, JsonValue], read: Callable[[str], str]
+) -> Assertion:
+    written = str(one["type"])
+    inverse = written.startswith("not-")
+    kind = written.removeprefix("not-")
+    if kind in _PROGRAMS:
+        raise CannotCarryError(f"{kind} is a program, and no program is run to check an answer")
+    if kind not in _MAKERS:
+        known = "" if kind in BASE_TYPES or kind.startswith(("promptfoo:", "select-", "max-")) else ", nor promptfoo's"
+        raise CannotCarryError(f"{kind[:60]} is not among the checks of an eval file{known}")
+    for key in one:
+        if key not in _KEYS:
+            raise CannotCarryError(f"`{key[:60]}` of an assertion changes what is checked")
+    value, metric = one.get("value"), one.get("metric")
+    if isinstance(value, dict) and DATE in value:
+        raise CannotCarryError(f"the value of {kind} is a date without quotes, a point in time to promptfoo")
+    return Assertion(
+        kind=kind,
+        inverse=inverse,
+        value=value,
+        threshold=one.get("threshold"),
+        metric=metric if isinstance(metric, str) and metric else None,
+        variables=variables,
+        read=read,
+    )
+
+
+def _add(checks: Checks, one: Assertion) -> None:
+    _MAKERS[one.kind](checks, one)
+    checks.counted += 1
+
+
+def _pattern(checks: Checks, pattern: str) -> None:
+    if len(pattern) > PATTERN_CHARACTERS:
+        raise CannotCarryError(f"its text makes a pattern of more than {PATTERN_CHARACTERS:,} characters")
+    checks.matches.append(pattern)
+
+
+def _contains(checks: Checks, one: Assertion) -> None:
+    (checks.not_contains if one.inverse else checks.contains).append(one.text())
+
+
+def _contains_any(checks: Checks, one: Assertion) -> None:
+    values: list[JsonValue] = [*one.texts()]
+    if one.inverse:
+        checks.not_contains += values
+    else:
+        checks.contains_any.append(values)
+
+
+def _contains_all(checks: Checks, one: Assertion) -> None:
+    values = one.texts()
+    if one.inverse:
+        _pattern(checks, patterns.not_all(map(patterns.literal, values)))
+    else:
+        checks.contains += values
+
+
+def _icontains(checks: Checks, one: Assertion) -> None:
+    _folded(checks, [one.text()], inverse=one.inverse)
+
+
+def _icontains_any(checks: Checks, one: Assertion) -> None:
+    _folded(checks, one.texts(), inverse=one.inverse)
+
+
+def _folded(checks: Checks, values: list[str], *, inverse: bool) -> None:
+    """One of these, in whatever case; or none of them."""
+    found = [patterns.any_case(value, forbidden=inverse) for value in values]
+    if inverse:
+        for pattern in found:
+            _pattern(checks, patterns.without(pattern))
+    else:
+        _pattern(checks, patterns.either(found))
+
+
+def _icontains_all(checks: Checks, one: Assertion) -> None:
+    found = [patterns.any_case(value, forbidden=one.inverse) for value in one.texts()]
+    if one.inverse:
+        _pattern(checks, patterns.not_all(found))
+    else:
+        for pattern in found:
+            _pattern(checks, pattern)
+
+
+def _equals(checks: Checks, one: Assertion) -> None:
+    if one.value is None or isinstance(one.value, list | dict):
+        raise CannotCarryError("equals compares with the answer read as JSON, which no check of an eval file does")
+    value = one._one(one.value)  # noqa: SLF001 (an empty text is a value here)
+    pattern = patterns.whole(patterns.literal(value))
+    _pattern(checks, patterns.not_from_the_start(pattern[1:]) if one.inverse else pattern)
+
+
+def _starts_with(checks: Checks, one: Assertion) -> None:
+    if not isinstance(one.value, str):
+        raise CannotCarryError("starts-with has no text")
+    pattern = patterns.literal(one.text())
+    _pattern(checks, patterns.not_from_the_start(pattern) if one.inverse else patterns.begins(pattern))
+
+
+def _regex(checks: Checks, one: Assertion) -> None:
+    if not isinstance(one.value, str):
+        raise CannotCarryError("regex has no text")
+    pattern = one.text()
+    checks.foreign.append(pattern)
+    _pattern(checks, patterns.without(pattern) if one.inverse else pattern)
+
+
+def _latency(checks: Checks, one: Assertion) -> None:
+    limit = one.threshold
+    if one.inverse or isinstance(limit, bool) or not isinstance(limit, int | float) or limit <= 0:
+        raise CannotCarryError("not-latency asks for slow answers" if one.inverse else "latency has no threshold")
+    _max_latency(checks, int(limit) if limit == int(limit) else limit)
+
+
+def _max_latency(checks: Checks, limit: float) -> None:
+    checks.latency = limit if checks.latency is None else min(limit, checks.latency)
+
+
+def _word_count(checks: Checks, one: Assertion) -> None:
+    least, most = _bounds(one)
+    if one.inverse:
+        raise CannotCarryError("not-word-count has no counterpart here")
+    if max(least, most or 0) > _MOST_COUNTED:
+        raise CannotCarryError(f"word-count of more than {_MOST_COUNTED:,}")
+    _pattern(checks, patterns.words(least, most))
+
+
+def _bounds(one: Assertion) -> tuple[int, int | None]:
+    value = one.value
+    if isinstance(value, dict) and set(value) <= {"min", "max"} and value:
+        least, most = value.get("min", 0), value.get("max")
+        if _whole(least) and (most is None or _whole(most)) and (most is None or least <= most):  # type: ignore[operator]
+            return least, most  # type: ignore[return-value]  # both are whole numbers
+    elif isinstance(value, str) and re.fullmatch(r"\d{1,6}", value):
+        return int(value), int(value)
+    elif _whole(value):
+        return value, value  # type: ignore[return-value]
+    raise CannotCarryError("word-count is no whole number, and no `min` and `max`")
+
+
+def _whole(value: JsonValue) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _rubric(checks: Checks, one: Assertion) -> None:
+    value = one.value
+    texts = value if one.kind == "g-eval" and isinstance(value, list) else [value]
+    if not all(isinstance(text, str) for text in texts):
+        raise CannotCarryError(f"the value of {one.kind} is no text")
+    _dimension(checks, one, "\n".join(one._filled(one._one(text)) for text in texts))  # noqa: SLF001
+
+
+def _factuality(checks: Checks, one: Assertion) -> None:
+    _dimension(checks, one, f"Nothing in the answer disagrees with this expert answer:\n{one.text()}")
+
+
+def _dimension(checks: Checks, one: Assertion, criteria: str) -> None:
+    if one.inverse:
+        raise CannotCarryError(f"not-{one.kind} asks a model for the opposite of its rubric")
+    taken = {str(part["dimension"]) for part in checks.rubric if isinstance(part, dict)}
+    name = one.metric or one.kind
+    name = next(found for found in (name, *(f"{name} {number}" for number in range(2, 9_999))) if found not in taken)
+    checks.rubric.append({"dimension": name, "maxScore": 1, "criteria": criteria})
+    checks.graded.add(one.kind)
+
+
+_MAKERS: Final[Mapping[str, Callable[[Checks, Assertion], None]]] = {
+    "contains": _contains,
+    "contains-any": _contains_any,
+    "contains-all": _contains_all,
+    "icontains": _icontains,
+    "icontains-any": _icontains_any,
+    "icontains-all": _icontains_all,
+    "equals": _equals,
+    "starts-with": _starts_with,
+    "regex": _regex,
+    "word-count": _word_count,
+    "latency": _latency,
+    "llm-rubric": _rubric,
+    "g-eval": _rubric,
+    "model-graded-closedqa": _rubric,
+    "factuality": _factuality,
+    "model-graded-factuality": _factuality,
+}
+
+
+def comma_separated(text: str) -> list[str]:
+    """The fields of `a, "b, c", d`. Raises CannotCarryError for what promptfoo refuses."""
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        while at < len(text) and (text[at].isspace() or text[at] == ","):
+            at += 1
+        if at >= len(text):
+            break
+        if text[at] == '"':
+            field_, at = _quoted(text, at + 1)
+            while at < len(text) and text[at].isspace():
+                at += 1
+            if at < len(text) and text[at] != ",":
+                raise CannotCarryError("its list of values is not what promptfoo reads: a comma is missing")
+        else:
+            end = text.find(",", at)
+            end = len(text) if end < 0 else end
+            field_, at = text[at:end].strip(), end
+        found.append(field_)
+    return found
+
+
+def _quoted(text: str, at: int) -> tuple[str, int]:
+    """What stands in quotes from here on, and where it goes on behind them."""
+    parts: list[str] = []
+    while at < len(text):
+        pair = text[at : at + 2]
+        if pair in {'\\"', "\\\\", '""'}:
+            parts.append(pair[1])
+            at += 2
+        elif text[at] == '"':
+            return "".join(parts), at + 1
+        else:
+            parts.append(text[at])
+            at += 1
+    raise CannotCarryError("its list of values is not what promptfoo reads: a quote is missing")
