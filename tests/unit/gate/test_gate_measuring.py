@@ -55,7 +55,7 @@ def test_changed_rules__one_rule__is_looser_one_way_and_tighter_the_other(rules,
     assert found.kind is kind
     assert back.kind is {LOOSER: STRICTER, STRICTER: LOOSER}.get(kind, kind)
     assert (back.then, back.now) == (found.now, found.then)
-    assert found.subject == next(iter(rules)).replace("_", "-")
+    assert found.subject == back.subject == next(iter(rules)).replace("_", "-")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +147,29 @@ def test_measured__one_case__is_another_one_in_this_way(then, now, expected) -> 
 def test_measured__other_values_of_a_snapshot__only_count_where_somebody_made_them_others(then, now, said) -> None:
     found = _kinds(_one(make_baseline_run, snapshot="1", measuring=then), _one(make_run, snapshot="2", measuring=now))
     assert found == ({"snapshot_source": 1} if said else {})
+
+
+def test_measured__another_source_of_the_snapshot__says_what_it_was_and_what_it_is() -> None:
+    then = _one(make_baseline_run, snapshot="1", measuring=Measuring(snapshot="curl x"))
+    (found,) = measured(then, _one(make_run, snapshot="2", measuring=Measuring(snapshot="curl y")), USUAL).differences
+    assert (found.kind, found.then, found.now) == (Measure.SNAPSHOT_SOURCE, "curl x", "curl y")
+
+
+@pytest.mark.parametrize(
+    ("run", "skipped", "status", "expected"),
+    [
+        (2, 1, "passed", {"fewer_checks": 1}),
+        (0, 3, "passed", {"emptied": 1}),
+        (3, 1, "passed", {}),
+        (2, 0, "passed", {}),
+        (2, 1, "failed", {}),
+    ],
+)
+def test_measured__same_checks_of_which_fewer_could_be_made__is_said_of_a_case_that_passes(
+    run, skipped, status, expected
+) -> None:
+    now = _one(make_run, status, assertions_run=run, assertions_skipped=skipped)
+    assert _kinds(_one(make_baseline_run), now) == expected
 
 
 def test_measured__older_record__only_says_what_its_fingerprints_say() -> None:

@@ -147,3 +147,14 @@ def test_ledger_after__run_without_a_baseline__begins_a_ledger() -> None:
         "day-1",
         "day-2",
     ]
+
+
+def test_past__case_that_was_graded_and_is_not_any_more__is_compared_by_passes() -> None:
+    baseline = branch(earlier(0, [make_graded("g", 0.8, location=None)]))
+    graded, plain = (
+        Past(baseline, 1.0).of(make_run(make_suite_result([now])))[CaseKey(FILE, "g")].then
+        for now in (make_graded("g", 0.7, location=None), make_result("g"))
+    )
+    assert graded is not None
+    assert plain is not None
+    assert (graded.tally.score, plain.tally.score) == (0.8, 0.0)

@@ -224,6 +224,13 @@ def test_next_step__new_pass__is_the_same_the_other_way_round() -> None:
         assert found.split()[1] == mirrored.split()[1]
 
 
+@pytest.mark.contract("verdict.new-pass")
+def test_next_step__new_pass_of_a_case_that_fails_on_record__is_not_held_to_what_reruns_cannot_bring() -> None:
+    confirmation = Confirmation(5_000, confirm=1)
+    assert steps(confirmation, "PP", seen("FFFFFFFP"), Doubt.NEW_PASS) == "PP confirmed"
+    assert steps(confirmation, "FF", seen("PPPPPPPFFF")) == "F unsettled"
+
+
 def severity(confirmation: Confirmation, letters: str, record: Counts, kind: Doubt) -> int:
     return ["unsettled", "again", "confirmed"].index(steps(confirmation, letters, record, kind).split()[1])
 

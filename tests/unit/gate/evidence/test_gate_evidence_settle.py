@@ -380,3 +380,18 @@ def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_not
 def test_settle__must_pass_that_the_newest_run_of_the_branch_fails_too__is_no_news_and_blocks() -> None:
     assert class_of(facts("F" + CLEAN, "F", "F", must_pass=True)) == ("still_failing", "must-pass")
     assert class_of(facts(CLEAN, "F", "F", must_pass=True)) == ("regression", "must-pass")
+
+
+def test_settle__allowed_regression__stands_for_the_failures_that_stick_out_most() -> None:
+    """Of two that were known to fail now and then, the one that fails all three trials, not the one that fails two."""
+    worse = facts("P" * 14 + "F", "FFF", key=CaseKey("b.json", "worse"))
+    less = facts("P" * 14 + "F", "FFP", key=CaseKey("b.json", "less"))
+    for cases in ([worse, less], [less, worse]):
+        assert settle([*cases, *suite(0)], CONFIRMATION, allowed=1).suite.failures == 2
+
+
+@pytest.mark.parametrize(("record", "first"), [("PFFFPFFFFF", "F"), ("FPPPPPPPPP", "P"), ("FPPPPPPPPP", "F")])
+def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
+    grounds = settle([facts(record, first)], CONFIRMATION).cases[0].grounds
+    assert grounds is not None
+    assert (grounds.chance, grounds.needed) == (None, None)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.waivers.apply import standings, waive
-from eval_gate.gate.waivers.names import name_problem
+from eval_gate.gate.waivers.names import MAX_FOLDED, Names, name_problem
 from eval_gate.gate.waivers.words import notices, warnings
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.waiver import (
@@ -414,3 +414,10 @@ def test_warnings__refused_commands_and_troubles__come_first() -> None:
     refusals = (Refusal(author="eve", url="u", sentence="no"), Refusal(author="", url="v", sentence="gone"))
     found = waive([waiver("b")], [case("a")], TODAY).model_copy(update={"refusals": refusals, "troubles": ("t",)})
     assert warnings(found)[:3] == ("t", "@eve: no (u)", "a deleted account: gone (v)")
+
+
+@pytest.mark.parametrize(("length", "found"), [(MAX_FOLDED, 1), (MAX_FOLDED + 1, 0)])
+def test_find__id_longer_than_any_name__is_taken_as_it_is_spelled(length, found) -> None:
+    """Marks on one letter are sorted in quadratic time: no id of a hostile file may be that long."""
+    apart, together = ("x" * (length - 2) + letter for letter in ("e\u0301", "\u00e9"))
+    assert len(Names([case(apart)]).find(together, None)) == found
