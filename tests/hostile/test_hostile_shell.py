@@ -2,7 +2,7 @@
 
 Templates are put together from every kind of quotes and from loose signs; the scanner may refuse any of them. One that
 it takes is run twice, with a harmless value and with a hostile one. Both times the same commands must run with the same
-arguments, but for the value itself.
+arguments, but for the value itself; and there is a program of the harmless value's name, which must not be run.
 
 `EVAL_GATE_FUZZ=20000 pytest tests/hostile/test_hostile_shell.py` looks longer.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.targets.command.template import Template, quoted
@@ -36,12 +36,16 @@ RECORD: Final = """#!/bin/sh
 
 
 class Shells:
-    """A PATH with nothing on it but `rec`, which notes its arguments, and `owned`, which no template calls."""
+    """A PATH with nothing on it but `rec`, which notes its arguments, and two programs that no template calls.
+
+    `owned` is called by hostile values, and the other one has the name of the harmless value.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._bin, self._here, self._records = (folder / name for name in ("bin", "here", "records"))
         self._bin.mkdir()
-        for name, text in (("rec", RECORD), ("owned", '#!/bin/sh\n: > "$RECORDS/owned"\n')):
+        note = '#!/bin/sh\n: > "$RECORDS/{}"\n'
+        for name, text in (("rec", RECORD), ("owned", note.format("owned")), (PLAIN, note.format("named"))):
             (self._bin / name).write_text(text)
             (self._bin / name).chmod(0o755)
 
@@ -54,7 +58,7 @@ class Shells:
         subprocess.run(
             [*SHELLS[shell], line], cwd=self._here, env=environment, capture_output=True, timeout=20, check=False
         )
-        left = [file.name for file in (*self._here.iterdir(), *self._records.glob("owned"))]
+        left = [file.name for file in (*self._here.iterdir(), *self._records.glob("[on]*"))]
         return sorted(call for file in self._records.glob("[0-9]*") for call in _calls(file.read_bytes())), left
 
 
@@ -195,6 +199,18 @@ LINES = WORDS.flatmap(
                 f"rec <<'EOF'\n{word}\nEOF",
                 f'rec "\\\\" {word}',
             ),
+            *(
+                word,
+                f"x=1 {word}",
+                f"! {word}",
+                f"rec a; {word}",
+                f"rec a | {word}",
+                f"rec a &&\\\n{word}",
+                f"({word})",
+            ),
+            *(f"if {word}; then {word}; fi", f"for x in {word}; do {word}; done", f"case {word} in *) {word};; esac"),
+            *(f"rec <<EOF # why\nit {word}\nEOF", f"rec <\\\n<EOF\nit {word}\nEOF", f"(rec a)#'\nrec ' {word}'"),
+            *(f"rec a\\\n#'\nrec {word}'", f"rec $\\\n({word})", f"rec `rec '` ' ` {word} '", f"rec $'\\' {word}'"),
         )
     )
 )
@@ -214,6 +230,13 @@ SOUP = st.lists(
             "case x in x) ",
             ";;",
             " esac",
+            "\\\n",
+            "if ",
+            "then ",
+            "do ",
+            "! ",
+            "x=",
+            "rec a",
         )
     ),
     min_size=2,
@@ -228,12 +251,19 @@ SOUP = st.lists(
 @example("rec '{PROMPT}'", "';owned;'.")
 @example("{PROMPT} rec a", "PATH=/nowhere.")
 @example("rec $(({PROMPT}))", "x[$(owned)]")
+@example('x=${x:-small} {PROMPT}; rec "$x"', ".")
+@example("rec <<EOF # why\nit {PROMPT}\nEOF", "$(owned)")
+@example("rec <\\\n<EOF\nit {PROMPT}\nEOF", "$(owned)")
+@example("(rec a)#'\nrec ' it{PROMPT}'", "$(owned)")
+@example("rec a\\\n#'\nrec {PROMPT}'", "$(owned)")
+@example('rec "$\\\n(rec "it {PROMPT}")"', "$(owned)")
+@example('rec "$(ca\\\nse x in x) rec "it {PROMPT}";; esac)"', "$(owned)")
+@example("rec $(\\\n(1 + {PROMPT}))", "x[$(owned)]")
+@example("rec `# '` ' ` {PROMPT} '", "$(owned)")
+@example("rec $'\\' {PROMPT}'", "$(owned)")
 def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_nothing(
     shells, shell, template, value
 ) -> None:
-    # a command's name made of a sign alone: where a template has its value name the command, which docs/security.md
-    # lists as not defended, the shell itself ends by it
-    assume(value != ".")
     try:
         taken = Template.of_command(template)
     except ValueError:
@@ -241,6 +271,9 @@ def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_
     plain, hostile = (
         shells.run(shell, taken.render({"PROMPT": quoted(said), "EVAL_ID": quoted(said)})) for said in (PLAIN, value)
     )
+    if "named" in plain[1]:  # the value stands behind what turned out to be nothing, which docs/security.md lists
+        assert "$" in template or "`" in template
+        return
     assert hostile[1] == plain[1] == []
     expected = [[word.replace(PLAIN.encode(), value.encode()) for word in call] for call in plain[0]]
     assert hostile[0] == sorted(expected)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from eval_gate.errors import nearest
+from eval_gate.targets.command.position import Position
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
 """What a command template may hold, each as `{NAME}`."""
@@ -20,11 +21,17 @@ FILE_PLACEHOLDERS: Final = ("path", "basename")
 
 _NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
 _HERE_DOCUMENT: Final = re.compile(r"(?<!<)<<(?!<)")
-_SPACE: Final = " \t\n;|&("
 _EXPANSION: Final = re.compile(r"\$\{[A-Za-z0-9_]+(?:[:#%+=?-][^'\"`$\\{}()\n]*)?\}")
 """A variable in braces, such as `${MODEL:-small}`, that holds nothing which opens something else."""
+_BACKQUOTED: Final = re.compile(r"""`(?:[^`'"\\#$<(]|\$(?![('"\[{])|<(?!<)|'[^'`]*'|"[^"`\\$]*")*`""")
+"""A command in backquotes that ends at the same place for a shell that looks into it and for one that does not."""
+_ESCAPING: Final = re.compile(r"\$'(?![^'\\]*')")
+"""The quotes in which a backslash stands before a quote for one shell, and at the end for another."""
 _CASE: Final = re.compile(r"(?<![A-Za-z0-9_])case(?![A-Za-z0-9_])")
 _ARITHMETIC: Final = ("$((", "((", "$[")
+_BLANK: Final = ("", " ", "\t", "\n")
+_CUT: Final = (*_BLANK, ";", "|", "&")
+"""Behind these a line may go on without making one sign of two."""
 _REST: Final = "\0"
 """Closes what nothing closes: no template holds it."""
 _UNREAD: Final = "\0\0"
@@ -82,7 +89,7 @@ _PLACES: Final = {
     "]": "arithmetic",
     "": "arithmetic",
     _REST: "a here-document",
-    _UNREAD: "a case or ${…} that is too involved",
+    _UNREAD: "or behind a case, ${…}, `…`, $'…' or a line that goes on within a word, which is too involved",
 }
 """What is said of where a placeholder must not stand, by what would close it."""
 
@@ -96,6 +103,8 @@ class _Scanner:
         self._inside: list[tuple[str, int]] = []
         """What is open: the sign that closes it, and where it begins."""
         self._here_document = _HERE_DOCUMENT.search(text)
+        self._positions = [Position()]
+        """Where in a command it is: in the whole line, and in each thing that is open and holds commands of its own."""
 
     def placeholders(self) -> list[tuple[int, int, str]]:
         """Where each begins and ends, and its name. Raises ValueError for one that is unknown or not in a safe place.
@@ -117,6 +126,7 @@ class _Scanner:
                 self._check(name)
                 found.append((place, after, name))
                 place = after
+            self._check_position(name)
         return found
 
     def _name_at(self, place: int) -> str | None:
@@ -156,6 +166,16 @@ class _Scanner:
             f" every value is quoted already, so write the placeholder outside{instead}"
         )
 
+    def _check_position(self, name: str) -> None:
+        """Raises ValueError where a value would name the program; nothing in quotes begins a word here."""
+        position = self._positions[-1]
+        if self._known is PLACEHOLDERS and name not in _HARMLESS and position.names_program:
+            raise ValueError(
+                f"holds {{{name}}} where a program is named, so that its value would say what is run:"
+                " write the program's name there, and the placeholder behind it"
+            )
+        position.add("{}")
+
     @property
     def _calculates(self) -> bool:
         """Whether this is within arithmetic, where shells evaluate what a quoted value holds."""
@@ -165,28 +185,60 @@ class _Scanner:
         """Note what the sign here opens or closes; how many signs it is."""
         sign, closing = self._text[place], self._closing
         if sign == closing:
-            self._inside.pop()
+            self._close()
         elif closing in {"'", "\n", _REST, _UNREAD}:
             pass
         elif sign == "\\":
-            return 2
+            return self._backslash(place)
         elif sign == "$":
             return self._dollar(place)
-        elif sign in {"`", '"'} or (sign == "'" and closing != '"'):
+        elif sign == "`":
+            self._open(sign if _BACKQUOTED.match(self._text, place) else _UNREAD, place)
+        elif sign == '"' or (sign == "'" and closing != '"'):
+            self._positions[-1].add(sign)
             self._inside.append((sign, place))
         elif closing != '"':
             self._step_outside(place)
         return 1
 
+    def _backslash(self, place: int) -> int:
+        """The sign behind it means nothing else; a line's end goes, and what it divides may be one sign to a shell."""
+        before, after = self._text[place - 1 : place], self._text[place + 2 : place + 3]
+        if not self._text.startswith("\n", place + 1):
+            self._positions[-1].add("\\")
+        elif before == "$" or (self._closing != '"' and before not in _CUT and after not in _BLANK):
+            self._inside.append((_UNREAD, place))
+        return 2
+
+    def _open(self, closing: str, place: int) -> None:
+        """What begins here holds words of its own."""
+        self._inside.append((closing, place))
+        self._positions.append(Position())
+
+    def _close(self) -> None:
+        closing, begin = self._inside.pop()
+        if closing == "\n":  # a comment
+            self._end_line(begin)
+        elif closing not in {"'", '"'}:
+            del self._positions[-1]
+            if self._text[begin] == "(" and self._text[max(begin - 1, 0) : begin] not in {"<", ">"}:
+                self._positions[-1].begin()  # behind f() comes what it does
+            else:
+                self._positions[-1].add("$")
+
     def _dollar(self, place: int) -> int:
         """A command, arithmetic or a variable in braces; how many signs of it are read."""
         text = self._text
         if text.startswith("$(", place):
-            self._inside.append((")", place))
+            self._open(")", place)
             return 2
         if text.startswith("$[", place):
-            self._inside.append(("]", place))
+            self._open("]", place)
             return 2
+        self._positions[-1].add("$")
+        if self._closing != '"' and _ESCAPING.match(text, place):
+            self._inside.append((_UNREAD, place))
+            return 1
         named = _NAME.match(text, place + 1)
         if text.startswith("${", place) and not (named and named[1] in self._known):  # that is a mistake of its own
             found = _EXPANSION.match(text, place)
@@ -199,10 +251,18 @@ class _Scanner:
         """Parentheses; a comment, to the end of its line; and a here-document, whose text are the lines below."""
         text = self._text
         if text[place] == "(":
-            self._inside.append((")", place))
+            self._open(")", place)
         elif self._inside and text[place] == "c" and _CASE.match(text, place):
             self._inside.append((_UNREAD, place))  # the `)` of its patterns closes nothing
-        elif text[place] == "#" and (place == 0 or text[place - 1] in _SPACE):
+        elif text[place] == "#" and self._positions[-1].between_words:
             self._inside.append(("\n", place))
-        elif text[place] == "\n" and self._here_document is not None and self._here_document.end() <= place:
+        elif text[place] == "\n":
+            self._end_line(place)
+        else:
+            self._positions[-1].read(text[place], text[place - 1 : place])
+
+    def _end_line(self, place: int) -> None:
+        """What this place's line may announce is a text that begins below it."""
+        if self._here_document is not None and self._here_document.end() <= place:
             self._inside.append((_REST, place))
+        self._positions[-1].read("\n", "")

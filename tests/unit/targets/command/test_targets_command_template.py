@@ -65,7 +65,7 @@ def test_render__text_of_a_placeholder_in_a_value__is_not_replaced() -> None:
 
 
 def test_of_command__every_placeholder__is_known() -> None:
-    text = " ".join(f"{{{name}}}" for name in PLACEHOLDERS)
+    text = " ".join(("agent", *(f"{{{name}}}" for name in PLACEHOLDERS)))
     assert Template.of_command(text).names == PLACEHOLDERS
     assert PLACEHOLDERS[:6] == ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE")
 
@@ -111,6 +111,120 @@ def test_of_command__placeholder_where_it_would_be_read_as_code__is_refused(text
     with pytest.raises(ValueError, match="quoted already") as caught:
         Template.of_command(text)
     assert f"inside {where}, where the shell would read parts of its value as code" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agent <<END # why\nsaid {PROMPT}\nEND",
+        "agent <\\\n<END\nsaid {PROMPT}\nEND",
+        "(agent a)# '\nagent ' x{PROMPT}'",
+        "agent >#'\nagent ' x{PROMPT}'",
+        "agent a\\\n#'\nagent {PROMPT}'",
+        'agent "$\\\n(agent "a {PROMPT}")"',
+        'agent "$\\\n{x:-"{PROMPT}"}"',
+        'agent "$(ca\\\nse x in x) agent "{PROMPT}";; esac)"',
+        "agent $(\\\n(1 + {PROMPT}))",
+        "agent $\\\n'{PROMPT}'",
+        "agent `agent '` ' ` {PROMPT} '",
+        "agent `# '` ' ` {PROMPT} '",
+        "agent $'\\' {PROMPT}'",
+    ],
+)
+def test_of_command__shells_begin_and_end_what_is_quoted_elsewhere__is_refused(text) -> None:
+    with pytest.raises(ValueError, match="would read parts of its value as code"):
+        Template.of_command(text)
+
+
+@pytest.mark.parametrize("name", ["{PROMPT}", '"{PROMPT}"', "'{PROMPT}'", "./{PROMPT}", "{PROMPT}.sh", "{FILES}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{} --fast",
+        "x=1 {}",
+        "x=${x:-small} {}; agent",
+        "x='a b' y+=c z[1]=2 {}",
+        "2>log {}",
+        "> log x=1 {}",
+        "agent 2>&1 {EVAL_ID}; {}",
+        "agent & {}",
+        "agent && {}",
+        "agent || {}",
+        "agent | {}",
+        "agent\n{}",
+        "agent # {\n{}",
+        "agent \\\n a;\\\n{}",
+        "! {}",
+        "( {} )",
+        "agent $( {})",
+        'agent "$({})"',
+        "{ {}; }",
+        "time {}",
+        "if {}; then agent; fi",
+        "if agent; then {}; fi",
+        "if agent; then agent; elif {}; then agent; else agent; fi",
+        "if agent; then agent; else {}; fi",
+        "th\\\n  en; while {}; do agent; done",
+        "until agent; do {}; done",
+        "for x in {EVAL_ID}; do {}; done",
+        "for x do {}; done",
+        "case {EVAL_ID} in a) {};; esac",
+        "case x in a) agent;; (b|c) {};; esac",
+        "case x in a) agent;; esac; {}",
+        "f() {}",
+        "f() { {}; }",
+        "function f { {}; }",
+    ],
+)
+def test_of_command__value_that_would_name_the_program__is_refused(text, name) -> None:
+    with pytest.raises(ValueError, match="holds") as caught:
+        Template.of_command(text.replace("{}", name))
+    assert str(caught.value) == (
+        f"holds {'{FILES}' if 'FILES' in name else '{PROMPT}'} where a program is named, so that its value would say"
+        " what is run: write the program's name there, and the placeholder behind it"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x={} agent",
+        "x={}; agent",
+        "x+={} agent",
+        "x[0]={} agent",
+        "> {} agent",
+        "agent 2>&1 {}",
+        "agent >&2 {}",
+        "agent >| log {}",
+        "agent 2> log {}",
+        "agent a2> log {}",
+        "agent then {}",
+        "agent x=1 {}",
+        "agent; agent \\\n {}",
+        "cd x &&\\\nagent {}",
+        '"agent" {}',
+        "'if' {}",
+        "$AGENT {}",
+        "${AGENT:-agent} {}",
+        "$(agent) {}",
+        "for x in {}; do agent; done",
+        "case {} in a) agent {};; b|c) agent {};; esac; agent {}",
+        "case x in {}) agent;; {}) agent;; esac",
+        "case x in\n{}) agent\n;;\n{}) agent;; esac",
+        "(agent {}) && { agent {}; } || ! agent {}",
+        "f() { agent {}; }; f {}",
+        "if agent {}; then agent {}; else agent {}; fi",
+        "agent `agent 'a b'` {}",
+        "agent 'a\\\nb' \"c\\\nd\" {}",
+        "{OUTPUT_FILE} {}",
+    ],
+)
+def test_of_command__value_behind_a_program__is_taken(text) -> None:
+    assert "PROMPT" in Template.of_command(text.replace("{}", "{PROMPT}")).names
+
+
+def test_of_file__value_at_the_beginning__names_no_program() -> None:
+    assert Template.of_file("{path}").names == ("path",)
 
 
 @pytest.mark.parametrize(
