@@ -3,10 +3,11 @@
     python benchmarks/mutation.py runner/eval_gate/gate runner/eval_gate/evaluators --sample 400 --seed 1
 
 Works in a copy of the tree with an environment of its own, so that processes that tests start are mutants as well. It
-first runs the tests of the rooms once, to see which test executes which line. A mutant then meets the tests that
-execute its line, those of its own module first, until one goes red: at first as many as take some seconds, and if none
-of these notices, the others. Of a mutant that no test's line belongs to (a constant) the tests of its file are taken.
-A mutant that never ends counts as noticed. Survivors are printed one a line, and a table at the end.
+first runs the tests of the rooms once, to see which test executes which line, in its own process or in one that it
+starts. A mutant then meets the tests that execute its line, those of its own module first, until one goes red: at first
+as many as take some seconds, and if none of these notices, the others. Of a mutant that no test's line belongs to (a
+constant) the tests of its file are taken. A mutant that never ends counts as noticed. Survivors are printed one a line,
+and a table at the end.
 """
 
 from __future__ import annotations
@@ -38,12 +39,10 @@ ROOMS: Final = {
     "gate": ("unit/gate", "unit/reports", "unit/engine", "unit/results", "unit/action", "unit/github/waivers"),
     "results": ("unit/results", "unit/gate", "unit/reports", "unit/engine", "unit/action", "unit/github/artifacts"),
     "evaluators": ("unit/evaluators", "unit/engine", "unit/formats"),
-    "action": ("unit/action", "unit/github"),
+    "action": ("unit/action", "unit/github", "integration/action"),
     "text": ("unit/text", "unit/formats", "unit/evaluators", "unit/targets", "unit/registry", "unit/github", "hostile"),
 }
 """Where the tests of a room are; of others those of the same name in `unit/`."""
-PROCESSES: Final = {"action": ("integration/action",)}
-"""Tests that run the code in processes, where it cannot be seen which line they execute: the last resort."""
 FIRST_S: Final = 6.0
 """So much of the tests' time is spent on a mutant at first."""
 REST_S: Final = 90.0
@@ -87,7 +86,8 @@ def copied(folder: Path) -> str:
         subprocess.run([one, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
         for one in (sys.executable, python)
     )
-    Path(ours, "copy.pth").write_text(f"{folder}\n{folder}/runner\n{theirs}\n")
+    Path(ours, "copy.pth").write_text(f"{folder}\n{folder}/runner\n{theirs}\nimport mutation_process\n")
+    shutil.copy(folder / "benchmarks/mutation_process.py", ours)
     # compiled files that are told from stale ones by what is in the source, not by its time
     compiled = ["-m", "compileall", "-q", "--invalidation-mode", "checked-hash", "runner", "tests"]
     subprocess.run([python, *compiled], cwd=folder, check=True)
@@ -212,9 +212,8 @@ def tried(mutant: Mutant, tests: Tests) -> str:
         mutant.file.write_bytes(mutant.of(source))
         first = tests.first(names, FIRST_S)
         rest = tests.first([name for name in names if name not in set(first)], REST_S)
-        processes = [f"tests/{folder}" for folder in PROCESSES.get(room_of(mutant.file), ())]
-        for chosen in (first, rest, processes):
-            end = ran(chosen, 600 if chosen is processes else 30 + 4 * (FIRST_S if chosen is first else REST_S))
+        for chosen, seconds in ((first, FIRST_S), (rest, REST_S)):
+            end = ran(chosen, 30 + 4 * seconds)
             if end != "survived":
                 return end
         return "survived"

@@ -1,7 +1,8 @@
 """Runs tests and writes down which of them execute which line of `runner/eval_gate/`, and how long each takes.
 
-Usage: mutation_seen.py FILE [pytest arguments]. Part of `mutation.py`. Tests that are red here are named and left out:
-to be watched makes a program slow, and some tests hold how long something takes.
+Usage: mutation_seen.py FILE [pytest arguments]. Part of `mutation.py`. Of processes that tests start,
+`mutation_process.py` says it. Tests that are red here are named and left out: to be watched makes a program slow, and
+some tests hold how long something takes.
 """
 
 from __future__ import annotations
@@ -13,6 +14,11 @@ from pathlib import Path
 
 import coverage
 import pytest
+
+try:
+    from mutation_process import DATA, NOW  # the copy's own, beside its packages
+except ModuleNotFoundError as error:
+    raise SystemExit("start benchmarks/mutation.py: this is a part of it") from error
 
 
 class Watch:
@@ -27,9 +33,11 @@ class Watch:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Around each test, its fixtures included."""
         self.measuring.switch_context(item.nodeid)
+        NOW.write_text(item.nodeid)
         try:
             return (yield)
         finally:
+            NOW.unlink()
             self.measuring.switch_context("")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -51,15 +59,35 @@ def main() -> int:
         return code
     for name in sorted(watch.red):
         print(f"left out, because it is red while it is watched: {name}")
-    data = measuring.get_data()
-    lines = {
+    lines = lines_of(measuring.get_data())
+    add_processes(lines)
+    found = {
+        file: {line: sorted(names - watch.red) for line, names in of_file.items()} for file, of_file in lines.items()
+    }
+    Path(target).write_text(json.dumps({"lines": found, "took": watch.took}))
+    return 0
+
+
+def lines_of(data: coverage.CoverageData) -> dict[str, dict[int, set[str]]]:
+    """The tests that execute each line of each file; `""` is for what is executed by the import alone."""
+    return {
         str(Path(file).relative_to(Path.cwd())): {
-            line: sorted(set(names) - watch.red) for line, names in data.contexts_by_lineno(file).items()
+            line: set(names) for line, names in data.contexts_by_lineno(file).items()
         }
         for file in data.measured_files()
     }
-    Path(target).write_text(json.dumps({"lines": lines, "took": watch.took}))
-    return 0
+
+
+def add_processes(lines: dict[str, dict[int, set[str]]]) -> None:
+    """What the processes executed that tests had started, but for lines that every import executes."""
+    for kept in sorted(DATA.iterdir()) if DATA.is_dir() else ():
+        data = coverage.CoverageData(str(kept))
+        data.read()
+        for file, of_file in lines_of(data).items():
+            known = lines.setdefault(file, {})
+            for line, names in of_file.items():
+                if "" not in known.setdefault(line, set()):
+                    known[line] |= names
 
 
 if __name__ == "__main__":
