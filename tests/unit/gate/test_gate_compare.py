@@ -9,8 +9,9 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import RunResult, TargetIdentity, ToolFacts
 from eval_gate.results.baseline import Baseline
+from eval_gate.results.ledger import ledger_of
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
-from tests.support.verdicts import compare_with
+from tests.support.verdicts import compare_with, judge_against
 
 
 def classes(then: RunResult, now: RunResult, **options) -> dict[str, str]:
@@ -208,3 +209,16 @@ def test_compare__case_that_did_not_run__says_why() -> None:
     then = make_baseline_run(dict.fromkeys("abc", "passed"))
     found = compare_with(Baseline(then, "b"), make_run(make_suite_result(cases))).changes
     assert [change.reason for change in found] == ["skipped: no key", "skipped", "the run ended before"]
+
+
+@pytest.mark.parametrize("now", [{"x": "passed", "a": "passed"}, {"x": "passed"}], ids=["still there", "gone"])
+def test_compare__baseline_could_not_judge_it__stands_beside_the_run_that_could(now) -> None:
+    newest = make_baseline_run({"x": "passed", "a": "error"})
+    older = make_baseline_run({"x": "passed", "a": "passed"}, run_id="older", timestamp="2026-11-18T10:00:00Z")
+    compared = judge_against(make_run(now), Baseline(newest, "b", ledger=ledger_of((newest, older)))).comparison
+    assert compared is not None
+    found = next(change for change in compared.changes if change.case_id == "a")
+    assert found.change is (CaseClass.STILL_PASSING if "a" in now else CaseClass.REMOVED)
+    assert found.baseline is not None
+    assert found.compared_with is not None
+    assert ((found.baseline.k, found.baseline.n), found.compared_with.run_id) == ((1, 1), "older")

@@ -259,3 +259,16 @@ def test_measured__another_target__is_told_by_what_differs(there, here, expected
     now = make_run({"a": "passed"}, target=TargetIdentity(**(usual | here)))
     (found,) = measured(then, now, USUAL).differences
     assert (found.kind, found.subject, found.then, found.now) == expected
+
+
+def test_measured__case_that_had_to_pass__is_freed_where_no_pattern_means_it_any_more() -> None:
+    def tagged(make, *tags: str):
+        return make(make_suite_result([make_result("a", tags=tags), make_result("b")]))
+
+    then = tagged(make_baseline_run, "core").model_copy(update={"policy": _with(must_pass=("tag:core", "other"))})
+    policy = _with(must_pass=("tag:core", "other"))
+    (freed,) = measured(then, tagged(make_run), policy).differences
+    assert (freed.kind, freed.subject, freed.then, freed.count) == (LOOSER, "must-pass", "a", 1)
+    assert measured(then, tagged(make_run, "core"), policy).differences == ()
+    by_another = measured(then, tagged(make_run), _with(must_pass=("tag:core", "other", "a"))).differences
+    assert [one.kind for one in by_another] == [STRICTER]

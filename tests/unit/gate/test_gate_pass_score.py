@@ -88,6 +88,11 @@ def test_held_to__case_without_grades_among_graded_ones__stays_as_its_record_say
     assert held.suites[0].cases[1] == plain
 
 
+def test_held_to__case_that_another_tool_called_flaky__stays_so_without_executions() -> None:
+    held = held_to(make_graded_run([make_graded("a", 0.85).model_copy(update={"flaky": True})]), 0.8)
+    assert (held.suites[0].cases[0].passed, held.suites[0].cases[0].flaky) == (True, True)
+
+
 @pytest.mark.contract("agentv.results.status-and-threshold-apart")
 def test_judge__pass_score__leaves_the_record_as_it_is() -> None:
     run = make_graded_run({"a": 0.85})

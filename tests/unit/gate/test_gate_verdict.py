@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.errors import GateError
-from eval_gate.model.comparison import Outcome, Verdict
+from eval_gate.model.comparison import Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Blame
 from eval_gate.model.policy import Measuring
 from eval_gate.model.waiver import Refusal
@@ -252,6 +252,23 @@ def test_decide__nothing_judged__cites_the_first_error_and_not_why_something_was
     cases = [make_result("s", "skipped", error="it needs a key"), make_result("e", "error", error="no connection")]
     (reason,) = verdict(make_run(make_suite_result(cases))).reasons
     assert (reason.code, reason.message) == ("nothing-judged", "no case could be judged; the first: no connection")
+
+
+def test_decide__baseline_that_could_not_be_had__is_not_missed_where_regressions_do_not_count() -> None:
+    absent = NoBaseline("unreachable", "GitHub does not answer", unavailable=True)
+    run = make_run({"a": "failed", "b": "passed"})
+    found = judge_against(run, absent, Policy(frozenset({FailOn.FAILURES}))).verdict
+    assert found is not None
+    assert said(found) == ("fail", 1, ["failures"])
+
+
+@pytest.mark.parametrize(("duration", "shown"), [(150.0, "+50 %"), (151.0, "+51 % (of 2 cases, not sure)")])
+def test_judge__increase_exactly_at_its_limit__is_not_in_doubt(duration, shown) -> None:
+    now = make_run(make_suite_result([make_result(name, duration_ms=duration) for name in "ab"]))
+    then = make_baseline_run(make_suite_result([make_result(name, duration_ms=100.0) for name in "ab"]))
+    found = judge_against(now, Baseline(then, "b"), Policy(max_latency_increase=50.0)).verdict
+    assert found is not None
+    assert [rule.value for rule in found.rules if rule.code is RuleCode.LATENCY] == [shown]
 
 
 @pytest.mark.parametrize(("now", "expected"), [("passed", ["no-baseline"]), ("failed", ["unreachable"])])

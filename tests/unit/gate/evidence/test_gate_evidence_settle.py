@@ -395,3 +395,8 @@ def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
     grounds = settle([facts(record, first)], CONFIRMATION).cases[0].grounds
     assert grounds is not None
     assert (grounds.chance, grounds.needed) == (None, None)
+
+
+@pytest.mark.contract("verdict.new-pass", "verdict.evidence.few-reruns")
+def test_settle__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
+    assert class_of(facts("FPFFFFFFPF", "P", "P"), Confirmation(100, confirm=1)) == ("new_pass", "every-run")

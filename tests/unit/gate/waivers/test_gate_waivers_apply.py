@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.waivers.apply import standings, waive
-from eval_gate.gate.waivers.names import MAX_FOLDED, Names, name_problem
+from eval_gate.gate.waivers.names import MAX_FOLDED, Names, control_in, name_problem
 from eval_gate.gate.waivers.words import notices, warnings
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.waiver import (
@@ -421,3 +421,9 @@ def test_find__id_longer_than_any_name__is_taken_as_it_is_spelled(length, found)
     """Marks on one letter are sorted in quadratic time: no id of a hostile file may be that long."""
     apart, together = ("x" * (length - 2) + letter for letter in ("e\u0301", "\u00e9"))
     assert len(Names([case(apart)]).find(together, None)) == found
+
+
+@pytest.mark.parametrize("sign", "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\x00\x1b\n")
+def test_control_in__sign_that_changes_how_the_rest_is_shown__is_named(sign) -> None:
+    assert control_in(f"a{sign}b") == f"U+{ord(sign):04X}"
+    assert control_in("a b \u00e9 \U0001f642 \u200d \u05d0") is None

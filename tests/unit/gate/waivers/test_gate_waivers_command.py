@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.waivers.command import Command, Malformed, command_line, commands_in
+from eval_gate.gate.waivers.command import MAX_CASES, Command, Malformed, command_line, commands_in
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 TOP = "a command has to be at the very top of its comment and begin with `/eval-gate accept`"
@@ -91,6 +91,13 @@ def test_commands__well_formed__say_what_they_accept(line, command) -> None:
 def test_commands__malformed__get_one_sentence(line, said) -> None:
     (sentence,) = sentences(f"/eval-gate{line}")
     assert said in sentence
+
+
+@pytest.mark.parametrize(("count", "taken"), [(MAX_CASES, 1), (MAX_CASES + 1, 0)])
+def test_commands__as_many_cases_as_there_may_be__are_taken(count, taken) -> None:
+    names = " ".join(f"case-{number}" for number in range(count))
+    found = commands_in(f"/eval-gate accept {names} -- known")
+    assert sum(isinstance(one, Command) for one in found) == taken
 
 
 def test_commands__several_lines_at_the_top__are_several_commands_and_talk_may_follow() -> None:
