@@ -8,6 +8,7 @@ some tests hold how long something takes.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,7 @@ class Watch:
 def main() -> int:
     """Run, and write."""
     target, *arguments = sys.argv[1:]
+    os.environ["EVAL_GATE_TEST_COLD"] = "1"  # a process that was forked from one that waits is nobody's for coverage
     measuring = coverage.Coverage(data_file=None, source=["eval_gate"], config_file=False)
     watch = Watch(measuring)
     measuring.start()

@@ -44,7 +44,6 @@ from eval_gate.results.read import read_archive, read_history, read_run
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
-from eval_gate.targets.command.template import Template
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.http.target import _retry_after as agent_asks
 from eval_gate.targets.http.wire import PRESETS, Wire
@@ -54,6 +53,7 @@ from eval_gate.targets.model.providers.messages import arguments
 from eval_gate.targets.model.recording import read_recording
 from eval_gate.targets.retry import RetryPolicy
 from eval_gate.text import escape, inert
+from eval_gate.text.commands.template import Template
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker

@@ -78,7 +78,7 @@ def _called(function, arguments) -> None:
 
 
 def test_finding_3__command_template__lines_take_linear_time() -> None:
-    from eval_gate.targets.command.template import Template
+    from eval_gate.text.commands.template import Template
 
     with within_cpu(2):
         Template.of_command("echo {PROMPT}\n" + "#\n" * 100_000)

@@ -36,6 +36,11 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
             "holds the unknown placeholder {PROMT}",
         ),
         (
+            CLI.replace("{PROMPT}", "; {PROMPT}"),
+            "targets.yaml:4: targets[desk].command",
+            "holds {PROMPT} where a program is named",
+        ),
+        (
             CLI + "  settings:\n    attachments_format: '{file}'\n",
             "targets.yaml:6: targets[desk].attachments_format",
             "holds the unknown placeholder {file}",
@@ -72,7 +77,7 @@ CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
         ),
     ],
     ids=[
-        *("snake", "camel", "style of the others", "value", "other name", "below settings", "missing"),
+        *("snake", "camel", "style of the others", "value", "other name", "program", "below settings", "missing"),
         *("nested", "nested in http", "deeply nested", "of another provider", "its own server"),
     ],
 )

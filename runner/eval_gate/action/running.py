@@ -122,7 +122,7 @@ def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> Ru
         log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)
         session = replace(session, config=replace(session.config, results=results))
-    brought = asyncio.run(brought_run(session, read_brought(session.config, paths)))
+    brought = asyncio.run(brought_run(session, read_brought(session.config, paths, session.around)))
     for words in brought.words:
         log.did(words)
     return brought.run

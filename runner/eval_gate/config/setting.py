@@ -53,7 +53,7 @@ class Setting(NamedTuple):
     limits: Mapping[str, Any] = MappingProxyType({})
     """Constraints as pydantic's `Field` takes them."""
     each: Callable[[str], object] | None = None
-    """Reads one text of a list. Raises ValueError with what is wrong, for a person."""
+    """Reads one text of a list, or the only one. Raises ValueError with what is wrong, for a person."""
     whole: Callable[[tuple[Any, ...]], object] = tuple
     """Makes the value out of what `each` returned. Raises ValueError as well."""
     name: str = ""

@@ -145,6 +145,14 @@ def parse_pattern(text: str) -> str:
     return text
 
 
+def parse_rerun_command(text: str) -> str:
+    """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
+    from eval_gate.text.commands.template import Template
+
+    Template.of_rerun(text)
+    return text
+
+
 class ResultsFormat(StrEnum):
     """Whose results are judged."""
 
@@ -183,6 +191,7 @@ class ResultsChoice:
         None,
         "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
         metavar="CMD",
+        each=parse_rerun_command,
     )
     rerun_budget: float = setting(
         600.0,

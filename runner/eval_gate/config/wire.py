@@ -48,5 +48,7 @@ def _written(row: Setting, kind: Any) -> Any:
     """How the value is written: what is read from texts is a list of them."""
     if row.each is None:
         return Annotated[kind, Field(**row.limits)]
+    if not row.takes_list:
+        return Annotated[kind, Field(**row.limits), AfterValidator(lambda text: text and row.each(text))]
     texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
     return Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]

@@ -10,6 +10,9 @@ from typing import Final, Self
 
 _NAME: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![A-Za-z0-9_])")
 """A word that looks like a variable, in what a program says."""
+_SECRET: Final = re.compile(
+    r"(?:^|[_-])(?:API)?(?:KEYS?|TOKENS?|SECRETS?|PASSWORDS?|PASSWD|PWD|PASSPHRASE|PASS|PAT|CREDENTIALS?)(?:_\d+)?$"
+)
 _IN_SHELL: Final = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*))")
 ALLOWED: Final = frozenset(
     {
@@ -63,6 +66,11 @@ class Withheld:
         if name is None:
             return None
         return f"{name} is set here and commands do not get it: name it in passEnv, or in the target's env"
+
+
+def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of variables that are secrets by their names, such as `OPENAI_API_KEY` and `DB_PASSWORD`."""
+    return tuple(value for name, value in environment.items() if _SECRET.search(name.upper()) and not is_plain(name))
 
 
 def is_plain(name: str) -> bool:

@@ -12,9 +12,11 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.limits import BROUGHT_FILES, CASES
 from eval_gate.result_formats.agentv import INDEX
+from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import SUFFIXES, recognise
 from eval_gate.result_formats.rows import DOCS, MAX_ROWS, Place, Row, Told, broken_off, unreadable
 from eval_gate.result_formats.scoring import Rules
+from eval_gate.text.redact import NOTHING_SECRET, Redactor
 
 _NAMED: Final = 10
 
@@ -36,8 +38,10 @@ class Brought:
         return (row for rows in self.cases.values() for row in rows)
 
 
-def load_results(paths: Sequence[str], wanted: ResultsFormat, rules: Rules) -> Brought:
-    """Everything in these files and folders, which have to be one tool's.
+def load_results(
+    paths: Sequence[str], wanted: ResultsFormat, rules: Rules, redact: Redactor = NOTHING_SECRET
+) -> Brought:
+    """Everything in these files and folders, which have to be one tool's, without what `redact` masks.
 
     Raises GateError `results-unreadable`, `results-duplicate`, `results-need-rule` and `results-incomplete`.
     """
@@ -55,6 +59,7 @@ def load_results(paths: Sequence[str], wanted: ResultsFormat, rules: Rules) -> B
             raise unreadable(Place(second), f"is {other}, and {first} is {one}: one tool's results at a time")
         for row in known.reader()(file, shown, told):
             count += 1
+            row = masked(row, redact) if redact.knows_any else row  # noqa: PLW2901 (nobody sees it as it was)
             judged = rules.judged(row)
             there = cases.setdefault(row.key, [])
             if there and (row.repeat is None or row.repeat != there[0].repeat):
@@ -62,8 +67,8 @@ def load_results(paths: Sequence[str], wanted: ResultsFormat, rules: Rules) -> B
             there.append(judged)
             if count > MAX_ROWS or len(cases) > CASES:
                 raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
-        tools[told.tool] = None
-        notes.update(dict.fromkeys(told.notes))
+        tools[redact(told.tool)] = None
+        notes.update(dict.fromkeys(map(redact, told.notes)))
     if clashing:
         cases = _told_apart(cases, clashing)
     if not cases:

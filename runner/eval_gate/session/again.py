@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,14 +17,17 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import RerunEnd
-from eval_gate.process.environment import Withheld, allowed
+from eval_gate.process.environment import Withheld, allowed, secrets_in
 from eval_gate.process.folder import PrivateFolder, private_folder
-from eval_gate.process.run import Command, ProcessError, run
+from eval_gate.process.run import Command, ProcessError, Refusal, run
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.session.rows import rules_of, trial_record
-from eval_gate.session.session import Session
+from eval_gate.session.session import Around, Session
+from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.digest import digest
+from eval_gate.text.escape import one_line
+from eval_gate.text.redact import Redactor
 
 _SAID: Final = 300
 _NO_ANSWER: Final = Trial(status=Status.ERROR, score=0.0, duration_ms=0.0, blame=Blame.OURS)
@@ -68,12 +70,14 @@ class Again:
         self._environment = allowed(session.around.environment, names=names)
         self._withheld = Withheld.of(session.around.environment, self._environment)
         self._rules = rules_of(session.config)
+        self._redact = redactor_of(session.around)
         self._notes: dict[str, None] = dict.fromkeys(whom)
         self._broke = False
 
     async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
         """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
-        cases = {key: _Doubtful(self._brought.cases[key][0]) for key in doubtful}
+        rows = {key: self._brought.cases[key][0] for key in doubtful}
+        cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
         while True:
             open_ = {key: one for key, one in cases.items() if reruns.again(key, one.trials)}
             if not open_:
@@ -86,9 +90,20 @@ class Again:
                 break
         return RanAgain(
             {key: one.rows for key, one in cases.items()},
-            {key: reruns.end(key, one.trials) for key, one in cases.items()},
+            dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
+            | {key: reruns.end(key, one.trials) for key, one in cases.items()},
             tuple(self._notes),
         )
+
+    def _can_name(self, row: Row) -> bool:
+        """Whether the command can be told of this case; a name that means something else to a program is not said."""
+        name = row.again or row.id
+        option = name.startswith("-") and re.search(r"\{ids?\}", self._command)
+        lines = "{ids_file}" in self._command and len(name.splitlines()) > 1
+        if not (option or lines or "\0" in name):
+            return True
+        self._notes[f'"{one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
+        return False
 
     async def _round(self, cases: Mapping[CaseKey, _Doubtful]) -> None:
         """One more execution of each of these cases."""
@@ -116,7 +131,8 @@ class Again:
             with private_folder("eval-gate-again-", self._root) as folder:
                 return await self._run_in(folder, [row.again or row.id for row in rows])
         except ProcessError as error:
-            return self._nothing(error.message)
+            longest = error.refusal is Refusal.TOO_LONG
+            return self._nothing(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
 
     async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[Row]:
         output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
@@ -128,6 +144,7 @@ class Again:
                 cwd=self._root,
                 environment=self._environment,
                 timeout_s=max(self._until - time.monotonic(), 1.0),
+                mask=self._redact.data,
             )
         )
         if done.timed_out:
@@ -141,7 +158,7 @@ class Again:
         try:
             if output.is_symlink():
                 raise ProcessError("it left a link in place of its results")
-            return list(load_results(places, self._brought.format, self._rules).rows)
+            return list(load_results(places, self._brought.format, self._rules, self._redact).rows)
         except GateError as error:
             # that the tool says no by its exit code is what it was asked for
             said = done.stderr.text(_SAID).strip() or "; ".join(one.message for one in error.problems)
@@ -158,16 +175,22 @@ class Again:
         return []
 
 
+def redactor_of(around: Around) -> Redactor:
+    """What masks the secrets that are set here: a tool that was given them may have written them down."""
+    return Redactor((*around.secrets, *secrets_in(around.environment)))
+
+
 def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
     """The command as a line for the shell: every name is quoted, whatever it holds."""
-    told = {
-        "{ids}": " ".join(map(shlex.quote, names)),
-        "{id}": shlex.quote(names[0]),
-        "{ids_regex}": shlex.quote(f"^({'|'.join(map(_escaped, names))})$"),
-        "{ids_file}": shlex.quote(str(listed)),
-        "{output}": shlex.quote(str(output)),
-    }
-    return re.sub(r"\{(ids|id|ids_regex|ids_file|output)\}", lambda match: told[match[0]], command)
+    return Template.of_rerun(command).render(
+        {
+            "ids": " ".join(map(quoted, names)),
+            "id": quoted(names[0]),
+            "ids_regex": quoted(f"^({'|'.join(map(_escaped, names))})$"),
+            "ids_file": quoted(str(listed)),
+            "output": quoted(str(output)),
+        }
+    )
 
 
 def _escaped(name: str) -> str:

@@ -20,10 +20,10 @@ from eval_gate.model.totals import summarise
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.again import Again, RanAgain
+from eval_gate.session.again import Again, RanAgain, redactor_of
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.said import storable
-from eval_gate.session.session import Session
+from eval_gate.session.session import Around, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class BroughtRun:
     words: tuple[str, ...]
 
 
-def read_brought(config: RunConfig, paths: Sequence[str]) -> Brought:
-    """The results in these files. Raises GateError."""
+def read_brought(config: RunConfig, paths: Sequence[str], around: Around) -> Brought:
+    """The results in these files, without the secrets that are set here. Raises GateError."""
     rules = rules_of(config)
-    found = load_results(paths, config.results.format, rules)
+    found = load_results(paths, config.results.format, rules, redactor_of(around))
     unused = rules.unused()
     notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
     return replace(found, notes=(*found.notes, *notes))

@@ -56,6 +56,11 @@ class Redactor:
         self._forms = tuple(sorted({form for one in self._secrets for form in _forms(one)}, key=len, reverse=True))
         self._raw = tuple(form for form in self._forms if not _NUMBER.fullmatch(form))
 
+    @property
+    def knows_any(self) -> bool:
+        """Whether there is anything to be masked."""
+        return bool(self._secrets)
+
     def include(self, other: Redactor) -> None:
         """Mask what another one masks as well."""
         self.learn(other._secrets)
@@ -119,6 +124,9 @@ class Redactor:
 
     def __repr__(self) -> str:
         return f"Redactor({len(self._secrets)} secrets)"
+
+
+NOTHING_SECRET: Final = Redactor()
 
 
 def _parts(secret: str) -> Iterator[str]:

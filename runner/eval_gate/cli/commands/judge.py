@@ -56,7 +56,7 @@ def judge(
     file = Path(config) if config else find_config(Path.cwd())
     read = load_config(options.given(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
     session = open_session(read, Selection(), replace(around(), owns_process=False))
-    brought = asyncio.run(brought_run(session, read_brought(read, paths)))
+    brought = asyncio.run(brought_run(session, read_brought(read, paths, session.around)))
     if context.obj is not Verbosity.QUIET:
         for words in brought.words:
             say(words)

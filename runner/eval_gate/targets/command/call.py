@@ -11,7 +11,7 @@ from eval_gate.model import limits
 from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
-from eval_gate.targets.command.template import Template, quoted
+from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.escape import plain_word
 from eval_gate.text.foreign.well_formed import well_formed
 

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from eval_gate.errors import GateError
-from eval_gate.targets.command.template import Template
 from eval_gate.targets.settings import LONGEST_S, Described, ProgramSettings, Text
+from eval_gate.text.commands.template import Template
 from eval_gate.text.urls import public_url
 
 

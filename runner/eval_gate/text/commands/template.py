@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from eval_gate.errors import nearest
-from eval_gate.targets.command.position import Position
+from eval_gate.text.commands.position import Position
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
 """What a command template may hold, each as `{NAME}`."""
 FILE_PLACEHOLDERS: Final = ("path", "basename")
 """What the format of one file may hold."""
+RERUN_PLACEHOLDERS: Final = ("ids", "id", "ids_regex", "ids_file", "output")
+"""What a command may hold that has another tool run cases again."""
 
 _NAME: Final = re.compile(r"\{([A-Za-z_]+)\}")
 _HERE_DOCUMENT: Final = re.compile(r"(?<!<)<<(?!<)")
@@ -36,7 +38,7 @@ _REST: Final = "\0"
 """Closes what nothing closes: no template holds it."""
 _UNREAD: Final = "\0\0"
 """Closes nothing either: it stands for what shells do not read alike."""
-_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT"})
+_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "ids_file", "output"})
 """Their values are ours, and hold nothing that means something to a shell."""
 
 
@@ -56,6 +58,11 @@ class Template:
     def of_file(cls, text: str) -> Self:
         """The template of what stands in a command for one file. Raises ValueError."""
         return cls._parse(text, FILE_PLACEHOLDERS)
+
+    @classmethod
+    def of_rerun(cls, text: str) -> Self:
+        """The template of a command that has another tool run cases again. Raises ValueError."""
+        return cls._parse(text, RERUN_PLACEHOLDERS)
 
     @classmethod
     def _parse(cls, text: str, known: Collection[str]) -> Self:
@@ -160,7 +167,7 @@ class _Scanner:
         if name in _HARMLESS:
             return
         where = _PLACES.get(self._closing, "quotes")
-        instead = ", or use {PROMPT_FILE}" if name == "PROMPT" else ""
+        instead = {"PROMPT": ", or use {PROMPT_FILE}", "ids": ", or use {ids_file}"}.get(name, "")
         raise ValueError(
             f"holds {{{name}}} inside {where}, where the shell would read parts of its value as code:"
             f" every value is quoted already, so write the placeholder outside{instead}"
@@ -169,7 +176,7 @@ class _Scanner:
     def _check_position(self, name: str) -> None:
         """Raises ValueError where a value would name the program; nothing in quotes begins a word here."""
         position = self._positions[-1]
-        if self._known is PLACEHOLDERS and name not in _HARMLESS and position.names_program:
+        if self._known is not FILE_PLACEHOLDERS and name not in _HARMLESS and position.names_program:
             raise ValueError(
                 f"holds {{{name}}} where a program is named, so that its value would say what is run:"
                 " write the program's name there, and the placeholder behind it"

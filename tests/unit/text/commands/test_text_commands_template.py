@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.targets.command.template import PLACEHOLDERS, Template, quoted
+from eval_gate.text.commands.template import PLACEHOLDERS, Template, quoted
 
 HOSTILE = [
     "",
