@@ -99,3 +99,10 @@ def test_comment_key__any_text__cannot_end_the_hidden_comment(text) -> None:
 )
 def test_escape__known_text__looks_like_this(function, text, shown) -> None:
     assert function(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "fence"), [("", "~~~"), ("a ~~ b", "~~~"), ("~~~", "~~~~"), ("a\n~~~~~\nb", "~~~~~~")]
+)
+def test_block__any_text__has_a_fence_longer_than_what_is_in_it(text, fence) -> None:
+    assert escape.block(text) == f"{fence}text\n{text}\n{fence}"

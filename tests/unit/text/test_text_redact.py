@@ -98,3 +98,16 @@ def test_redact__a_megabyte_made_to_be_slow__takes_no_time(text) -> None:
     redact(text)
     redact.data(text.encode(), cut_before=True, cut_after=True)
     assert time.perf_counter() - began < 2
+
+
+def test_redact__nothing_secret__leaves_bytes_as_they_are() -> None:
+    data = b"\xff any { 123456 } bytes"
+    assert Redactor().data(data, cut_before=True, cut_after=True) == data
+    assert Redactor(["123456"]).data(data) == data
+
+
+@pytest.mark.parametrize(
+    "said", ["\\u0073ecret-1", "secret\\u002d1", "secret-\\u0031", "%73ecret-1", "secret-%31", "secret&#45;1"]
+)
+def test_redact__escaped_in_part__is_masked_to_its_last_sign_and_no_further(said) -> None:
+    assert Redactor(["secret-1"])(f"<{said}> ({said})") == f"<{MASK}> ({MASK})"

@@ -78,3 +78,8 @@ def test_read_foreign__either_half_of_a_surrogate_pair__is_replaced(half) -> Non
     """Found by fuzzing: the second half alone was let through."""
     assert read_foreign('{"aH": ["bH", {"c": "H"}]}'.replace("H", half)) == {"a\ufffd": ["b\ufffd", {"c": "\ufffd"}]}
     assert read_foreign('["\\ud83d\\ude00"]') == ["😀"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_read_foreign__bytes_in_any_encoding_of_json__are_read(encoding) -> None:
+    assert read_foreign('{"a": ["\u00e9\U0001f642", 1]}'.encode(encoding)) == {"a": ["\u00e9\U0001f642", 1]}

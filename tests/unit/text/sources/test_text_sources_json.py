@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.errors import GateError
-from eval_gate.text.sources.json import parse_json
+from eval_gate.text.sources.json import MAX_BYTES, parse_json
 
 DOCUMENT = b"""{
   "cases": [
@@ -97,3 +97,14 @@ def test_parse__key_twice_that_is_not_ascii__is_named_with_its_second_line() -> 
     with pytest.raises(GateError) as caught:
         parse_json('{"é": 1,\n "é": 2}'.encode(), "f.json")
     assert [problem.line for problem in caught.value.problems] == [2]
+
+
+@pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True)])
+def test_parse_json__file_of_exactly_the_most_bytes__is_read(more, refused) -> None:
+    data = b'"' + b"a" * (MAX_BYTES - 2 + more) + b'"'
+    if refused:
+        with pytest.raises(GateError, match="not valid JSON") as caught:
+            parse_json(data, "a.json")
+        assert "larger than" in caught.value.problems[0].message
+    else:
+        assert len(parse_json(data, "a.json")[0]) == MAX_BYTES - 2

@@ -99,3 +99,7 @@ def test_replace__an_entry__keeps_its_place_and_every_remark(text, part) -> None
 def test_replace_values__of_what_is_no_list__is_refused(text) -> None:
     with pytest.raises(ValueError, match="`accepted` is not a list"):
         replace_values(text, "accepted", 0, RENEWED)
+
+
+def test_append_entry__nothing_but_a_mark_of_its_encoding__begins_behind_it() -> None:
+    assert append_entry("\ufeff", "accepted", {"case": "new"}) == "\ufeffaccepted:\n  - case: new\n"
