@@ -53,6 +53,7 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     expected |= {"new-passes": "1", "baseline-sha": main, "pass-rate": "0.7500"}
     assert ended.outputs.items() >= expected.items()
     assert ended.outputs["comment-url"].endswith("#issuecomment-" + str(*github.state.comments))
+    assert int(ended.outputs["check-run-url"].rpartition("/")[2]) in github.state.check_runs
     assert (job.workspace / ended.outputs["result-path"]).is_file()
     assert (job.workspace / ended.outputs["report-path"]).read_text().startswith("<!doctype html>")
     stored = github.state.artifacts[int(ended.outputs["artifact-id"])]
