@@ -342,3 +342,11 @@ def test_decide__cases_that_must_pass_and_fail__are_named_up_to_three(names, end
 )
 def test_decide__failures__are_counted_in_words(now, words) -> None:
     assert [reason.message for reason in verdict(now).reasons] == [f"{words} (allowed: 0)"]
+
+
+def test_new_failures__case_that_failed_before__is_none() -> None:
+    policy = Policy(frozenset({FailOn.REGRESSIONS, FailOn.NEW_FAILURES}))
+    baseline = Baseline(make_baseline_run({"a": "failed"}), "b")
+    found = judge_against(make_run({"a": "failed", "new": "passed"}), baseline, policy).verdict
+    assert found is not None
+    assert found.outcome is Outcome.PASS
