@@ -12,7 +12,7 @@ from typing import Any
 
 from eval_gate.config.settings import Store
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.conversation import Message, Response, ToolCall
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.limits import (
@@ -110,7 +110,8 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
         "messages": len(response.conversation) - len(conversation),
         "characters": len(text) - KEPT_ANSWER,
     }
-    return CaseDetails(
+    return made(
+        CaseDetails,
         tools_called=tuple(call.name for call in response.tool_calls),
         response_length=len(text),
         response=text[: KEPT_ANSWER + margin],

@@ -17,6 +17,7 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
+from eval_gate.model.base import made
 from eval_gate.model.case import Aggregation, EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status, Trial
@@ -265,9 +266,10 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     )
 
 
-def trial_of(record: TrialRecord) -> Trial:
+def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
-    return Trial(
+    return made(
+        Trial,
         status=record.status,
         score=record.score,
         duration_ms=record.duration_ms,
@@ -275,6 +277,7 @@ def trial_of(record: TrialRecord) -> Trial:
         blame=record.blame,
         timed_out=record.timed_out,
         vetoed=record.vetoed,
+        decisive=decisive,
     )
 
 
@@ -287,10 +290,7 @@ def kept_trial_of(record: TrialRecord) -> Trial:
 
 def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, ...]:
     """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
-    return tuple(
-        trial_of(record).model_copy(update={"decisive": True}) if record is shown else kept_trial_of(record)
-        for record in records
-    )
+    return tuple(trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records)
 
 
 def settle(
@@ -318,7 +318,8 @@ def settle(
     decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
     status = decided if judged else _unjudged(records)
     shown = next(record for record in records if record.status is status)
-    return CaseResult(
+    return made(
+        CaseResult,
         id=case.id,
         description=case.description,
         passed=status is Status.PASSED,

@@ -26,8 +26,8 @@ class Usage(Record):
     def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
         """All of them together, as far as they are known; None when there is none."""
         known = [usage for usage in usages if usage is not None]
-        if not known:
-            return None
+        if len(known) <= 1:
+            return known[0] if known else None
         return cls(
             input_tokens=total(usage.input_tokens for usage in known),
             output_tokens=total(usage.output_tokens for usage in known),

@@ -28,6 +28,7 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import lines, value_of
+from eval_gate.text.digest import fingerprint
 
 INDEX: Final = "index.jsonl"
 _SUMMARY: Final = "benchmark.json"
@@ -109,7 +110,7 @@ def _row(row: dict[str, JsonValue], beside: _Beside, place: Place) -> Row:
         duration_ms=milliseconds(part(timing, "duration_ms")),
         usage=usage(part(timing, "token_usage", "input"), part(timing, "token_usage", "output")),
         target=target or None,
-        content=[asked] if asked else None,
+        content=fingerprint([asked]) if asked else None,
         repeat="" if isinstance(attempt, int) else None,
         named_by="suite, target and test_id",
     )

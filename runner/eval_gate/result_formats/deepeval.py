@@ -31,7 +31,7 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import whole
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import digest, fingerprint
 
 _NOT_ITS_OWN: Final = re.compile(r"test\w*\[.*\](-\d+-\d+)?|(conversational_)?test_case_\d+", re.DOTALL)
 _SHOWN: Final = 200
@@ -61,7 +61,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
     # a metric that broke says nothing; another one that failed says enough
     status = Status.PASSED if passed else Status.FAILED if failed or not broke else Status.ERROR
     name, by = _name(case, question, place)
-    content: JsonValue = [question, case.get("expectedOutput"), case.get("expectedTools")]
+    content = fingerprint([question, case.get("expectedOutput"), case.get("expectedTools")])
     return Row(
         suite=suite[:300],
         id=name,
@@ -81,7 +81,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:
         calls=tuple(_call(one) for one in members(case.get("toolsCalled"))),
         tags=tuple(words(tag)[:100] for tag in members(case.get("tags"))[:50]),
         content=content,
-        repeat=digest(content),
+        repeat=content,
         longer=f"{name}: {asked}" if by == "name" and (asked := _shortened(question)) else None,
         named_by=by,
     )

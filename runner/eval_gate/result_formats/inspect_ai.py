@@ -38,7 +38,7 @@ from eval_gate.result_formats.rows import (
 )
 from eval_gate.result_formats.streaming import document, value_of
 from eval_gate.results.archive import has_more_entries
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import fingerprint
 
 _ZSTD: Final = 93
 _MOST: Final = 4 * BROUGHT_LINE_BYTES
@@ -145,7 +145,7 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place)
     error = words(part(sample, "error", "message"))
     limit = words(part(sample, "limit", "type"))
     given = sample.get("input")
-    content: JsonValue = [given, sample.get("target")]
+    content = fingerprint([given, sample.get("target")])
     question = given if isinstance(given, str) else "\n\n".join(_message(one) for one in members(given))
     target = sample.get("target")
     epoch = sample.get("epoch")
@@ -165,7 +165,7 @@ def _row(sample: dict[str, JsonValue], head: dict[str, JsonValue], place: Place)
         usage=_usage(sample.get("model_usage")),
         calls=tuple(_calls(sample.get("messages"))),
         content=content,
-        repeat=digest(content) if isinstance(epoch, int) else None,
+        repeat=content if isinstance(epoch, int) else None,
         named_by="task and sample id",
     )
 

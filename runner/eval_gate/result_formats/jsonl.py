@@ -18,6 +18,7 @@ from eval_gate.model.limits import BROUGHT_TEXT, MAX_COST_USD, MAX_DURATION_MS, 
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Score, Told, unreadable, words
 from eval_gate.result_formats.streaming import lines, value_of
+from eval_gate.text.digest import fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import field_path, sentence
 
@@ -152,7 +153,7 @@ def _row(value: JsonValue, place: Place) -> Row:
         tags=line.tags,
         description=line.description,
         target=line.target,
-        content=None if line.input is None else [line.input, line.expected],
+        content=None if line.input is None else fingerprint([line.input, line.expected]),
         repeat=None if line.trial is None else "",
         rerun=line.rerun,
         named_by="suite and id",

@@ -31,7 +31,7 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import Document, document, lines
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.javascript.strings import compact_json
 
 _ERROR = 2
@@ -116,6 +116,7 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     name = _name(result, case, variables)
     response = part(result, "response", "output")
     tokens = result.get("tokenUsage")
+    content = fingerprint([variables, asserts])
     return Row(
         suite=_suite(result, numbers),
         id=name.name,
@@ -132,8 +133,8 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         cost_usd=dollars(result.get("cost")) or None,  # 0 where nobody knows
         usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if part(tokens, "total") else None,
         description=words(part(case, "description"))[:500],
-        content=[variables, asserts],
-        repeat=digest([variables, asserts]),
+        content=content,
+        repeat=content,
         again=words(part(case, "description")).strip() if name.named_by != "metadata.testCaseId" else None,
         longer=name.longer,
         named_by=name.named_by,

@@ -31,7 +31,7 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import whole
-from eval_gate.text.digest import digest
+from eval_gate.text.digest import fingerprint
 
 _NUMBERED: Final = re.compile(r"Case \d+")
 _NAMELESS: Final = "pydantic-evals numbers cases without a name, and the number shifts: give each Case a name"
@@ -52,7 +52,7 @@ def read_pydantic_evals(file: Path, shown: str, told: Told) -> Iterator[Row]:
 
 def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -> Row:
     checks, failures = _checks(case.get("assertions")), members(case.get("evaluator_failures"))
-    content: JsonValue = [case.get("inputs"), case.get("expected_output")]
+    content = fingerprint([case.get("inputs"), case.get("expected_output")])
     metrics = case.get("metrics")
     # a name may itself end like the mark of a repeat, so that only this one is without it
     name = name_of(case.get("source_case_name") or case.get("name"), place, "name")
@@ -71,7 +71,7 @@ def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -
         cost_usd=dollars(part(metrics, "cost")),
         usage=usage(part(metrics, "input_tokens"), part(metrics, "output_tokens")),
         content=content,
-        repeat=digest(content) if case.get("source_case_name") else None,
+        repeat=content if case.get("source_case_name") else None,
         named_by="name",
         unstable=_NAMELESS if _NUMBERED.fullmatch(name) else None,
     )

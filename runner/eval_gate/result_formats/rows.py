@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from eval_gate.errors import ExitCode, GateError, Problem
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, EvaluatorResult, Status
@@ -73,7 +73,8 @@ class Row:
     """One execution. `status` None: nobody has said, and a rule about the scores has to.
 
     Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
-    else the name is there twice. `content` is what is asked and expected, by which a case is known under a new name.
+    else the name is there twice. `content` is the fingerprint of what is asked and expected, by which a case is known
+    under a new name; a fingerprint, because the value itself is many times as large as the rest of a row.
     """
 
     suite: str
@@ -101,7 +102,7 @@ class Row:
     tags: tuple[str, ...] = ()
     description: str = ""
     target: str | None = None
-    content: JsonValue = None
+    content: str | None = None
     repeat: str | None = None
     rerun: bool = False
     """It is a re-run: one that was made because of a doubt is no first result."""
@@ -224,14 +225,17 @@ def usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
     """Tokens, where at least one side is known."""
     found = [in_range(number(side), MAX_TOKENS) for side in (inputs, outputs)]
     whole = [None if side is None else int(side) for side in found]
-    return Usage(input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
+    return (
+        made(Usage, input_tokens=whole[0], output_tokens=whole[1]) if any(side is not None for side in whole) else None
+    )
 
 
 def evaluator_of(score: Score) -> EvaluatorResult:
     """A scorer as the record keeps it: its reason among what was hit or missed, as it passed or not."""
     said = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
-    return EvaluatorResult(
+    return made(
+        EvaluatorResult,
         name=score.name,
         type="score" if score.passed is None else "check",
         score=value,

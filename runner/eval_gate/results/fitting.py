@@ -6,21 +6,41 @@ out is said in a warning of the run itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import cache
 from typing import Final, NamedTuple
 
 from pydantic import TypeAdapter
 
+from eval_gate.model.base import made
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import CaseDetails, Trial
+from eval_gate.model.execution import CaseDetails, Status, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
-from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.results.lessening import without_answer, without_prompts
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.results.lessening import without_answer, without_prompts, without_words
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 
 _RUN: Final = TypeAdapter(RunResult)  # bytes at once: a large run's text would be in memory three times otherwise
+_SUITE: Final = TypeAdapter(SuiteResult)
+_CASE: Final = TypeAdapter(CaseResult)
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
+
+
+_MANY: Final = 20_000
+_EVERY: Final = 50
+
+
+class Form(Enum):
+    """How a record is written. All three say the same, each in less room than the one before."""
+
+    INDENTED = "indented"
+    COMPACT = "compact"
+    """Without line breaks and blanks, which are half of a record without answers."""
+    SHORT = "short"
+    """Without what is as it is where nothing is said, too: another three quarters of such a record."""
 
 
 class Fitted(NamedTuple):
@@ -28,6 +48,7 @@ class Fitted(NamedTuple):
 
     run: RunResult
     data: bytes
+    form: Form = Form.INDENTED
 
 
 class _Step(NamedTuple):
@@ -39,24 +60,109 @@ class _Step(NamedTuple):
 
 def fitted(run: RunResult, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
     """The run with as much as can be read again: at most so many bytes and values."""
+    short, skipped = _Short(), _certainly_too_large(run, most)
     steps, left_out = iter(_STEPS), list[str]()
     while True:
         told = _with_warning(run, left_out, most)
-        if _at_least(told) <= most:
-            data = _RUN.dump_json(told, by_alias=True, indent=2)
-            if len(data) > most:
-                data = _RUN.dump_json(
-                    told, by_alias=True
-                )  # line breaks and blanks are half of a record without answers
-            if len(data) <= most and not _too_many(data, values):
-                return Fitted(told, data)
+        if skipped:
+            skipped -= 1
+        elif found := _as_it_is(told, short, most, values):
+            return found
         step = next(steps, None)
         if step is None:
-            data = _RUN.dump_json(told, by_alias=True)
-            return Fitted(told, data)
+            return Fitted(told, short.written(told), Form.SHORT)
         run, count = _taken(run, step)
         if count:
             left_out.append(f"{step.what} ({count:,})")
+
+
+def _as_it_is(run: RunResult, short: _Short, most: int, values: int) -> Fitted | None:
+    """The run in the first form that is small enough."""
+    answers = _at_least(run)
+    for form in Form:
+        if answers + _bare(run, form) > most or (form is Form.SHORT and short.size(run) > most):
+            continue
+        data = short.written(run) if form is Form.SHORT else _written(run, form)
+        if len(data) <= most and not _too_many(data, values):
+            return Fitted(run, data, form)
+    return None
+
+
+def _certainly_too_large(run: RunResult, most: int) -> int:
+    """After how many steps a large run is not worth a try yet, by a part of its cases; 0 of a run with few cases.
+
+    Only where that part says that it would be a fifth more than it may be: writing a large run takes a second.
+    """
+    if sum(len(suite.cases) for suite in run.suites) < _MANY:
+        return 0
+    part = [case for suite in run.suites for case in suite.cases[::_EVERY]]
+    for done in range(len(_STEPS) + 1):
+        if done and (leave_out := _STEPS[done - 1].case):
+            part = list(map(leave_out, part))
+        if sum(len(_short(case)) for case in part) * _EVERY <= most * 1.2:
+            return done
+    return len(_STEPS)
+
+
+class _Short:
+    """The short form of a run that becomes less and less: of what stays as it was, nothing is written again."""
+
+    def __init__(self) -> None:
+        self._cases: list[Sequence[CaseResult]] = []
+        self._pieces: list[list[bytes]] = []
+
+    def size(self, run: RunResult) -> int:
+        """Bytes that its cases take."""
+        self._write(run)
+        return sum(len(piece) + 1 for pieces in self._pieces for piece in pieces)
+
+    def written(self, run: RunResult) -> bytes:
+        """The whole record."""
+        self._write(run)
+        rest = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
+        suites = map(self._suite, run.suites, self._pieces)
+        # a record is known by its first key, which is always there
+        return b'{"schemaVersion":%d,%b,"suites":[%b]}' % (run.schema_version, rest[1:-1], b",".join(suites))
+
+    def _suite(self, suite: SuiteResult, cases: Sequence[bytes]) -> bytes:
+        rest = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, exclude_defaults=True)
+        return b'%b,"cases":[%b]}' % (rest[:-1], b",".join(cases))
+
+    def _write(self, run: RunResult) -> None:
+        if not self._pieces:
+            self._pieces = [[_short(case) for case in suite.cases] for suite in run.suites]
+        for before, suite, pieces in zip(self._cases, run.suites, self._pieces, strict=False):
+            if before is suite.cases:
+                continue
+            for at, (then, now) in enumerate(zip(before, suite.cases, strict=True)):
+                if then is not now:
+                    pieces[at] = _short(now)
+        self._cases = [suite.cases for suite in run.suites]
+
+
+def _short(case: CaseResult) -> bytes:
+    return _CASE.serializer.to_json(case, by_alias=True, exclude_defaults=True)  # at once: there are many
+
+
+def suite_bytes(suite: SuiteResult, form: Form) -> bytes:
+    """A suite's own file. It has all of the contract's fields in every form: whoever reads it may know no other."""
+    return _SUITE.dump_json(suite, by_alias=True, indent=2 if form is Form.INDENTED else None)
+
+
+def _written(run: RunResult, form: Form) -> bytes:
+    return _RUN.dump_json(run, by_alias=True, indent=2 if form is Form.INDENTED else None)
+
+
+def _bare(run: RunResult, form: Form) -> int:
+    """Bytes that this many cases take at least, with nothing in them: known without writing them."""
+    return _bare_case(form) * sum(len(suite.cases) for suite in run.suites)
+
+
+@cache
+def _bare_case(form: Form) -> int:
+    case = made(CaseResult, id="", passed=True, status=Status.PASSED)
+    indent, short = 2 if form is Form.INDENTED else None, form is Form.SHORT
+    return len(_CASE.dump_json(case, by_alias=True, indent=indent, exclude_defaults=short))
 
 
 def _with_warning(run: RunResult, left_out: Iterable[str], most: int) -> RunResult:
@@ -69,16 +175,19 @@ def _with_warning(run: RunResult, left_out: Iterable[str], most: int) -> RunResu
 
 def _at_least(run: RunResult) -> int:
     """Characters of all answers: many are quicker counted than written."""
-    answers = (details.response for details in _details(run) if details is not None)
-    return sum(len(answer) for answer in answers if answer is not None)
+    return sum(len(details.response) for details in _details(run) if details.response is not None)
 
 
-def _details(run: RunResult) -> Iterator[CaseDetails | None]:
-    for _, case in run.cases():
-        yield case.details
-        yield from (trial.details for trial in case.trials)
+def _details(run: RunResult) -> Iterator[CaseDetails]:
+    for suite in run.suites:
+        for case in suite.cases:
+            yield case.details
+            for trial in case.trials:
+                if trial.details is not None:
+                    yield trial.details
     for change in run.comparison.changes if run.comparison else ():
-        yield change.before.details if change.before else None
+        if change.before is not None:
+            yield change.before.details
 
 
 def _too_many(data: bytes, values: int) -> bool:
@@ -92,27 +201,20 @@ def _too_many(data: bytes, values: int) -> bool:
 def _taken(run: RunResult, step: _Step) -> tuple[RunResult, int]:
     """The run without this part, and of how many cases that was taken."""
     count = 0
-
-    def case_of(case: CaseResult) -> CaseResult:
-        nonlocal count
-        made = step.case(case) if step.case else case
-        count += made is not case
-        return made
-
-    def change_of(change: CaseChange) -> CaseChange:
-        nonlocal count
-        made = step.change(change) if step.change else change
-        count += made is not change
-        return made
-
-    suites = tuple(
-        suite.model_copy(update={"cases": tuple(case_of(case) for case in suite.cases)}) for suite in run.suites
-    )
-    comparison = run.comparison
-    if comparison is not None:
-        changes = tuple(change_of(change) for change in comparison.changes)
-        comparison = comparison.model_copy(update={"changes": changes})
-    return run.model_copy(update={"suites": suites, "comparison": comparison}), count
+    if step.case is not None:
+        suites = []
+        for suite in run.suites:
+            cases = tuple(map(step.case, suite.cases))
+            fewer = sum(map(operator.is_not, cases, suite.cases))
+            suites.append(suite.model_copy(update={"cases": cases}) if fewer else suite)
+            count += fewer
+        if count:
+            run = run.model_copy(update={"suites": tuple(suites)})
+    if step.change is not None and run.comparison is not None:
+        changes = tuple(map(step.change, run.comparison.changes))
+        count += sum(map(operator.is_not, changes, run.comparison.changes))
+        run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+    return run, count
 
 
 def _simply_passes(case: CaseResult) -> bool:
@@ -121,6 +223,8 @@ def _simply_passes(case: CaseResult) -> bool:
 
 def _no_exchange(case: CaseResult) -> CaseResult:
     details = case.details
+    if not details.conversation and not details.tool_calls and not case.evaluator_results:
+        return case
     prompts = any(result.evaluator_provider_request or result.evaluator_results for result in case.evaluator_results)
     results = any(call.result is not None for call in details.tool_calls)
     if not _simply_passes(case) or not (details.conversation or results or prompts):
@@ -170,6 +274,12 @@ def _no_question(case: CaseResult) -> CaseResult:
     return case if case.asked is None else case.model_copy(update={"asked": None})
 
 
+def _no_passing_words(case: CaseResult) -> CaseResult:
+    if not _simply_passes(case) or not case.evaluator_results:
+        return case
+    return case.model_copy(update={"evaluator_results": without_words(case.evaluator_results)})
+
+
 _STEPS: Final = (
     _Step("exchanges, results of calls and judges' prompts of passing cases", _no_exchange),
     _Step("answers and calls of passing cases", _no_passing_answer),
@@ -178,5 +288,6 @@ _STEPS: Final = (
     _Step("answers, calls and judges' prompts of failing cases", _no_failing_answer),
     _Step("the baseline's side of all other cases", change=_no_before),
     _Step("questions and expectations", _no_question),
+    _Step("evaluators' words about passing cases", _no_passing_words),
 )
 """The order is that of what a person misses least."""

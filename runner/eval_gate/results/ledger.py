@@ -22,7 +22,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.model import limits
-from eval_gate.model.base import Record
+from eval_gate.model.base import Record, made
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
@@ -108,6 +108,9 @@ class Entry(NamedTuple):
     again: tuple[Execution, ...] = ()
 
 
+_PASSED: Final = ((Execution("P"),), ())
+
+
 class Ledger(Record):
     """What is known of a branch's recent runs, newest first, and of every case in them."""
 
@@ -137,12 +140,12 @@ class Ledger(Record):
             return self
         suites = {
             suite: {
-                case_id: LedgerCase(yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
+                case_id: made(LedgerCase, yardsticks=case.yardsticks, runs=_dropped(case.runs, start))
                 for case_id, case in cases.items()
             }
             for suite, cases in self.suites.items()
         }
-        return Ledger(runs=self.runs[start:], suites=suites)
+        return made(Ledger, runs=self.runs[start:], suites=suites)
 
     def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> Ledger:
         """The same with one more run, the newest. One that it has already stays where it is.
@@ -162,10 +165,10 @@ class Ledger(Record):
         for key in self.every_key():
             gone = self.suites[key.suite][key.case_id]
             if key not in taken and key.case_id not in suites.get(key.suite, {}):
-                kept = LedgerCase(yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
+                kept = made(LedgerCase, yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
                 if not _empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
-        return Ledger(runs=(ledger_run(run), *self.runs)[:MAX_RUNS], suites=suites)
+        return made(Ledger, runs=(ledger_run(run), *self.runs)[:MAX_RUNS], suites=suites)
 
 
 _UNKNOWN: Final = LedgerCase()
@@ -221,6 +224,8 @@ def executions_of(case: CaseResult) -> tuple[tuple[Execution, ...], tuple[Execut
     """What a case did in one run: the first execution (or the trials), and the re-runs."""
     if case.status in {Status.SKIPPED, Status.NOT_RUN}:
         return (), ()
+    if len(case.trials) == 1 and case.status is Status.PASSED and not (case.graded or case.reruns):
+        return _PASSED  # as most cases do
     trials = case.executions()
     first = max(len(trials) - case.reruns, 0)
     return executions(trials[:first], graded=case.graded), executions(trials[first:], graded=case.graded)
@@ -271,12 +276,12 @@ def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerC
     older = known.runs if known else " ".join([NOTHING] * runs)
     first, again = executions_of(case)
     if not first:
-        return LedgerCase(yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
+        return made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
     yardstick = yardstick_of(case)
     if yardstick not in yardsticks:
         yardsticks = (*yardsticks, yardstick)
     word = _word(Entry(yardsticks.index(yardstick), first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]))
-    return _tidied(LedgerCase(yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
+    return _tidied(made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
 
 
 def _word(entry: Entry) -> str:
@@ -288,6 +293,7 @@ def _word(entry: Entry) -> str:
     return f"{entry.place}{''.join(one.letter for one in entry.first)}{again}{scores}"
 
 
+@lru_cache(maxsize=50_000)
 def _limited(runs: str) -> str:
     """At most as many runs as a ledger has, equal neighbours as one word."""
     counted: list[tuple[str, int]] = []

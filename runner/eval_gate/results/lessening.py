@@ -111,6 +111,21 @@ def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult
     )
 
 
+def without_words(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """Scores and weights of the evaluators, and nothing that they said."""
+    return tuple(
+        result.model_copy(
+            update={
+                "hits": (),
+                "misses": (),
+                "reasoning": None,
+                "evaluator_results": without_words(result.evaluator_results),
+            }
+        )
+        for result in results
+    )
+
+
 def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:
     return facts and {name: value for name, value in facts.items() if name not in names}
 

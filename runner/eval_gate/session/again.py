@@ -13,7 +13,6 @@ from eval_gate.engine.preparing.programs import as_whom
 from eval_gate.engine.trials import trial_of
 from eval_gate.errors import GateError
 from eval_gate.gate.confirming import Reruns
-from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import RerunEnd
@@ -25,7 +24,6 @@ from eval_gate.result_formats.rows import Row
 from eval_gate.session.rows import rules_of, trial_record
 from eval_gate.session.session import Around, Session
 from eval_gate.text.commands.template import Template, quoted
-from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 
@@ -112,8 +110,8 @@ class Again:
             for row in await self._run([one.row for one in part]):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
                     found.setdefault(row.key, []).append(row)
-        by_content = {_content(rows[0]): rows for rows in found.values() if rows[0].content is not None}
-        brought = {key: found.get(key) or by_content.get(_content(one.row)) or [] for key, one in cases.items()}
+        by_content = {rows[0].content: rows for rows in found.values() if rows[0].content is not None}
+        brought = {key: found.get(key) or by_content.get(one.row.content or "") or [] for key, one in cases.items()}
         if not self._broke and not any(brought.values()):
             self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
         for key, one in cases.items():
@@ -196,7 +194,3 @@ def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> s
 def _escaped(name: str) -> str:
     """The name as a pattern that JavaScript and Python read alike."""
     return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", name)
-
-
-def _content(row: Row) -> JsonValue:
-    return None if row.content is None else digest(row.content)

@@ -10,7 +10,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import details_of
 from eval_gate.engine.trials import settle
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CaseDetails, Status
@@ -18,11 +18,14 @@ from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import Row, evaluator_of
 from eval_gate.result_formats.scoring import Rules
-from eval_gate.text.digest import digest, fingerprint
+from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
 _NOWHERE: Final = Location(file="results", line=1)
 """A case's place where nobody says one; it is not on record."""
+_MEASURED_ALIKE: Final = Yardstick()
+_NOTHING_SAID: Final = details_of(Response(text="")).model_copy(update={"response": None})
+"""Of cases of which no more is known; one object for all of them."""
 
 
 def rules_of(config: RunConfig) -> Rules:
@@ -36,14 +39,15 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
     firsts = [row for row in rows if not row.rerun] or list(rows[:1])
     reruns = [*(row for row in rows if row.rerun and row is not firsts[0]), *more]
     first, every = firsts[0], [*firsts, *reruns]
-    case = EvalCase(
+    case = made(
+        EvalCase,
         id=first.id,
         description=first.description,
         messages=(),
         aggregation=Aggregation.WEIGHTED_MEAN if any(row.graded for row in every) else Aggregation.ALL,
         tags=first.tags,
         location=first.location or _NOWHERE,
-        fingerprint="" if first.content is None else fingerprint(first.content),
+        fingerprint=first.content or "",
     )
     records = [trial_record(row, number, case.fingerprint) for number, row in enumerate(every)]
     settled = settle(case, records, first.target, first=len(firsts), end=end)
@@ -52,17 +56,21 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
             "location": first.location,
             "fingerprint": case.fingerprint or None,
             "asked": _asked(first),
-            "yardstick": Yardstick(
-                question=None if first.content is None else digest(first.question),
-                expectation=None if first.content is None else digest(first.content),
-                grader=_graded_by(every, rules),
-            ),
+            "yardstick": _yardstick(first, case.fingerprint, _graded_by(every, rules)),
         }
     )
 
 
+def _yardstick(row: Row, content: str, grader: str | None) -> Yardstick:
+    if row.content is None:
+        return _MEASURED_ALIKE if grader is None else made(Yardstick, grader=grader)
+    return made(Yardstick, question=digest(row.question), expectation=content[:DIGITS], grader=grader)
+
+
 def _graded_by(rows: Sequence[Row], rules: Sequence[ScoreRule]) -> str | None:
     """Which rules were applied to the scores of this case; None where its tool's own verdict stands."""
+    if not rules:
+        return None
     scorers = {score.name for row in rows for score in row.scores}
     applied: list[JsonValue] = [str(rule) for rule in rules if rule.name in scorers]
     return digest(applied) if applied else None
@@ -73,14 +81,15 @@ def _asked(row: Row) -> Asked | None:
         return None
     shown = tuple(line[:KEPT_CHECK] for line in row.expectation[:KEPT_CHECKS])
     cut = len(row.question) > KEPT_QUESTION or shown != row.expectation
-    return Asked(question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
+    return made(Asked, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
 def trial_record(row: Row, number: int, case_fingerprint: str = "") -> TrialRecord:
     """One row as one trial."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
-    return TrialRecord(
+    return made(
+        TrialRecord,
         eval_file=row.suite,
         case_id=row.id,
         trial=number,
@@ -113,5 +122,7 @@ def _why(row: Row) -> str:
 
 def _details(row: Row) -> CaseDetails:
     """What was answered, as of own evals; an answer that nobody wrote down is none."""
-    kept = details_of(Response(text=row.answer or "", tool_calls=row.calls))
+    if row.answer is None and not row.calls:
+        return _NOTHING_SAID
+    kept = details_of(made(Response, text=row.answer or "", tool_calls=row.calls))
     return kept if row.answer is not None else kept.model_copy(update={"response": None})

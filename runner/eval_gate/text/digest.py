@@ -8,14 +8,16 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 
-_DIGITS: Final = 16
+DIGITS: Final = 16
+"""Of a fingerprint that are enough to tell values apart."""
+_encoded: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def fingerprint(value: JsonValue) -> str:
     """The SHA-256 of the value as JSON, in hexadecimal."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_encoded(value).encode()).hexdigest()
 
 
 def digest(value: JsonValue) -> str:
     """The first 16 digits of the fingerprint."""
-    return fingerprint(value)[:_DIGITS]
+    return fingerprint(value)[:DIGITS]

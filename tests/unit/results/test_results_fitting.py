@@ -10,7 +10,7 @@ from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Com
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import Asked, RunResult
-from eval_gate.results.fitting import fitted
+from eval_gate.results.fitting import Form, fitted
 from tests.support.results import make_result, make_run, make_suite_result
 
 LONG = "x" * 30_000
@@ -97,10 +97,40 @@ def test_fitted__calls_of_passing_cases__keep_their_arguments_as_long_as_the_ans
 def test_fitted__many_values__count_as_much_as_many_bytes() -> None:
     run = large()
     assert fitted(run, values=10**6).run is run
-    assert fitted(run, values=300).run.warnings != run.warnings
+    short = fitted(run, values=250)
+    assert (short.run is run, short.form) == (True, Form.SHORT)
+    assert fitted(run, values=60).run.warnings != run.warnings
 
 
 def test_fitted__a_little_too_large__loses_only_its_line_breaks() -> None:
     run = large()
     found = fitted(run, len(fitted(run).data) - 1)
     assert (found.run is run, b"\n" in found.data) == (True, False)
+    assert '"tags":[]' in found.data.decode()
+
+
+def test_fitted__still_too_large_without_line_breaks__loses_what_says_nothing_and_no_more() -> None:
+    run = large()
+    compact = fitted(run, len(fitted(run).data) - 1).data
+    found = fitted(run, len(compact) - 1)
+    assert (found.run is run, found.form) == (True, Form.SHORT)
+    assert '"tags"' not in found.data.decode()
+    assert found.data.startswith(b'{"schemaVersion":1,"runId":')
+    assert RunResult.model_validate_json(found.data) == run
+
+
+def test_fitted__many_cases_that_say_little__are_read_again_as_they_were() -> None:
+    run = make_run(*(make_suite_result([make_result(f"{suite} {number}") for number in range(40)]) for suite in "ab"))
+    full = fitted(run).data
+    found = fitted(run, len(full) // 4)
+    assert (found.run is run, found.form) == (True, Form.SHORT)
+    assert RunResult.model_validate_json(found.data) == run
+
+
+def test_fitted__passing_cases_with_many_words__keep_scores_alone_at_last() -> None:
+    said = EvaluatorResult(name="contains", type="check", score=1, hits=(LONG,), reasoning=LONG)
+    cases = [make_result(name, name, evaluator_results=(said,)) for name in ("passed", "failed")]
+    found = fitted(make_run(make_suite_result(cases)), 100_000).run
+    assert found.warnings[0].endswith("evaluators' words about passing cases (1)")
+    assert [case.evaluator_results[0].reasoning for _, case in found.cases()] == [None, LONG]
+    assert [case.evaluator_results[0].score for _, case in found.cases()] == [1, 1]

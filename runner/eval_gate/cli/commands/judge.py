@@ -52,7 +52,9 @@ def judge(
     from eval_gate.session.keep import context_of, keep
     from eval_gate.session.run import Made
     from eval_gate.session.session import open_session
+    from eval_gate.session.uncollected import uncollected
 
+    context.with_resource(uncollected())
     file = Path(config) if config else find_config(Path.cwd())
     read = load_config(options.given(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
     session = open_session(read, Selection(), replace(around(), owns_process=False))

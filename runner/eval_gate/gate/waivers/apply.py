@@ -19,6 +19,7 @@ from datetime import date
 
 from eval_gate.gate.scores import exceeds
 from eval_gate.gate.waivers.names import Names
+from eval_gate.model.base import made
 from eval_gate.model.case import CaseKey, CaseName
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison
 from eval_gate.model.result import CaseResult, RunResult
@@ -44,7 +45,12 @@ def standings(
     """How every case of a run stands, in the order of the run; the run is held to the policy's pass score."""
     changes = {one.key: one for one in (comparison.changes if comparison else ())}
     return tuple(
-        CaseStanding(suite=key.suite, case_id=key.case_id, standing=_standing(case, changes.get(key), max_score_drop))
+        made(
+            CaseStanding,
+            suite=key.suite,
+            case_id=key.case_id,
+            standing=_standing(case, changes.get(key), max_score_drop),
+        )
         for key, case in run.cases()
     )
 
