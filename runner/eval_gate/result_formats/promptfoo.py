@@ -187,7 +187,7 @@ def _question(variables: JsonValue) -> str:
 def _wanted(one: JsonValue) -> str:
     """An assertion in a few words: `contains "4711"`."""
     kind, value = words(part(one, "type")) or "assertion", part(one, "value")
-    return f"{kind} {compact_json(value)[:300]}" if value is not None else kind
+    return words(f"{kind} {compact_json(value)[:300]}") if value is not None else kind
 
 
 def _score(one: JsonValue) -> Score:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ MAX_ROWS: Final = 10 * CASES
 MAX_NAME: Final = 1_000
 """Characters of a suite's or a case's name."""
 
+_SHORT: Final = 64
 
 _AWAY: Final = re.compile(
     r"ECONNREFUSED|\bENOTFOUND\b|EAI_AGAIN|EHOSTUNREACH|connection refused|could not resolve|name or service not known"
@@ -183,7 +185,8 @@ def words(value: JsonValue) -> str:
     """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
     if value is None:
         return ""
-    return well_formed(value if isinstance(value, str) else compact_json(value))[:BROUGHT_TEXT]
+    said = well_formed(value if isinstance(value, str) else compact_json(value))[:BROUGHT_TEXT]
+    return sys.intern(said) if len(said) < _SHORT else said  # names and verdicts are the same in most rows
 
 
 def name_of(value: JsonValue, place: Place, what: str) -> str:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from eval_gate.model.base import made
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import CaseDetails, Status, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
@@ -25,6 +25,9 @@ from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 _RUN: Final = TypeAdapter(RunResult)  # bytes at once: a large run's text would be in memory three times otherwise
 _SUITE: Final = TypeAdapter(SuiteResult)
 _CASE: Final = TypeAdapter(CaseResult)
+_CASES: Final = TypeAdapter(tuple[CaseResult, ...])
+_NO_CASES: Final = b'"cases":[]'
+_AT_ONCE: Final = 1_000
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
 
@@ -144,9 +147,21 @@ def _short(case: CaseResult) -> bytes:
     return _CASE.serializer.to_json(case, by_alias=True, exclude_defaults=True)  # at once: there are many
 
 
-def suite_bytes(suite: SuiteResult, form: Form) -> bytes:
-    """A suite's own file. It has all of the contract's fields in every form: whoever reads it may know no other."""
-    return _SUITE.dump_json(suite, by_alias=True, indent=2 if form is Form.INDENTED else None)
+def suite_file(suite: SuiteResult, form: Form) -> Iterator[bytes]:
+    """A suite's own file, some cases at a time where it is large.
+
+    It has all of the contract's fields in every form: whoever reads it may know no other.
+    """
+    if form is Form.INDENTED:
+        yield _SUITE.dump_json(suite, by_alias=True, indent=2)
+        return
+    empty = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True)
+    head, between, rest = empty.partition(_NO_CASES)  # in no text, where its quotes would be escaped
+    yield head + between[:-1]
+    for start in range(0, len(suite.cases), _AT_ONCE):
+        cases = _CASES.dump_json(suite.cases[start : start + _AT_ONCE], by_alias=True)[1:-1]
+        yield b"," + cases if start else cases
+    yield b"]" + rest
 
 
 def _written(run: RunResult, form: Form) -> bytes:
@@ -265,17 +280,22 @@ def _no_before(change: CaseChange) -> CaseChange:
 
 def _no_failing_answer(case: CaseResult) -> CaseResult:
     bare = _no_answer(case)
-    if bare is case and not case.evaluator_results:
-        return case
-    return bare.model_copy(update={"evaluator_results": without_prompts(case.evaluator_results)})
+    bare_results = without_prompts(case.evaluator_results)
+    if all(map(operator.is_, bare_results, case.evaluator_results)):
+        return bare
+    return bare.model_copy(update={"evaluator_results": bare_results})
 
 
 def _no_question(case: CaseResult) -> CaseResult:
     return case if case.asked is None else case.model_copy(update={"asked": None})
 
 
+def _says(result: EvaluatorResult) -> bool:
+    return bool(result.hits or result.misses or result.reasoning or any(map(_says, result.evaluator_results)))
+
+
 def _no_passing_words(case: CaseResult) -> CaseResult:
-    if not _simply_passes(case) or not case.evaluator_results:
+    if not _simply_passes(case) or not any(map(_says, case.evaluator_results)):
         return case
     return case.model_copy(update={"evaluator_results": without_words(case.evaluator_results)})
 
@@ -283,11 +303,11 @@ def _no_passing_words(case: CaseResult) -> CaseResult:
 _STEPS: Final = (
     _Step("exchanges, results of calls and judges' prompts of passing cases", _no_exchange),
     _Step("answers and calls of passing cases", _no_passing_answer),
+    _Step("evaluators' words about passing cases", _no_passing_words),
     _Step("what executions said that did not decide their case", _no_other_execution),
     _Step("the baseline's side of cases that still fail", change=_no_before_of_still_failing),
     _Step("answers, calls and judges' prompts of failing cases", _no_failing_answer),
     _Step("the baseline's side of all other cases", change=_no_before),
     _Step("questions and expectations", _no_question),
-    _Step("evaluators' words about passing cases", _no_passing_words),
 )
 """The order is that of what a person misses least."""

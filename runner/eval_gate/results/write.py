@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.fitting import Fitted, fitted, suite_bytes
+from eval_gate.results.fitting import Fitted, fitted, suite_file
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 
@@ -45,7 +45,7 @@ def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = No
     folder, record = run_folder(output_dir, result.run_id), fitted(result)
     for suite in record.run.suites:
         file = folder / _suite_file(suite, names)
-        write_atomically(file, suite_bytes(suite, record.form))
+        write_atomically(file, suite_file(suite, record.form))
     if ledger is not None:
         write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
     return Written(_write_record(output_dir, record), record.run)

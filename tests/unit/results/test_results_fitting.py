@@ -127,7 +127,7 @@ def test_fitted__many_cases_that_say_little__are_read_again_as_they_were() -> No
     assert RunResult.model_validate_json(found.data) == run
 
 
-def test_fitted__passing_cases_with_many_words__keep_scores_alone_at_last() -> None:
+def test_fitted__passing_cases_with_many_words__keep_scores_alone() -> None:
     said = EvaluatorResult(name="contains", type="check", score=1, hits=(LONG,), reasoning=LONG)
     cases = [make_result(name, name, evaluator_results=(said,)) for name in ("passed", "failed")]
     found = fitted(make_run(make_suite_result(cases)), 100_000).run
