@@ -21,6 +21,7 @@ from eval_gate.action.relay import unjudged
 from eval_gate.cli.console import Form
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
+from eval_gate.config.settings import ResultsFormat
 from eval_gate.engine.journal import read_journal
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
@@ -32,15 +33,18 @@ from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.github.comments import _state_in
 from eval_gate.github.event import read_event
 from eval_gate.github.failure import Answer, refusal
-from eval_gate.model.result import GitFacts
+from eval_gate.model.result import CaseResult, GitFacts
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.reports.words.problems import error_lines
+from eval_gate.result_formats.load import load_results
+from eval_gate.result_formats.scoring import Rules
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME, read_ledger
 from eval_gate.results.read import read_archive, read_history, read_run
+from eval_gate.session.rows import case_of
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
@@ -199,6 +203,17 @@ def _lines(read: Callable[[Path], object], name: str) -> Callable[[bytes], None]
     return surface
 
 
+def _brought(data: bytes) -> None:
+    """As another tool's results are read. What is made of them without a look is what a look would have made."""
+    _file("results", data)
+    with _sentences():
+        found = load_results(["results"], ResultsFormat.AUTO, Rules((), 0.7))
+        for rows in list(found.cases.values())[:50]:
+            case = case_of(rows, (), None, None)
+            assert CaseResult.model_validate_json(case.model_dump_json()) == case
+        assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
+
+
 def _event(data: bytes) -> None:
     with _sentences():
         read_event("pull_request", _file("event.json", data))
@@ -312,6 +327,11 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "journal": _lines(read_journal, "cases.jsonl"),
         "recording": _lines(read_recording, "answers.jsonl"),
         "event": _event,
+        "results-archive": _brought,
+        "results-csv": _brought,
+        "results-json": _brought,
+        "results-junit": _brought,
+        "results-lines": _brought,
         "wire": _wire,
         "outputs": _outputs,
         "foreign-json": _json,

@@ -69,6 +69,8 @@ BROUGHT_LINE_BYTES: Final = 4_000_000
 BROUGHT_TEXT: Final = 1_000_000
 BROUGHT_FILES: Final = 1_000
 BROUGHT_DEPTH: Final = 50
+BROUGHT_SCORES: Final = 10_000
+BROUGHT_COLUMNS: Final = 1_000
 ARCHIVE_ENTRIES: Final = 10_000
 RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
@@ -179,6 +181,10 @@ TABLE: Final = (
     Row("one question, answer or error in them", BROUGHT_TEXT, "characters"),
     Row("files of such results", BROUGHT_FILES, "files"),
     Row("elements of JUnit XML within each other", BROUGHT_DEPTH, "levels"),
+    Row("scores, tool calls or tags of one execution in such results", BROUGHT_SCORES, "scores"),
+    Row("columns of a table of such results", BROUGHT_COLUMNS, "columns"),
+    Row("cases of such results", CASES, "cases"),
+    Row("executions of all of them", 10 * CASES, "executions"),
     Row("entries of an archive", ARCHIVE_ENTRIES, "entries"),
     Row("runs of a folder of runs", RUNS_READ, "runs"),
     Row("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),

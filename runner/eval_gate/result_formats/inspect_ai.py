@@ -37,12 +37,14 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import document, value_of
-from eval_gate.results.archive import has_more_entries
+from eval_gate.results.archive import DAMAGED, has_more_entries
 from eval_gate.text.digest import fingerprint
 
 _ZSTD: Final = 93
 _MOST: Final = 4 * BROUGHT_LINE_BYTES
 """Bytes of one member, unpacked."""
+_MOST_WINDOW: Final = 1 << 25
+"""Bytes that unpacking may keep to look back at: twice the largest member."""
 _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 HEADER: Final = "header.json"
 _BEGUN: Final = "_journal/"
@@ -88,7 +90,7 @@ def read_inspect_archive(file: Path, shown: str, told: Told) -> Iterator[Row]:
                 if name.startswith("samples/") and name.endswith(".json"):
                     place = Place(f"{shown}!{name[:200]}")
                     yield _row(mapping(_entry(archive, one, shown), place), head, place)
-    except (zipfile.BadZipFile, OSError, struct.error) as error:
+    except (struct.error, NotImplementedError, *DAMAGED) as error:
         raise unreadable(Place(shown), f"is not an archive that can be read: {error}") from None
 
 
@@ -100,7 +102,7 @@ def _entry(archive: zipfile.ZipFile, one: zipfile.ZipInfo, shown: str) -> JsonVa
         try:
             with archive.open(one) as stream:
                 data = stream.read(_MOST + 1)
-        except (NotImplementedError, RuntimeError) as error:  # zipfile's words for another method, and for a password
+        except (NotImplementedError, RuntimeError, *DAMAGED) as error:  # the first two: another method, and a password
             raise unreadable(place, f"cannot be unpacked: {error}") from None
     if len(data) > _MOST:
         raise unreadable(place, f"is larger than {_MOST:,} bytes")
@@ -113,7 +115,7 @@ def _unpacked(archive: zipfile.ZipFile, one: zipfile.ZipInfo) -> bytes:
         import zstandard
     packed = _raw(archive.fp, one)
     try:
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(packed) as stream:
+        with zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW).stream_reader(packed) as stream:
             return stream.read(_MOST + 1)
     except zstandard.ZstdError as error:
         raise zipfile.BadZipFile(str(error)) from None

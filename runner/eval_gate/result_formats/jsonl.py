@@ -14,7 +14,14 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Location
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, Status
-from eval_gate.model.limits import BROUGHT_TEXT, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS
+from eval_gate.model.limits import (
+    BROUGHT_COLUMNS,
+    BROUGHT_SCORES,
+    BROUGHT_TEXT,
+    MAX_COST_USD,
+    MAX_DURATION_MS,
+    MAX_TOKENS,
+)
 from eval_gate.model.usage import Usage
 from eval_gate.result_formats.rows import MAX_NAME, Place, Row, Score, Told, unreadable, words
 from eval_gate.result_formats.streaming import lines, value_of
@@ -95,6 +102,8 @@ def read_csv(file: Path, shown: str, told: Told) -> Iterator[Row]:
     try:
         with file.open(encoding="utf-8-sig", errors="replace", newline="") as stream:
             for cells in (table := csv.DictReader(stream)):
+                if len(table.fieldnames or ()) > BROUGHT_COLUMNS:  # every row would have as many cells
+                    raise unreadable(Place(shown, 1), f"has more than {BROUGHT_COLUMNS:,} columns")
                 place = Place(shown, table.line_num)
                 if None in cells:
                     raise unreadable(place, "has more cells than there are columns")
@@ -119,6 +128,10 @@ def _cell(name: str, cell: str, place: Place) -> JsonValue:
 def _row(value: JsonValue, place: Place) -> Row:
     if not isinstance(value, dict):
         raise unreadable(place, "is not a mapping")
+    for name in _LISTS:
+        given = value.get(name)
+        if isinstance(given, list) and len(given) > BROUGHT_SCORES:  # a mistake in each of them would be kept
+            raise unreadable(Place(place.file, place.line, name), f"has more than {BROUGHT_SCORES:,} members")
     try:
         line = ResultLine.model_validate(value)
     except ValidationError as error:

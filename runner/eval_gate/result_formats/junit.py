@@ -102,6 +102,8 @@ class _Parser:
         except expat.ExpatError as error:
             place = Place(self._shown, error.lineno)
             raise unreadable(place, f"is not XML: {expat.errors.messages[error.code]}") from None
+        except (LookupError, ValueError) as error:  # of an encoding that Python does not have, or has and expat cannot
+            raise unreadable(Place(self._shown, 1), f"is in an encoding that is not read: {str(error)[:100]}") from None
 
     def _refuse_doctype(self, *_: object) -> None:
         raise unreadable(Place(self._shown, self._expat.CurrentLineNumber), "has a document type: JUnit needs none")

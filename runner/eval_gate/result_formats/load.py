@@ -10,7 +10,7 @@ from typing import Final
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
-from eval_gate.model.limits import BROUGHT_FILES, CASES
+from eval_gate.model.limits import BROUGHT_FILES, BROUGHT_SCORES, CASES
 from eval_gate.result_formats.agentv import INDEX
 from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import SUFFIXES, recognise
@@ -59,6 +59,8 @@ def load_results(
             raise unreadable(Place(second), f"is {other}, and {first} is {one}: one tool's results at a time")
         for row in known.reader()(file, shown, told):
             count += 1
+            if len(row.scores) > BROUGHT_SCORES:
+                raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
             row = masked(row, redact) if redact.knows_any else row  # noqa: PLW2901 (nobody sees it as it was)
             judged = rules.judged(row)
             there = cases.setdefault(row.key, [])

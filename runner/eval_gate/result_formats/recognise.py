@@ -52,6 +52,8 @@ _LINES: Final = (
     ({"id"}, JSONL),
 )
 """Keys of a line that only this format has, the surest first."""
+_LONG_LINES: Final = (*_LINES[:-1], ({"id", "status"}, JSONL), ({"id", "score"}, JSONL))
+"""The same of a first line so long that its end is not seen. What is no line of results says so when it is read."""
 _DOCUMENTS: Final = (
     ({"evalId", "results"}, PROMPTFOO),
     ({"testCases"}, DEEPEVAL),
@@ -109,7 +111,10 @@ def _of(head: bytes, file: Path) -> Known | None:
             return keyed
         table = _DOCUMENTS  # a whole document in one line
     seen = _first_keys(text) if keys is None else keys
-    return next((known for marks, known in table if marks <= seen), None)
+    found = next((known for marks, known in table if marks <= seen), None)
+    if found is None and keys is None and len(line) == len(text.strip()):
+        found = next((known for marks, known in _LONG_LINES if marks <= seen), None)
+    return found
 
 
 def _keys_of_line(line: str) -> set[str] | None:

@@ -18,7 +18,8 @@ MAX_ENTRIES: Final = limits.ARCHIVE_ENTRIES
 _NAME: Final = b"PK\x01\x02"
 """What each name of a directory begins with (APPNOTE.TXT 4.3.12)."""
 _PIECE_BYTES: Final = 1_000_000
-_UNREADABLE: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
+DAMAGED: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, OSError, RuntimeError, ValueError, EOFError)
+"""What reading an archive raises that is damaged, cut off, or has a password."""
 
 
 class ArchiveError(Exception):
@@ -46,7 +47,7 @@ def read_one(file: Path, name: str, limit: int) -> tuple[str, bytes] | None:
                 return None
             with archive.open(found[0]) as stream:
                 return found[0].filename, stream.read(limit + 1)
-    except _UNREADABLE as error:
+    except DAMAGED as error:
         raise ArchiveError(f"the archive cannot be read: {error}") from error
 
 
@@ -57,7 +58,7 @@ def entry_of(file: Path, name: str, limit: int) -> bytes | None:
             return None
         with zipfile.ZipFile(file) as archive, archive.open(name) as stream:
             data = stream.read(limit + 1)
-    except (KeyError, *_UNREADABLE):
+    except (KeyError, *DAMAGED):
         return None
     return data if len(data) <= limit else None
 
