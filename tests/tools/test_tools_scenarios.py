@@ -92,9 +92,7 @@ def test_change__the_agent_raises_on_one_case__is_not_green(used: Repository) ->
 
 
 @pytest.mark.parametrize("repository", PYTHON, indirect=True, ids=str)
-def test_page__followed_in_an_empty_folder__passes_and_then_finds_the_worse_answer(
-    used: Repository, tmp_path
-) -> None:
+def test_page__followed_in_an_empty_folder__passes_and_then_finds_the_worse_answer(used: Repository, tmp_path) -> None:
     says = used.newcomer(tmp_path)
     assert says("Order 4711 is refunded.") == 0, used.said
     assert says("I cannot.") == 1, used.said
