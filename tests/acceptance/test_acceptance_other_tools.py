@@ -64,6 +64,14 @@ def test_judge__a_case_that_always_passed_fails__is_red_and_names_it(history) ->
     assert "12 of 12 cases are in the baseline by description and vars" in done.stderr
 
 
+def test_judge__offers_no_command_of_ours__which_could_not_run_another_tools_cases(history) -> None:
+    out = promptfoo(history, "out.json", ("case 3",)).name
+    done = judged(history, out, "--report", "md=c.md", "--report", "html=p.html")
+    assert done.returncode == 1
+    said = done.stdout + done.stderr + (history / "c.md").read_text() + (history / "p.html").read_text()
+    assert "--case" not in said.replace("page.js", "")
+
+
 def test_judge__the_command_passes_it_again__is_green_and_it_is_not_sure(history) -> None:
     command = again(history, ())
     out = promptfoo(history, "out.json", ("case 3",)).name

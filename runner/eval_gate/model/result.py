@@ -313,6 +313,11 @@ class RunResult(Record):
         return self.git.sha if self.git else None
 
     @property
+    def by_another_tool(self) -> bool:
+        """Whether another tool ran the cases, and we only judged: of such a run suites and target have its name."""
+        return bool(self.suites) and all(suite.format == self.target.provider for suite in self.suites)
+
+    @property
     def waived(self) -> frozenset[CaseKey]:
         """The cases whose failure does not block."""
         return self.waiving.keys if self.waiving else frozenset()

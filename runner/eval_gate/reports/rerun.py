@@ -36,8 +36,11 @@ def rerun_command(
     """The same command for only the cases to look at; None when there are none.
 
     What `latest` or a folder of runs led to is named: by the next run they may lead to another one. A shard is left
-    out, because a chosen case need not be in the same part again.
+    out, because a chosen case need not be in the same part again. Nor is there one for another tool's results: only
+    that tool can run its cases.
     """
+    if result.by_another_tool:
+        return None
     patterns = _patterns(_worth_a_look(result), result)
     kept = patterns[:MAX_PATTERNS]
     while len(kept) > 1 and sum(len(pattern) for pattern, _ in kept) > MAX_NAMES:

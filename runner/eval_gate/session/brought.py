@@ -17,6 +17,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
+from eval_gate.reports.words.numbers import count
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
@@ -113,12 +114,13 @@ def _known_again(run: RunResult, brought: Brought, session: Session) -> Iterator
     by = ", ".join(dict.fromkeys(_named_by(brought.rows)))
     total = len(brought.cases)
     if not isinstance(baseline, Baseline):
-        yield f"{total} cases, named by {by}"
+        yield f"{count(total, 'case')}, named by {by}"
         return
     there, moved = baseline.result.by_key(), renamed(baseline.result, run)
     same = sum(key in there for key in brought.cases)
     again = f", {len(moved)} more under another name by what is asked" if moved else ""
-    yield f"{same} of {total} cases are in the baseline by {by}{again}"
+    verb = "is" if total == 1 else "are"
+    yield f"{same} of {count(total, 'case')} {verb} in the baseline by {by}{again}"
 
 
 def _named_by(rows: Iterable[Row]) -> Iterator[str]:
