@@ -312,12 +312,13 @@ def settle(
     """
     if not records:
         return unrun(case, target)
-    records = sorted(records, key=lambda record: record.trial)
+    if len(records) > 1:
+        records = sorted(records, key=lambda record: record.trial)
     judged = [record for record in records if record.status.judged]
-    passes = sum(record.status is Status.PASSED for record in judged)
+    passes = sum([record.status is Status.PASSED for record in judged])
     decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
     status = decided if judged else _unjudged(records)
-    shown = next(record for record in records if record.status is status)
+    shown = records[0] if len(records) == 1 else next(record for record in records if record.status is status)
     return made(
         CaseResult,
         id=case.id,
@@ -335,16 +336,16 @@ def settle(
         tags=case.tags,
         evaluator_results=shown.evaluator_results,
         trace_summary=shown.trace_summary,
-        reruns=0 if first is None else sum(record.trial >= first for record in records),
+        reruns=0 if first is None else sum([record.trial >= first for record in records]),
         rerun_end=end,
         trials=_trials(records, shown),
         dependent=case.dependent,
         blame=shown.blame,
-        attempts=sum(record.attempts for record in records),
-        usage=Usage.total(record.usage for record in records),
-        cost_usd=total(record.cost_usd for record in records),
-        judge_usage=Usage.total(record.judge_usage for record in records),
-        judge_cost_usd=total(record.judge_cost_usd for record in records),
+        attempts=sum([record.attempts for record in records]),
+        usage=Usage.total([record.usage for record in records]),
+        cost_usd=total([record.cost_usd for record in records]),
+        judge_usage=Usage.total([record.judge_usage for record in records]),
+        judge_cost_usd=total([record.judge_cost_usd for record in records]),
         conversation_id=case.conversation_id,
         target=target,
         graded=case.aggregation is Aggregation.WEIGHTED_MEAN,

@@ -37,7 +37,8 @@ class Reruns:
         """Every case whose first execution leaves something to decide."""
         run = result.model_copy(update={"confirm": self._confirm})
         facts, self._confirmation = facts_before_reruns(run, self._question)
-        self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts}
+        # of most cases nothing is to be decided, whatever more was seen
+        self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases()}
         return [key for key in self._facts if self.again(key, ())]
 
