@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.keeping import settled
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -53,6 +54,7 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     run = _run(session, brought, cases)
     confirm = session.config.policy.confirm
     reruns = Reruns(session.question, confirm)
+    _refuse_a_rest(run, session)
     doubtful = list(reruns.doubtful(run)) if confirm else []
     if doubtful:
         again = await _again(session, brought, reruns, doubtful)
@@ -61,6 +63,26 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
             cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules)
         run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
     return BroughtRun(run, tuple(_known_again(run, brought, session)))
+
+
+def _refuse_a_rest(run: RunResult, session: Session) -> None:
+    """Raise GateError `results-incomplete` for fewer than half as many cases as the baseline holds of this tool.
+
+    Most formats do not say how many cases there were to be, and a tool that dies leaves what it had done: all of that
+    may well pass. Who sets a least coverage has said what is enough.
+    """
+    baseline = session.question.baseline
+    if not isinstance(baseline, Baseline) or session.config.policy.min_coverage is not None:
+        return
+    before = baseline.result
+    then, now = before.summary.total_cases, run.summary.total_cases
+    if before.by_another_tool and before.target.provider == run.target.provider and now * 2 < then:
+        raise GateError(
+            "results-incomplete",
+            f"these results hold {count(now, 'case')}, and the baseline holds {then:,}: fewer than half",
+            "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
 
 
 async def _again(session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
