@@ -30,6 +30,8 @@ OUR_STEP = "eval-gate/eval-gate@"
 INSTALL_MINUTES = 15
 SILENT = {"DO_NOT_TRACK": "1", "PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
 """Where tools are asked not to call home: a test needs no network for it."""
+RUNNER = {} if os.geteuid() == 0 else {"GITHUB_ACTIONS": "true"}
+"""No command of ours is root in a workflow, and a runner is not root. Who tests as root has this for a shell of theirs."""
 
 
 class NotInstallableError(Exception):
@@ -219,7 +221,7 @@ class Repository:
         done = subprocess.run(
             ["bash", "-e", "-c", script],
             cwd=folder or self.job.workspace,
-            env={**CLEAN, "PATH": self._path, "CI": "true", "GITHUB_ACTIONS": "true", **given} | SILENT,
+            env={**CLEAN, "PATH": self._path, "CI": "true", **RUNNER, **given} | SILENT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
