@@ -31,7 +31,7 @@ INSTALL_MINUTES = 15
 SILENT = {"DO_NOT_TRACK": "1", "PROMPTFOO_DISABLE_TELEMETRY": "1", "PROMPTFOO_DISABLE_UPDATE": "1"}
 """Where tools are asked not to call home: a test needs no network for it."""
 RUNNER = {} if os.geteuid() == 0 else {"GITHUB_ACTIONS": "true"}
-"""No command of ours is root in a workflow, and a runner is not root. Who tests as root has this for a shell of theirs."""
+"""No command of ours is root in a workflow, and no runner is root: who tests as root does so in a shell of theirs."""
 
 
 class NotInstallableError(Exception):
