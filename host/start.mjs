@@ -34,15 +34,20 @@ function environmentForSetup() {
   return Object.fromEntries(kept);
 }
 
+/** How programs of the setup are run: in our folder, because Windows looks for a program in the current one first. */
+function setup() {
+  return { cwd: ROOT, env: environmentForSetup() };
+}
+
 /** What a program prints, or null where it cannot be run or fails. */
 function asked(program, ...words) {
-  const done = spawnSync(program, words, { env: environmentForSetup(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  const done = spawnSync(program, words, { ...setup(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   return done.status === 0 ? done.stdout.trim() : null;
 }
 
 /** Run a program of the setup, with what it prints in the log. Throws a Refusal that says `trouble`. */
 function ran(trouble, program, ...words) {
-  const done = spawnSync(program, words, { env: environmentForSetup(), stdio: ["ignore", "inherit", "inherit"] });
+  const done = spawnSync(program, words, { ...setup(), stdio: ["ignore", "inherit", "inherit"] });
   if (done.status !== 0) throw new Refusal(trouble, INCOMPLETE);
 }
 

@@ -143,6 +143,12 @@ def test_host__old_python3_and_newer_python__takes_the_newer(checkout) -> None:
     assert checkout.said(PATH=place)["arguments"]
 
 
+def test_host__program_in_the_workspace__is_no_python_of_ours_where_the_current_folder_is_on_the_path(checkout) -> None:
+    shim(checkout.folder, "python3", f"touch {checkout.folder}/ran; exit 1")
+    assert checkout.said(PATH=f".:{Path(sys.executable).parent}:/usr/bin:/bin")["arguments"]
+    assert not (checkout.folder / "ran").exists()
+
+
 def test_host__packages_that_cannot_be_had__is_exit_code_3_and_leaves_nothing(fresh) -> None:
     fresh.lock.write_text(f"no-such-package-at-all==1.0 --hash=sha256:{'0' * 64}\n")
     code, log = fresh.run(PIP_NO_INDEX="1")
