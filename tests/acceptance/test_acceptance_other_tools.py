@@ -91,6 +91,42 @@ def test_judge__the_command_passes_it_again__is_green_and_it_is_not_sure(history
     assert set((history / "asked.txt").read_text().splitlines()) == {"^(case 3)$"}
 
 
+def test_judge__the_command_passes_another_case_that_asks_the_same__clears_nothing(tmp_path) -> None:
+    """Two providers are asked the same: what one of them answers says nothing of the other."""
+    line = {"input": "refund 4711", "expected": "yes"}
+
+    def results(name: str, *rows: tuple[str, str, str]) -> str:
+        lines = [json.dumps({"suite": suite, "id": case, "status": status} | line) for suite, case, status in rows]
+        (tmp_path / name).write_text("\n".join(lines))
+        return name
+
+    both = (("a", "one"), ("a", "two"), ("b", "one"))
+    for _ in range(4):
+        assert gate(tmp_path, "judge", results("r.jsonl", *((*key, "passed") for key in both))).returncode == 0
+    now = results("r.jsonl", ("a", "one", "failed"), ("a", "two", "passed"), ("b", "one", "passed"))
+    for others in ((("b", "one", "passed"),), (("a", "two", "passed"),), (("a", "strange", "passed"),)):
+        done = judged(tmp_path, now, "--rerun-command", f"cp {results('again.jsonl', *others)} {{output}}")
+        assert done.returncode == 3, (others, done.stdout)
+        assert "its results hold none of the cases in doubt" in done.stdout
+
+
+def test_judge__the_command_writes_one_of_two_files_anew__the_other_is_no_execution(tmp_path) -> None:
+    def junit(name: str, case: str, *, passes: bool) -> str:
+        failure = "" if passes else '<failure message="no"/>'
+        (tmp_path / name).write_text(
+            f'<testsuite name="s"><testcase classname="t" name="{case}">{failure}</testcase></testsuite>'
+        )
+        return name
+
+    files = (junit("a.xml", "a", passes=True), junit("b.xml", "b", passes=True))
+    for _ in range(4):
+        assert gate(tmp_path, "judge", *files).returncode == 0
+    junit("b.xml", "b", passes=False)
+    done = judged(tmp_path, *files, "--rerun-command", "touch a.xml")
+    assert done.returncode == 3, done.stdout
+    assert "its results hold none of the cases in doubt, such as b" in done.stdout
+
+
 def test_judge__the_command_fails_it_again_and_again__is_red_by_evidence(history) -> None:
     command = again(history, ("case 3",))
     done = judged(history, promptfoo(history, "out.json", ("case 3",)).name, "--rerun-command", command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,14 +111,26 @@ class Again:
             for row in await self._run([one.row for one in part]):
                 if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
                     found.setdefault(row.key, []).append(row)
-        by_content = {rows[0].content: rows for rows in found.values() if rows[0].content is not None}
-        brought = {key: found.get(key) or by_content.get(one.row.content or "") or [] for key, one in cases.items()}
+        by_content = self._by_content(found)
+        brought = {
+            key: found.get(key) or by_content.get((key.suite, one.row.content)) or [] for key, one in cases.items()
+        }
         if not self._broke and not any(brought.values()):
             self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
         for key, one in cases.items():
             rows = brought[key]
             one.rows += rows
             one.trials += [trial_of(trial_record(row, 0)) for row in rows] or [_NO_ANSWER]
+
+    def _by_content(self, found: Mapping[CaseKey, list[Row]]) -> dict[tuple[str, str | None], list[Row]]:
+        """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.
+
+        What has the name of another case is that case's, whatever it asks.
+        """
+        known = self._brought.cases
+        asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
+        strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
+        return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
 
     def _parts(self, cases: list[_Doubtful]) -> Iterator[list[_Doubtful]]:
         """What one call of the command is for: all of them, or each alone where it takes one name."""
@@ -148,11 +161,13 @@ class Again:
         if done.timed_out:
             return self._nothing("it was ended when the budget for re-runs was used up")
         elsewhere = "{output}" not in self._command
-        if elsewhere and before == self._written():  # what is there is what is in doubt
+        after = self._written()
+        anew = [place for place in self._brought.files if before.get(place) != after.get(place)]
+        if elsewhere and not anew:  # what is there is what is in doubt
             return self._nothing(
                 f"it {done.ending} and did not write {self._brought.files[0]} anew: name {{output}} in it"
             )
-        places = list(self._brought.files) if elsewhere else [str(output)]
+        places = anew if elsewhere else [str(output)]
         try:
             if output.is_symlink():
                 raise ProcessError("it left a link in place of its results")
@@ -163,9 +178,9 @@ class Again:
             hint = self._withheld.needed(self._command, done.stderr.text())
             return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
 
-    def _written(self) -> list[int]:
-        """When the results that are judged were written last."""
-        return [path.stat().st_mtime_ns for path in map(Path, self._brought.files) if path.exists()]
+    def _written(self) -> dict[str, int]:
+        """When each of the judged files and folders was written last."""
+        return {name: Path(name).stat().st_mtime_ns for name in self._brought.files if Path(name).exists()}
 
     def _nothing(self, why: str) -> list[Row]:
         self._notes[f"the command for re-runs brought nothing: {' '.join(why.split())}"] = None
