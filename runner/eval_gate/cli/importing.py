@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from eval_gate.importing.made import Imported, Left
+from eval_gate.reports.words.numbers import count
 
 _SHOWN: Final = 20
 """Cases of one reason that are listed unless all are asked for."""
@@ -19,7 +20,7 @@ def lines(made: Imported, folder: str, *, dry: bool, every: bool) -> Iterator[st
     yield from _files(made, folder, dry=dry)
     if made.left:
         yield ""
-        yield f"{_cases(len(made.left))} not carried over:"
+        yield f"{count(len(made.left), 'case')} not carried over:"
         yield from _by_reason(made.left, every=every)
     if made.aside:
         yield ""
@@ -37,9 +38,14 @@ def _files(made: Imported, folder: str, *, dry: bool) -> Iterator[str]:
     if not made.files:
         yield "nothing was written"
     for name in made.files:
-        told = _cases(made.cases[name]) if name in made.cases else ", ".join(made.targets) if made.targets else ""
-        told = "a system message" if name.endswith(".system.md") else told
-        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {told}"
+        yield f"  {'would write' if dry else 'wrote'} {folder}/{name}: {_held(name, made)}"
+
+
+def _held(name: str, made: Imported) -> str:
+    """What is in the file of this name."""
+    if name.endswith(".system.md"):
+        return "a system message"
+    return count(made.cases[name], "case") if name in made.cases else ", ".join(made.targets)
 
 
 def _by_reason(left: Sequence[Left], *, every: bool) -> Iterator[str]:
@@ -60,7 +66,3 @@ def _next(made: Imported, folder: str) -> str:
     if made.targets:
         return shlex.join(["eval-gate", "run", folder])
     return f"{shlex.join(['eval-gate', 'run', folder])} --agent-endpoint URL"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count:,} cases"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eval_gate.importing.made import Imported
+
+
+_FORCE: Final = "choose another folder with -o, or replace them with --force"
 
 
 class Tool(StrEnum):
@@ -80,9 +83,6 @@ def _write(made: Imported, folder: Path, *, force: bool, dry: bool) -> None:
             write_atomically(folder / name, text)
     else:
         write_new(real, made.files)
-
-
-_FORCE = "choose another folder with -o, or replace them with --force"
 
 
 def _show(made: Imported, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeGuard
 
 from eval_gate.importing.made import CannotCarryError
 from eval_gate.importing.promptfoo import patterns
-from eval_gate.importing.promptfoo.templates import DATE, as_text, rendered
+from eval_gate.importing.promptfoo.assertion import Assertion
+from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATTERN_CHARACTERS
 from eval_gate.text.javascript.strings import js_string
@@ -70,48 +71,6 @@ class Checks:
             "maxLatencyMs": self.latency,
         }
         return {key: value for key, value in made.items() if value not in (None, [])} or None
-
-
-@dataclass(frozen=True, slots=True)
-class Assertion:
-    """One assertion that decides. `read` gives the text of a `file://` value."""
-
-    kind: str
-    inverse: bool
-    value: JsonValue
-    threshold: JsonValue
-    metric: str | None
-    variables: Mapping[str, JsonValue]
-    read: Callable[[str], str]
-
-    def text(self) -> str:
-        """The value as one text with something in it. Raises CannotCarryError."""
-        return self._filled(self._one(self.value))
-
-    def texts(self) -> list[str]:
-        """The values of a list, or of a text with commas. Raises CannotCarryError."""
-        value = self.value
-        if isinstance(value, str):
-            found = comma_separated(self._one(value))
-        elif isinstance(value, list):
-            found = [self._one(member) for member in value]
-        else:
-            raise CannotCarryError(f"{self.kind} has no list of values")
-        if not found:
-            raise CannotCarryError(f"{self.kind} has no values")
-        return [self._filled(one) for one in found]
-
-    def _one(self, value: JsonValue) -> str:
-        if isinstance(value, str):
-            if value.startswith("package:"):
-                raise CannotCarryError("its value is a program, and no program is run")
-            return self.read(value) if value.startswith("file://") else rendered(value, self.variables)
-        return as_text(value, f"the value of {self.kind}")
-
-    def _filled(self, text: str) -> str:
-        if not text:
-            raise CannotCarryError(f"{self.kind} has an empty value")
-        return text
 
 
 def checks_of(
@@ -269,7 +228,7 @@ def _icontains_all(checks: Checks, one: Assertion) -> None:
 def _equals(checks: Checks, one: Assertion) -> None:
     if one.value is None or isinstance(one.value, list | dict):
         raise CannotCarryError("equals compares with the answer read as JSON, which no check of an eval file does")
-    value = one._one(one.value)  # noqa: SLF001 (an empty text is a value here)
+    value = one.written(one.value)  # an empty text is a value here
     pattern = patterns.whole(patterns.literal(value))
     _pattern(checks, patterns.not_from_the_start(pattern[1:]) if one.inverse else pattern)
 
@@ -313,16 +272,16 @@ def _bounds(one: Assertion) -> tuple[int, int | None]:
     value = one.value
     if isinstance(value, dict) and set(value) <= {"min", "max"} and value:
         least, most = value.get("min", 0), value.get("max")
-        if _whole(least) and (most is None or _whole(most)) and (most is None or least <= most):  # type: ignore[operator]
-            return least, most  # type: ignore[return-value]  # both are whole numbers
+        if _whole(least) and (most is None or (_whole(most) and least <= most)):
+            return least, most
     elif isinstance(value, str) and re.fullmatch(r"\d{1,6}", value):
         return int(value), int(value)
     elif _whole(value):
-        return value, value  # type: ignore[return-value]
+        return value, value
     raise CannotCarryError("word-count is no whole number, and no `min` and `max`")
 
 
-def _whole(value: JsonValue) -> bool:
+def _whole(value: JsonValue) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -331,7 +290,7 @@ def _rubric(checks: Checks, one: Assertion) -> None:
     texts = value if one.kind == "g-eval" and isinstance(value, list) else [value]
     if not all(isinstance(text, str) for text in texts):
         raise CannotCarryError(f"the value of {one.kind} is no text")
-    _dimension(checks, one, "\n".join(one._filled(one._one(text)) for text in texts))  # noqa: SLF001
+    _dimension(checks, one, "\n".join(one.filled(one.written(text)) for text in texts))
 
 
 def _factuality(checks: Checks, one: Assertion) -> None:
@@ -366,42 +325,3 @@ _MAKERS: Final[Mapping[str, Callable[[Checks, Assertion], None]]] = {
     "factuality": _factuality,
     "model-graded-factuality": _factuality,
 }
-
-
-def comma_separated(text: str) -> list[str]:
-    """The fields of `a, "b, c", d`. Raises CannotCarryError for what promptfoo refuses."""
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        while at < len(text) and (text[at].isspace() or text[at] == ","):
-            at += 1
-        if at >= len(text):
-            break
-        if text[at] == '"':
-            field_, at = _quoted(text, at + 1)
-            while at < len(text) and text[at].isspace():
-                at += 1
-            if at < len(text) and text[at] != ",":
-                raise CannotCarryError("its list of values is not what promptfoo reads: a comma is missing")
-        else:
-            end = text.find(",", at)
-            end = len(text) if end < 0 else end
-            field_, at = text[at:end].strip(), end
-        found.append(field_)
-    return found
-
-
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    """What stands in quotes from here on, and where it goes on behind them."""
-    parts: list[str] = []
-    while at < len(text):
-        pair = text[at : at + 2]
-        if pair in {'\\"', "\\\\", '""'}:
-            parts.append(pair[1])
-            at += 2
-        elif text[at] == '"':
-            return "".join(parts), at + 1
-        else:
-            parts.append(text[at])
-            at += 1
-    raise CannotCarryError("its list of values is not what promptfoo reads: a quote is missing")

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.importing.made import CannotCarryError, Place
-from eval_gate.importing.promptfoo.assertions import BASE_TYPES, comma_separated
+from eval_gate.importing.promptfoo.assertion import comma_separated
+from eval_gate.importing.promptfoo.assertions import BASE_TYPES
 from eval_gate.importing.promptfoo.sources import Written, text_of
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.importing.made import CannotCarryError
-from eval_gate.importing.promptfoo.assertions import BASE_TYPES, Checks, checks_of, comma_separated
+from eval_gate.importing.promptfoo.assertion import comma_separated
+from eval_gate.importing.promptfoo.assertions import BASE_TYPES, Checks, checks_of
 
 
 def unread(name: str) -> str:
