@@ -24,6 +24,8 @@ MAX_NAMED: Final = 20
 """Cases of one difference that are kept by name."""
 MAX_GROUPS: Final = 20
 """Judges and targets that are told one by one."""
+LEAST_OF_ANOTHER_TOOL: Final = 0.5
+"""The share of the baseline's cases that another tool's results have to hold where `min_coverage` says nothing."""
 _ORDER: Final = {kind: place for place, kind in enumerate(Measure)}
 _YARDSTICK: Final = frozenset(
     {
@@ -48,7 +50,9 @@ def measured(
     scores. What one of the records does not say is no difference. Where only some cases were selected, the others are
     not gone.
     """
-    rules = (*changed_rules(then.policy, policy), *_freed(then, now, policy)) if then.policy else ()
+    rules: tuple[Difference, ...] = ()
+    if then.policy:
+        rules = (*changed_rules(_covering(then.policy, then), _covering(policy, now)), *_freed(then, now, policy))
     whole = everything_selected and not now.partial and now.shard == then.shard
     touched = _cases(then, now, lost, whole=whole)
     found = [*rules, *touched.differences(), *_targets(then, now)]
@@ -58,6 +62,13 @@ def measured(
         changed=len({case.key for kind in _YARDSTICK for case in touched.by_kind[kind] if case.passed}),
         loosened=sum(rule.kind is Measure.LOOSENED for rule in rules),
     )
+
+
+def _covering(policy: RunPolicy, run: RunResult) -> RunPolicy:
+    """The rules with the least coverage that another tool's results have to reach where nobody says one."""
+    if policy.min_coverage is not None or not run.by_another_tool:
+        return policy
+    return policy.model_copy(update={"min_coverage": LEAST_OF_ANOTHER_TOOL})
 
 
 def _freed(then: RunResult, now: RunResult, policy: RunPolicy) -> Iterator[Difference]:

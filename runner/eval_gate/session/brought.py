@@ -12,13 +12,14 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.engine.keeping import settled
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.measuring import LEAST_OF_ANOTHER_TOOL
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
-from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
@@ -66,20 +67,21 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
 
 
 def _refuse_a_rest(run: RunResult, session: Session) -> None:
-    """Raise GateError `results-incomplete` for fewer than half as many cases as the baseline holds of this tool.
+    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool.
 
     Most formats do not say how many cases there were to be, and a tool that dies leaves what it had done: all of that
-    may well pass. Who sets a least coverage has said what is enough.
+    may well pass.
     """
-    baseline = session.question.baseline
-    if not isinstance(baseline, Baseline) or session.config.policy.min_coverage is not None:
+    baseline, said = session.question.baseline, session.config.policy.min_coverage
+    if not isinstance(baseline, Baseline):
         return
+    least = LEAST_OF_ANOTHER_TOOL if said is None else said
     before = baseline.result
     then, now = before.summary.total_cases, run.summary.total_cases
-    if before.by_another_tool and before.target.provider == run.target.provider and now * 2 < then:
+    if before.by_another_tool and before.target.provider == run.target.provider and now < then * least:
         raise GateError(
             "results-incomplete",
-            f"these results hold {count(now, 'case')}, and the baseline holds {then:,}: fewer than half",
+            f"these results hold {count(now, 'case')}, and the baseline holds {then}: less than {percent(least)}",
             "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
             exit_code=ExitCode.INCOMPLETE,
         )
