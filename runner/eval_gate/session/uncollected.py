@@ -12,11 +12,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No such look until the end of the block."""
+    """No such look until the end of the block, and none at what is there by then: it lives until the process ends."""
     before = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if before:
             gc.enable()
