@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,13 +21,13 @@ from eval_gate.text.redact import NOTHING_SECRET, Redactor
 _NAMED: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Brought:
     """All rows, judged, by case and in the order in which the cases came."""
 
     format: ResultsFormat
     tool: str
-    cases: dict[CaseKey, list[Row]]
+    cases: Mapping[CaseKey, Sequence[Row]]
     files: tuple[str, ...]
     """The files and folders as they were given."""
     notes: tuple[str, ...] = ()
@@ -36,6 +36,13 @@ class Brought:
     def rows(self) -> Iterable[Row]:
         """Every execution."""
         return (row for rows in self.cases.values() for row in rows)
+
+    def let_go(self) -> Iterator[tuple[CaseKey, Sequence[Row]]]:
+        """Every case, once: nothing is kept of what was given."""
+        held = list(self.cases.items())[::-1]
+        self.cases = {}
+        while held:
+            yield held.pop()
 
 
 def load_results(

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -233,8 +234,14 @@ def usage(inputs: JsonValue, outputs: JsonValue) -> Usage | None:
     )
 
 
-def evaluator_of(score: Score) -> EvaluatorResult:
-    """A scorer as the record keeps it: its reason among what was hit or missed, as it passed or not."""
+@lru_cache(1_000)
+def evaluators_of(scores: tuple[Score, ...]) -> tuple[EvaluatorResult, ...]:
+    """Scorers as the record keeps them. Most executions are said the same of, and share it."""
+    return tuple(map(_evaluator_of, scores))
+
+
+def _evaluator_of(score: Score) -> EvaluatorResult:
+    """Its reason is among what was hit or missed, as it passed or not."""
     said = (score.reason or score.name,)
     value = score.value if score.value is not None else float(bool(score.passed))
     return made(

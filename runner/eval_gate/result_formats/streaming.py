@@ -108,7 +108,7 @@ class Document:
             except RecursionError:
                 raise unreadable(self._place, "is nested too deeply") from None
             except ValueError as error:
-                problem = error
+                problem = error.with_traceback(None)  # a ring of objects else, that holds all of the text
             else:
                 if end < len(self._text) or not self._more():
                     halves = _HALF.search(self._text, self._at, end) is not None

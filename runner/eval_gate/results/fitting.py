@@ -33,7 +33,8 @@ ChangeStep = Callable[[CaseChange], CaseChange]
 
 
 _MANY: Final = 20_000
-_EVERY: Final = 50
+_EVERY: Final = 47
+"""One case of so many is looked at first; a prime number, since much in a suite comes round every ten or hundred."""
 
 
 class Form(Enum):
@@ -47,10 +48,10 @@ class Form(Enum):
 
 
 class Fitted(NamedTuple):
-    """The record as it can be read again, and its JSON."""
+    """The record as it can be read again, and its JSON in pieces."""
 
     run: RunResult
-    data: bytes
+    pieces: Iterable[bytes]
     form: Form = Form.INDENTED
 
 
@@ -63,84 +64,86 @@ class _Step(NamedTuple):
 
 def fitted(run: RunResult, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
     """The run with as much as can be read again: at most so many bytes and values."""
-    short, skipped = _Short(), _certainly_too_large(run, most)
-    steps, left_out = iter(_STEPS), list[str]()
-    while True:
-        told = _with_warning(run, left_out, most)
-        if skipped:
-            skipped -= 1
-        elif found := _as_it_is(told, short, most, values):
+    short, left_out = _Short(), list[str]()
+    certain = _certainly_too_large(run, most)
+    run = _taken(run, _STEPS[:certain], left_out) if certain else run
+    for step in _STEPS[certain:]:
+        if found := _as_it_is(_with_warning(run, left_out, most), short, most, values):
             return found
-        step = next(steps, None)
-        if step is None:
-            return Fitted(told, short.written(told), Form.SHORT)
-        run, count = _taken(run, step)
-        if count:
-            left_out.append(f"{step.what} ({count:,})")
+        run = _taken(run, (step,), left_out)
+    told = _with_warning(run, left_out, most)
+    return _as_it_is(told, short, most, values) or Fitted(told, short.of(told), Form.SHORT)
 
 
 def _as_it_is(run: RunResult, short: _Short, most: int, values: int) -> Fitted | None:
     """The run in the first form that is small enough."""
     answers = _at_least(run)
     for form in Form:
-        if answers + _bare(run, form) > most or (form is Form.SHORT and short.size(run) > most):
+        if answers + _bare(run, form) > most:
             continue
-        data = short.written(run) if form is Form.SHORT else _written(run, form)
-        if len(data) <= most and not _too_many(data, values):
-            return Fitted(run, data, form)
+        pieces: Sequence[bytes] | _Short = short.of(run) if form is Form.SHORT else (_written(run, form),)
+        if sum(map(len, pieces)) <= most and not _too_many(pieces, values):
+            return Fitted(run, pieces, form)
     return None
 
 
 def _certainly_too_large(run: RunResult, most: int) -> int:
     """After how many steps a large run is not worth a try yet, by a part of its cases; 0 of a run with few cases.
 
-    Only where that part says that it would be a fifth more than it may be: writing a large run takes a second.
+    Writing a large run takes a second. Its size by that part is too large by chance once in thirty thousand times:
+    four standard errors are taken off it.
     """
-    if sum(len(suite.cases) for suite in run.suites) < _MANY:
+    cases = [case for suite in run.suites for case in suite.cases]
+    if len(cases) < _MANY:
         return 0
-    part = [case for suite in run.suites for case in suite.cases[::_EVERY]]
+    from statistics import fmean, stdev  # 5 ms that few runs need
+
+    part = cases[::_EVERY]
     for done in range(len(_STEPS) + 1):
         if done and (leave_out := _STEPS[done - 1].case):
             part = list(map(leave_out, part))
-        if sum(len(_short(case)) for case in part) * _EVERY <= most * 1.2:
+        sizes = [len(_short(case)) for case in part]
+        error = len(cases) * stdev(sizes) / len(sizes) ** 0.5
+        if len(cases) * fmean(sizes) - 4 * error <= most:
             return done
     return len(_STEPS)
 
 
 class _Short:
-    """The short form of a run that becomes less and less: of what stays as it was, nothing is written again."""
+    """The short form of a run that becomes less and less: of what stays as it was, nothing is written again.
+
+    To go through it gives the whole record, piece by piece.
+    """
 
     def __init__(self) -> None:
-        self._cases: list[Sequence[CaseResult]] = []
-        self._pieces: list[list[bytes]] = []
+        self._run: RunResult | None = None
+        self._cases: list[list[bytes]] = []
 
-    def size(self, run: RunResult) -> int:
-        """Bytes that its cases take."""
-        self._write(run)
-        return sum(len(piece) + 1 for pieces in self._pieces for piece in pieces)
+    def of(self, run: RunResult) -> _Short:
+        """Of this run from now on, which has the cases of the one before, or less of them."""
+        if self._run is None:
+            self._cases = [[_short(case) for case in suite.cases] for suite in run.suites]
+        else:
+            for before, suite, cases in zip(self._run.suites, run.suites, self._cases, strict=True):
+                for at, (then, now) in enumerate(zip(before.cases, suite.cases, strict=True)):
+                    if then is not now:
+                        cases[at] = _short(now)
+        self._run = run
+        return self
 
-    def written(self, run: RunResult) -> bytes:
-        """The whole record."""
-        self._write(run)
-        rest = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
-        suites = map(self._suite, run.suites, self._pieces)
+    def __iter__(self) -> Iterator[bytes]:
+        """No piece ends within a text."""
+        assert self._run is not None
+        rest = _RUN.dump_json(self._run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
         # a record is known by its first key, which is always there
-        return b'{"schemaVersion":%d,%b,"suites":[%b]}' % (run.schema_version, rest[1:-1], b",".join(suites))
-
-    def _suite(self, suite: SuiteResult, cases: Sequence[bytes]) -> bytes:
-        rest = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, exclude_defaults=True)
-        return b'%b,"cases":[%b]}' % (rest[:-1], b",".join(cases))
-
-    def _write(self, run: RunResult) -> None:
-        if not self._pieces:
-            self._pieces = [[_short(case) for case in suite.cases] for suite in run.suites]
-        for before, suite, pieces in zip(self._cases, run.suites, self._pieces, strict=False):
-            if before is suite.cases:
-                continue
-            for at, (then, now) in enumerate(zip(before, suite.cases, strict=True)):
-                if then is not now:
-                    pieces[at] = _short(now)
-        self._cases = [suite.cases for suite in run.suites]
+        yield b'{"schemaVersion":%d,%b,"suites":[' % (self._run.schema_version, rest[1:-1])
+        for number, (suite, cases) in enumerate(zip(self._run.suites, self._cases, strict=True)):
+            own = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, exclude_defaults=True)
+            yield b'%b%b,"cases":[' % (b"," if number else b"", own[:-1])
+            for start in range(0, len(cases), _AT_ONCE):
+                yield (b"," if start else b"") + b",".join(cases[start : start + _AT_ONCE])
+            yield b"]}"
+        yield b"]}"
 
 
 def _short(case: CaseResult) -> bytes:
@@ -205,31 +208,41 @@ def _details(run: RunResult) -> Iterator[CaseDetails]:
             yield change.before.details
 
 
-def _too_many(data: bytes, values: int) -> bool:
+def _too_many(pieces: Iterable[bytes], values: int) -> bool:
     try:
-        refuse_too_much(data, values=values)
+        refuse_too_much(pieces, values=values)
     except ForeignJsonError:
         return True
     return False
 
 
-def _taken(run: RunResult, step: _Step) -> tuple[RunResult, int]:
-    """The run without this part, and of how many cases that was taken."""
-    count = 0
-    if step.case is not None:
-        suites = []
-        for suite in run.suites:
-            cases = tuple(map(step.case, suite.cases))
-            fewer = sum(map(operator.is_not, cases, suite.cases))
-            suites.append(suite.model_copy(update={"cases": cases}) if fewer else suite)
-            count += fewer
-        if count:
-            run = run.model_copy(update={"suites": tuple(suites)})
-    if step.change is not None and run.comparison is not None:
-        changes = tuple(map(step.change, run.comparison.changes))
-        count += sum(map(operator.is_not, changes, run.comparison.changes))
-        run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
-    return run, count
+def _taken(run: RunResult, steps: Sequence[_Step], left_out: list[str]) -> RunResult:
+    """The run without these parts, one after the other; what there was of them is added to `left_out`."""
+    counts = dict.fromkeys(range(len(steps)), 0)
+    case_steps = [(at, step.case) for at, step in enumerate(steps) if step.case is not None]
+    suites = tuple(_suite_taken(suite, case_steps, counts) for suite in run.suites) if case_steps else run.suites
+    comparison = run.comparison
+    for at, step in enumerate(steps):
+        if step.change is not None and comparison is not None:
+            changes = tuple(map(step.change, comparison.changes))
+            counts[at] += sum(map(operator.is_not, changes, comparison.changes))
+            comparison = comparison.model_copy(update={"changes": changes})
+    left_out += [f"{step.what} ({counts[at]:,})" for at, step in enumerate(steps) if counts[at]]
+    return run.model_copy(update={"suites": suites, "comparison": comparison})
+
+
+def _suite_taken(suite: SuiteResult, steps: Sequence[tuple[int, CaseStep]], counts: dict[int, int]) -> SuiteResult:
+    """The suite after these steps; `counts` has of how many cases each took something."""
+    cases = []
+    for case in suite.cases:
+        less = case
+        for at, step in steps:
+            before, less = less, step(less)
+            counts[at] += less is not before
+        cases.append(less)
+    if all(map(operator.is_, cases, suite.cases)):
+        return suite
+    return suite.model_copy(update={"cases": tuple(cases)})
 
 
 def _simply_passes(case: CaseResult) -> bool:

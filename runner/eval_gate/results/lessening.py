@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal
 
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import KEPT_ANSWER, KEPT_CALL, OTHER_ANSWER, OTHER_CALL, OTHER_CALLS
@@ -114,7 +115,9 @@ def without_prompts(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult
 def without_words(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
     """Scores and weights of the evaluators, and nothing that they said."""
     return tuple(
-        result.model_copy(
+        _silent(result.name, result.type, result.score, result.weight, result.vetoed)
+        if result.evaluator_provider_request is None and not result.evaluator_results
+        else result.model_copy(
             update={
                 "hits": (),
                 "misses": (),
@@ -124,6 +127,12 @@ def without_words(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, 
         )
         for result in results
     )
+
+
+@lru_cache(1_000, typed=True)
+def _silent(name: str, type_: str, score: float, weight: float, vetoed: bool) -> EvaluatorResult:  # noqa: FBT001
+    """One for all cases of which a record says just this."""
+    return made(EvaluatorResult, name=name, type=type_, score=score, weight=weight, vetoed=vetoed)
 
 
 def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, Any] | None:

@@ -54,7 +54,7 @@ def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = No
 def _write_record(output_dir: Path, record: Fitted) -> Path:
     run = record.run
     file = run_folder(output_dir, run.run_id) / RUN_NAME
-    write_atomically(file, record.data)
+    write_atomically(file, record.pieces)
     pointer = {"runId": run.run_id, "timestamp": run.timestamp, "path": f"{run.run_id}/{RUN_NAME}"}
     write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
     return file

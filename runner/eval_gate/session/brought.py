@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -21,9 +21,8 @@ from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult,
 from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
-from eval_gate.result_formats.rows import Row
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.again import Again, RanAgain, redactor_of
+from eval_gate.session.again import Again, redactor_of
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Around, Session
@@ -47,23 +46,31 @@ def read_brought(config: RunConfig, paths: Sequence[str], around: Around) -> Bro
 
 
 async def brought_run(session: Session, brought: Brought) -> BroughtRun:
-    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError."""
+    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError.
+
+    The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
+    """
     config = session.config
     rules = config.results.scores
+    named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
     brought = replace(brought, cases=await storable(config, brought.cases))
-    cases = {key: case_of(rows, (), None, rules) for key, rows in brought.cases.items()}
+    again_by = config.results.rerun_command
+    rows_of = brought.cases.items() if again_by else brought.let_go()
+    cases = {key: case_of(rows, (), None, rules) for key, rows in rows_of}
     run = _run(session, brought, cases)
-    confirm = session.config.policy.confirm
+    confirm = config.policy.confirm
     reruns = Reruns(session.question, confirm)
     _refuse_a_rest(run, session)
     doubtful = list(reruns.doubtful(run)) if confirm else []
-    if doubtful:
-        again = await _again(session, brought, reruns, doubtful)
+    if doubtful and again_by:
+        again = await Again(session, brought).rerun(reruns, doubtful)
         said = await storable(config, again.rows)
         for key in doubtful:
             cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules)
         run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
-    return BroughtRun(run, tuple(_known_again(run, brought, session)))
+    elif doubtful:
+        run = _not_again(run, frozenset(doubtful))
+    return BroughtRun(run, tuple(_known_again(run, named_by, session)))
 
 
 def _refuse_a_rest(run: RunResult, session: Session) -> None:
@@ -87,10 +94,19 @@ def _refuse_a_rest(run: RunResult, session: Session) -> None:
         )
 
 
-async def _again(session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
-    if session.config.results.rerun_command is None:
-        return RanAgain({}, dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE), ())
-    return await Again(session, brought).rerun(reruns, doubtful)
+def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
+    """The run in which nobody could run the cases in doubt again."""
+    return run.model_copy(update={"suites": tuple(_suite_not_again(suite, doubtful) for suite in run.suites)})
+
+
+def _suite_not_again(suite: SuiteResult, doubtful: Set[CaseKey]) -> SuiteResult:
+    cases = tuple(
+        case.model_copy(update={"rerun_end": RerunEnd.IMPOSSIBLE})
+        if CaseKey(suite.eval_file, case.id) in doubtful
+        else case
+        for case in suite.cases
+    )
+    return suite.model_copy(update={"cases": cases})
 
 
 def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
@@ -132,20 +148,15 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
     )
 
 
-def _known_again(run: RunResult, brought: Brought, session: Session) -> Iterator[str]:
+def _known_again(run: RunResult, named_by: str, session: Session) -> Iterator[str]:
     """By what cases are known again, and how many of them were: `118 of 120 cases are in the baseline, by name`."""
     baseline = session.question.baseline
-    by = ", ".join(dict.fromkeys(_named_by(brought.rows)))
-    total = len(brought.cases)
+    total = run.summary.total_cases
     if not isinstance(baseline, Baseline):
-        yield f"{count(total, 'case')}, named by {by}"
+        yield f"{count(total, 'case')}, named by {named_by}"
         return
     there, moved = baseline.result.by_key(), renamed(baseline.result, run)
-    same = sum(key in there for key in brought.cases)
+    same = sum(key in there for key, _ in run.cases())
     again = f", {len(moved)} more under another name by what is asked" if moved else ""
     verb = "is" if total == 1 else "are"
-    yield f"{same} of {count(total, 'case')} {verb} in the baseline by {by}{again}"
-
-
-def _named_by(rows: Iterable[Row]) -> Iterator[str]:
-    return (row.named_by for row in rows)
+    yield f"{same} of {count(total, 'case')} {verb} in the baseline by {named_by}{again}"

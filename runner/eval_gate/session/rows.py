@@ -16,7 +16,7 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CaseDetails, Status
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
-from eval_gate.result_formats.rows import Row, evaluator_of
+from eval_gate.result_formats.rows import Row, evaluators_of
 from eval_gate.result_formats.scoring import Rules
 from eval_gate.text.digest import DIGITS, digest
 
@@ -103,7 +103,7 @@ def trial_record(row: Row, number: int, case_fingerprint: str = "") -> TrialReco
         blame=row.blame if status is Status.ERROR else None,
         calls_listed=bool(row.calls),
         details=_details(row),
-        evaluator_results=tuple(evaluator_of(score) for score in row.scores),
+        evaluator_results=evaluators_of(row.scores),
         usage=row.usage,
         cost_usd=row.cost_usd,
     )

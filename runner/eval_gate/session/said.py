@@ -20,11 +20,11 @@ from eval_gate.text.javascript.regex import PatternError, PatternMatcher, Patter
 from eval_gate.text.redact import MASK
 
 
-async def storable(config: RunConfig, cases: Mapping[CaseKey, Sequence[Row]]) -> dict[CaseKey, list[Row]]:
+async def storable(config: RunConfig, cases: Mapping[CaseKey, Sequence[Row]]) -> Mapping[CaseKey, Sequence[Row]]:
     """The rows with as much of what was said as may be kept; nothing of it where the patterns take too long."""
-    kept = {key: list(rows) for key, rows in cases.items()}
+    kept = cases
     if config.limits.stored is Store.NONE:
-        kept = {key: [_unsaid(row) for row in rows] for key, rows in kept.items()}
+        kept = {key: [_unsaid(row) for row in rows] for key, rows in cases.items()}
     if not config.redact:
         return kept
     masked, matcher = Masked(), PatternMatcher()

@@ -10,11 +10,15 @@ from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Com
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import Asked, RunResult
-from eval_gate.results.fitting import Form, fitted
+from eval_gate.results.fitting import Fitted, Form, fitted
 from tests.support.results import make_result, make_run, make_suite_result
 
 LONG = "x" * 30_000
 PROMPT = EvaluatorResult(name="j", type="llm_judge", score=1, evaluator_provider_request={"userPrompt": LONG})
+
+
+def data_of(found: Fitted) -> bytes:
+    return b"".join(found.pieces)
 
 
 def details(letter: str) -> CaseDetails:
@@ -69,27 +73,27 @@ def test_fitted__small_enough__is_as_it_was() -> None:
     run = large()
     found = fitted(run)
     assert found.run is run
-    assert RunResult.model_validate_json(found.data) == run
+    assert RunResult.model_validate_json(data_of(found)) == run
 
 
 @pytest.mark.parametrize("gone", range(1, len(ALL) + 1))
 def test_fitted__too_large__loses_the_least_missed_parts_first(gone) -> None:
-    sizes = [len(fitted(large(), 10**9).data)]
+    sizes = [len(data_of(fitted(large(), 10**9)))]
     while len(sizes) <= gone:
-        sizes.append(len(fitted(large(), sizes[-1] - 20_000).data))
+        sizes.append(len(data_of(fitted(large(), sizes[-1] - 20_000))))
     found = fitted(large(), sizes[gone - 1] - 20_000)
-    assert left(found.data) == ALL[gone:]
+    assert left(data_of(found)) == ALL[gone:]
     first, second = found.run.warnings
     assert first.startswith(f"the record would be larger than {sizes[gone - 1] - 20_000:,} bytes, which no run reads")
     assert "exchanges, results of calls and judges' prompts of passing cases (1)" in first
     assert ("questions and expectations (3)" in first) is (gone == len(ALL))
     assert second == "said before"
-    assert json.loads(found.data)["warnings"] == list(found.run.warnings)
+    assert json.loads(data_of(found))["warnings"] == list(found.run.warnings)
 
 
 def test_fitted__calls_of_passing_cases__keep_their_arguments_as_long_as_the_answer() -> None:
     run = large()
-    found = fitted(run, len(fitted(run).data) - 20_000).run
+    found = fitted(run, len(data_of(fitted(run))) - 20_000).run
     (call,) = found.by_key()[next(iter(found.by_key()))].details.tool_calls
     assert (call.arguments, call.result) == ({"a": 1}, None)
 
@@ -104,27 +108,27 @@ def test_fitted__many_values__count_as_much_as_many_bytes() -> None:
 
 def test_fitted__a_little_too_large__loses_only_its_line_breaks() -> None:
     run = large()
-    found = fitted(run, len(fitted(run).data) - 1)
-    assert (found.run is run, b"\n" in found.data) == (True, False)
-    assert '"tags":[]' in found.data.decode()
+    found = fitted(run, len(data_of(fitted(run))) - 1)
+    assert (found.run is run, b"\n" in data_of(found)) == (True, False)
+    assert '"tags":[]' in data_of(found).decode()
 
 
 def test_fitted__still_too_large_without_line_breaks__loses_what_says_nothing_and_no_more() -> None:
     run = large()
-    compact = fitted(run, len(fitted(run).data) - 1).data
+    compact = data_of(fitted(run, len(data_of(fitted(run))) - 1))
     found = fitted(run, len(compact) - 1)
     assert (found.run is run, found.form) == (True, Form.SHORT)
-    assert '"tags"' not in found.data.decode()
-    assert found.data.startswith(b'{"schemaVersion":1,"runId":')
-    assert RunResult.model_validate_json(found.data) == run
+    assert '"tags"' not in data_of(found).decode()
+    assert data_of(found).startswith(b'{"schemaVersion":1,"runId":')
+    assert RunResult.model_validate_json(data_of(found)) == run
 
 
 def test_fitted__many_cases_that_say_little__are_read_again_as_they_were() -> None:
     run = make_run(*(make_suite_result([make_result(f"{suite} {number}") for number in range(40)]) for suite in "ab"))
-    full = fitted(run).data
+    full = data_of(fitted(run))
     found = fitted(run, len(full) // 4)
     assert (found.run is run, found.form) == (True, Form.SHORT)
-    assert RunResult.model_validate_json(found.data) == run
+    assert RunResult.model_validate_json(data_of(found)) == run
 
 
 def test_fitted__passing_cases_with_many_words__keep_scores_alone() -> None:

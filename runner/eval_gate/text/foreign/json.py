@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NoReturn
 
 from eval_gate.model.base import JsonValue
@@ -68,13 +68,18 @@ def read_foreign(
     return mend_halves(value) if halves else value
 
 
-def refuse_too_much(data: bytes, values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
-    """Raise ForeignJsonError where these bytes of JSON, or of several lines of it, stand for too many values."""
-    opened = data.count(b"[") + data.count(b"{")
-    if opened <= depth and opened + data.count(b",") <= values:
-        return
+def refuse_too_much(data: bytes | Iterable[bytes], values: int = ANSWER_VALUES, depth: int = DEPTH) -> None:
+    """Raise ForeignJsonError where these bytes of JSON, or of several lines of it, stand for too many values.
+
+    They may come in pieces, none of which ends within a text.
+    """
+    if isinstance(data, bytes):
+        opened = data.count(b"[") + data.count(b"{")
+        if opened <= depth and opened + data.count(b",") <= values:
+            return
+        data = (data,)
     found = level = 0
-    for signs in _outside_of_texts(data):
+    for signs in (signs for piece in data for signs in _outside_of_texts(piece)):
         found += signs.count(b"[") + signs.count(b"{") + signs.count(b",")
         if found > values:
             raise ForeignJsonError(f"holds more than {values:,} values", too_much=True)
