@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from eval_gate.config.policy import Policy
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.trials import settle, trial_of
+from eval_gate.engine.settling import settle, trial_of
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge

@@ -103,24 +103,33 @@ def _redacted(record: TrialRecord, change: Change) -> TrialRecord:
 
 def details_of(response: Response, margin: int = 0) -> CaseDetails:
     """What the target gave back. Where patterns are to look at it, each text is cut `margin` characters too late."""
-    text = response.text
     conversation = _conversation(response.conversation, margin)
     left_out = {
         "toolCalls": len(response.tool_calls) - KEPT_CALLS,
         "messages": len(response.conversation) - len(conversation),
-        "characters": len(text) - KEPT_ANSWER,
+        "characters": len(response.text) - KEPT_ANSWER,
     }
+    return answer_of(response.text, margin).model_copy(
+        update={
+            "tools_called": tuple(call.name for call in response.tool_calls),
+            "conversation": conversation,
+            "max_turns_reached": response.max_turns_reached,
+            "replayed": response.replayed,
+            "tool_calls": _calls(response, margin),
+            "left_out": {what: count for what, count in left_out.items() if count > 0},
+        }
+    )
+
+
+def answer_of(text: str, margin: int = 0) -> CaseDetails:
+    """The same of an answer that is nothing but a text."""
+    too_many = len(text) - KEPT_ANSWER
     return made(
         CaseDetails,
-        tools_called=tuple(call.name for call in response.tool_calls),
         response_length=len(text),
         response=text[: KEPT_ANSWER + margin],
-        response_truncated=len(text) > KEPT_ANSWER,
-        conversation=conversation,
-        max_turns_reached=response.max_turns_reached,
-        replayed=response.replayed,
-        tool_calls=_calls(response, margin),
-        left_out={what: count for what, count in left_out.items() if count > 0},
+        response_truncated=too_many > 0,
+        left_out={"characters": too_many} if too_many > 0 else {},
     )
 
 

@@ -10,8 +10,8 @@ from eval_gate import __version__
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.settling import Measure, settle, unrun
 from eval_gate.engine.silence import Listing, heard, listing
-from eval_gate.engine.trials import settle
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
@@ -123,6 +123,8 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     other = None if target is plan.target else target.identity.name
     end = progress.ends.get(key)
     counted = heard(records, lists=id(target) in lists)
-    result = settle(case, counted, other, first=plan.limits.trials, end=end)
-    kept = settled(result, plan.limits.stored)
-    return kept.model_copy(update={"yardstick": plan.yardsticks.get(key), "asked": plan.asked.get(key)})
+    measure = Measure(plan.asked.get(key), plan.yardsticks.get(key))
+    if not counted:
+        return unrun(case, other).model_copy(update=measure._asdict())
+    result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
+    return settled(result, plan.limits.stored)

@@ -16,8 +16,9 @@ from eval_gate.engine.keeping import redacted, stored
 from eval_gate.engine.outcome import Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
+from eval_gate.engine.settling import trial_of
 from eval_gate.engine.silence import heard, listing
-from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective, trial_of
+from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult

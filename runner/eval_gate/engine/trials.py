@@ -1,11 +1,11 @@
-"""One trial of one case, and several trials joined into the case's result."""
+"""One trial of one case: asked, judged, and what became of it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,15 +17,11 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
-from eval_gate.model.base import made
-from eval_gate.model.case import Aggregation, EvalCase
+from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import CaseResult, RerunEnd
-from eval_gate.model.usage import Usage, total
+from eval_gate.model.execution import Blame, Status
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
-from eval_gate.results.lessening import lesser, without_prompts
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
 from eval_gate.text.foreign.well_formed import well_formed
@@ -244,117 +240,3 @@ def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
 
 def _since(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
-
-
-def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
-    """The result of a case without a finished trial: skipped for its reason, or not run."""
-    return CaseResult(
-        id=case.id,
-        description=case.description,
-        passed=False,
-        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
-        error=case.skip_reason,
-        difficulty=case.difficulty,
-        tags=case.tags,
-        conversation_id=case.conversation_id,
-        target=target,
-        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
-        dependent=case.dependent,
-        location=case.location,
-        fingerprint=case.fingerprint,
-        warnings=case.warnings,
-    )
-
-
-def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
-    """One execution in short, as results and the gate know it."""
-    return made(
-        Trial,
-        status=record.status,
-        score=record.score,
-        duration_ms=record.duration_ms,
-        error=record.error,
-        blame=record.blame,
-        timed_out=record.timed_out,
-        vetoed=record.vetoed,
-        decisive=decisive,
-    )
-
-
-def kept_trial_of(record: TrialRecord) -> Trial:
-    """The same of an execution that did not decide its case, with what it answered and what was made of that."""
-    return trial_of(record).model_copy(
-        update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
-    )
-
-
-def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, ...]:
-    """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
-    return tuple(trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records)
-
-
-def settle(
-    case: EvalCase,
-    records: list[TrialRecord],
-    target: str | None = None,
-    *,
-    first: int | None = None,
-    end: RerunEnd | None = None,
-) -> CaseResult:
-    """Join the trials of a case.
-
-    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
-    and `end` is why there were no more of them.
-
-    A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
-    Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
-    of the first trial that decided: a failed one for a failed case, the first that broke for an error.
-    """
-    if not records:
-        return unrun(case, target)
-    if len(records) > 1:
-        records = sorted(records, key=lambda record: record.trial)
-    judged = [record for record in records if record.status.judged]
-    passes = sum([record.status is Status.PASSED for record in judged])
-    decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
-    status = decided if judged else _unjudged(records)
-    shown = records[0] if len(records) == 1 else next(record for record in records if record.status is status)
-    return made(
-        CaseResult,
-        id=case.id,
-        description=case.description,
-        passed=status is Status.PASSED,
-        duration_ms=sum(record.duration_ms for record in records) if len(records) > 1 else shown.duration_ms,
-        assertions_run=shown.assertions_run,
-        assertions_skipped=shown.assertions_skipped,
-        error=shown.error,
-        details=shown.details,
-        status=status,
-        score=sum(record.score for record in judged) / len(judged) if judged else 0.0,
-        flaky=0 < passes < len(judged),
-        difficulty=case.difficulty,
-        tags=case.tags,
-        evaluator_results=shown.evaluator_results,
-        trace_summary=shown.trace_summary,
-        reruns=0 if first is None else sum([record.trial >= first for record in records]),
-        rerun_end=end,
-        trials=_trials(records, shown),
-        dependent=case.dependent,
-        blame=shown.blame,
-        attempts=sum([record.attempts for record in records]),
-        usage=Usage.total([record.usage for record in records]),
-        cost_usd=total([record.cost_usd for record in records]),
-        judge_usage=Usage.total([record.judge_usage for record in records]),
-        judge_cost_usd=total([record.judge_cost_usd for record in records]),
-        conversation_id=case.conversation_id,
-        target=target,
-        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
-        location=case.location,
-        fingerprint=case.fingerprint,
-        warnings=case.warnings + tuple(dict.fromkeys(line for record in records for line in record.warnings)),
-    )
-
-
-def _unjudged(records: list[TrialRecord]) -> Status:
-    """A case that was only ever skipped (a dry run) is skipped; else something broke."""
-    return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR

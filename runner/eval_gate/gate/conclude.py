@@ -147,14 +147,19 @@ def facts_of(
 
 
 def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> list[CaseFacts]:
-    """The same of a run that is compared with nothing yet: every case is one of which nothing is known."""
+    """The same of a run that is compared with nothing yet: of no case anything is known.
+
+    Only those that fail are here: of the others nothing is to be decided.
+    """
     facts = []
     for key, case in run.cases():
+        if case.dependent or all(trial.status is Status.PASSED for trial in case.executions()):
+            continue
         first, again = counts_of(case, pass_score)
-        if first.runs and not case.dependent:
-            plain = CaseClass.REGRESSION if first.fails else CaseClass.STILL_PASSING
+        if first.fails:
+            must = must_pass(case, patterns)
             facts.append(
-                CaseFacts(key, plain, NO_RECORD, first, again, must_pass=must_pass(case, patterns), end=case.rerun_end)
+                CaseFacts(key, CaseClass.REGRESSION, NO_RECORD, first, again, must_pass=must, end=case.rerun_end)
             )
     return facts
 

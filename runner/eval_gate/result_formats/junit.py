@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from xml.parsers import expat
@@ -233,7 +233,7 @@ def _rows(case: _Case, shown: str, *, vitest: bool) -> Iterator[Row]:
     )
     yield row
     for status, said in case.again:
-        yield replace(row, status=status, error=said, answer=None, duration_ms=None)
+        yield row._replace(status=status, error=said, answer=None, duration_ms=None)
 
 
 def _line(given: str, case: _Case) -> int:

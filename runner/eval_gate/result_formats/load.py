@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -144,8 +144,8 @@ def _told_apart(cases: dict[CaseKey, list[Row]], clashing: set[CaseKey]) -> dict
 
 def _longer(row: Row) -> Row:
     if row.longer is not None:
-        return replace(row, id=row.longer)
-    return replace(row, suite=f"{row.location.file}: {row.suite}") if row.location else row
+        return row._replace(id=row.longer)
+    return row._replace(suite=f"{row.location.file}: {row.suite}") if row.location else row
 
 
 def _unstable(cases: dict[CaseKey, list[Row]]) -> Iterator[str]:

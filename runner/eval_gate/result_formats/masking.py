@@ -5,8 +5,6 @@ A tool's answers, errors and names may repeat a key that it was given. What is a
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eval_gate.result_formats.rows import Row
 from eval_gate.text.redact import Redactor
 
@@ -14,12 +12,11 @@ from eval_gate.text.redact import Redactor
 def masked(row: Row, redact: Redactor) -> Row:
     """The row with every text masked. Its tool is still asked by the name that it knows."""
     name = redact(row.id)
-    return replace(
-        row,
+    return row._replace(
         suite=redact(row.suite),
         id=name,
-        place=replace(row.place, field=row.place.field and redact(row.place.field)),
-        scores=tuple(replace(one, name=redact(one.name), reason=_maybe(one.reason, redact)) for one in row.scores),
+        place=row.place._replace(field=row.place.field and redact(row.place.field)),
+        scores=tuple(one._replace(name=redact(one.name), reason=_maybe(one.reason, redact)) for one in row.scores),
         question=redact(row.question),
         expectation=tuple(map(redact, row.expectation)),
         answer=_maybe(row.answer, redact),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.model.base import JsonValue
@@ -93,4 +93,4 @@ def _rows(suite: str, name: str, sample: _Sample) -> Iterator[Row]:
     if not sample.verdicts:
         yield row
     for correct in sample.verdicts:
-        yield replace(row, status=Status.PASSED if correct else Status.FAILED, error=None if correct else sample.error)
+        yield row._replace(status=Status.PASSED if correct else Status.FAILED, error=None if correct else sample.error)

@@ -191,8 +191,12 @@ def _wanted(one: JsonValue) -> str:
 
 
 def _score(one: JsonValue) -> Score:
-    named = part(one, "assertion", "metric") or part(one, "assertion", "type") or "assertion"
-    return Score(words(named)[:200], number(part(one, "score")), part(one, "pass") is True, words(part(one, "reason")))
+    if not isinstance(one, dict):
+        return Score("assertion", None, passed=False)
+    assertion = one.get("assertion")
+    named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
+    name = words(named or "assertion")[:200]
+    return Score(name, number(one.get("score")), one.get("pass") is True, words(one.get("reason")))
 
 
 def _reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:

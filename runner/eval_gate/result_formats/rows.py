@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.base import JsonValue, made
@@ -43,8 +43,7 @@ def blame_of(error: str) -> Blame:
     return Blame.UNREACHABLE if _AWAY.search(error[:_LOOKED_AT]) else Blame.CRASHED
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a row stands: the file as it was given, and a line, or where in its structure."""
 
     file: str
@@ -59,8 +58,7 @@ class Place:
         return str(self.problem("")).rstrip(": ")
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """What one scorer or assertion of the tool gave. `passed` None where the tool itself has no opinion."""
 
     name: str
@@ -71,8 +69,7 @@ class Score:
     """It could not judge."""
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One execution. `status` None: nobody has said, and a rule about the scores has to.
 
     Rows with the same suite and name are executions of one case where `repeat` is equal in all of them and not None;
@@ -186,8 +183,10 @@ def words(value: JsonValue) -> str:
     """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
     if value is None:
         return ""
-    said = well_formed(value if isinstance(value, str) else compact_json(value))[:BROUGHT_TEXT]
-    return sys.intern(said) if len(said) < _SHORT else said  # names and verdicts are the same in most rows
+    said = well_formed(value if isinstance(value, str) else compact_json(value))
+    if len(said) < _SHORT:
+        return sys.intern(said)  # names and verdicts are the same in most rows
+    return said[:BROUGHT_TEXT]
 
 
 def name_of(value: JsonValue, place: Place, what: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
@@ -32,29 +32,29 @@ class Rules:
         touched = any(one.name in ruled for one in row.scores)
         if row.status is not None and not touched:
             return self._graded(row)
-        return self._concluded(replace(row, scores=scores), touched=touched)
+        return self._concluded(row._replace(scores=scores), touched=touched)
 
     def _score(self, score: Score, rule: ScoreRule | None) -> Score:
         if rule is None:
             return score
         self._used.add(rule.name)
         said = score.reason or f"{score.name} is {score.value if score.value is not None else 'missing'}"
-        return replace(score, passed=rule.holds(score.value), reason=f"{said} (rule: {rule})")
+        return score._replace(passed=rule.holds(score.value), reason=f"{said} (rule: {rule})")
 
     def _concluded(self, row: Row, *, touched: bool) -> Row:
         open_ = [score for score in row.scores if score.passed is None]
         if row.scores and not open_:
-            return replace(row, status=_passing(all(score.passed for score in row.scores)))
+            return row._replace(status=_passing(all(score.passed for score in row.scores)))
         if any(score.passed is False for score in row.scores):
-            return replace(row, status=Status.FAILED)
+            return row._replace(status=Status.FAILED)
         if touched and row.status is not None:
             return row
         if row.threshold is not None and row.score is not None:
-            return replace(row, status=_passing(row.score >= row.threshold))
+            return row._replace(status=_passing(row.score >= row.threshold))
         value = row.score if row.score is not None else min((one.value or 0.0 for one in open_), default=None)
         if self.pass_score is not None and value is not None:
             # a grade: the gate itself says what is enough, on both sides of a comparison
-            return replace(row, status=_passing(value >= 1.0), score=value, graded=True)
+            return row._replace(status=_passing(value >= 1.0), score=value, graded=True)
         named = open_[0].name if open_ else "score"
         raise GateError(
             "results-need-rule",
@@ -65,7 +65,7 @@ class Rules:
 
     def _graded(self, row: Row) -> Row:
         """What the tool has judged, and whether the gate's pass score may say that less is enough."""
-        return replace(row, graded=True) if self.pass_score is not None and row.score is not None else row
+        return row._replace(graded=True) if self.pass_score is not None and row.score is not None else row
 
     def unused(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""

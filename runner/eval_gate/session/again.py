@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.engine.preparing.programs import as_whom
-from eval_gate.engine.trials import trial_of
+from eval_gate.engine.settling import trial_of
 from eval_gate.errors import GateError
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.case import CaseKey

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.keeping import details_of
-from eval_gate.engine.trials import settle
+from eval_gate.engine.keeping import answer_of, details_of
+from eval_gate.engine.settling import Measure, settle
 from eval_gate.model.base import JsonValue, made
-from eval_gate.model.case import Aggregation, EvalCase, Location
+from eval_gate.model.case import Aggregation, Location
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import CaseDetails, Status
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
@@ -21,8 +21,6 @@ from eval_gate.result_formats.scoring import Rules
 from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
-_NOWHERE: Final = Location(file="results", line=1)
-"""A case's place where nobody says one; it is not on record."""
 _MEASURED_ALIKE: Final = Yardstick()
 _NOTHING_SAID: Final = details_of(Response(text="")).model_copy(update={"response": None})
 """Of cases of which no more is known; one object for all of them."""
@@ -39,26 +37,37 @@ def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rule
     firsts = [row for row in rows if not row.rerun] or list(rows[:1])
     reruns = [*(row for row in rows if row.rerun and row is not firsts[0]), *more]
     first, every = firsts[0], [*firsts, *reruns]
-    case = made(
-        EvalCase,
-        id=first.id,
-        description=first.description,
-        messages=(),
-        aggregation=Aggregation.WEIGHTED_MEAN if any(row.graded for row in every) else Aggregation.ALL,
-        tags=first.tags,
-        location=first.location or _NOWHERE,
-        fingerprint=first.content or "",
+    about = _About(
+        first.id,
+        first.description,
+        first.tags,
+        Aggregation.WEIGHTED_MEAN if any(row.graded for row in every) else Aggregation.ALL,
+        first.location,
+        first.content or None,
     )
-    records = [trial_record(row, number, case.fingerprint) for number, row in enumerate(every)]
-    settled = settle(case, records, first.target, first=len(firsts), end=end)
-    return settled.model_copy(
-        update={
-            "location": first.location,
-            "fingerprint": case.fingerprint or None,
-            "asked": _asked(first),
-            "yardstick": _yardstick(first, case.fingerprint, _graded_by(every, rules)),
-        }
+    return settle(
+        about,
+        [trial_record(row, number, first.content or "") for number, row in enumerate(every)],
+        first.target,
+        first=len(firsts),
+        end=end,
+        measure=Measure(_asked(first), _yardstick(first, first.content or "", _graded_by(every, rules))),
     )
+
+
+class _About(NamedTuple):
+    """What a row says of its case."""
+
+    id: str
+    description: str
+    tags: tuple[str, ...]
+    aggregation: Aggregation
+    location: Location | None
+    fingerprint: str | None
+    difficulty: str | None = None
+    conversation_id: str | None = None
+    dependent: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 def _yardstick(row: Row, content: str, grader: str | None) -> Yardstick:
@@ -122,7 +131,7 @@ def _why(row: Row) -> str:
 
 def _details(row: Row) -> CaseDetails:
     """What was answered, as of own evals; an answer that nobody wrote down is none."""
-    if row.answer is None and not row.calls:
-        return _NOTHING_SAID
+    if not row.calls:
+        return _NOTHING_SAID if row.answer is None else answer_of(row.answer)
     kept = details_of(made(Response, text=row.answer or "", tool_calls=row.calls))
     return kept if row.answer is not None else kept.model_copy(update={"response": None})

@@ -6,7 +6,6 @@ Both come after the verdict on a row: what is masked or left out changes no stat
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import cast
 
 from eval_gate.config.settings import RunConfig, Store
@@ -43,23 +42,21 @@ async def storable(config: RunConfig, cases: Mapping[CaseKey, Sequence[Row]]) ->
 def _unsaid(row: Row) -> Row:
     """Without a word of the answer. Of a failure only which scorers it is about: reasons may quote anything."""
     names = "; ".join(one.name for one in row.scores if one.passed is False)
-    return replace(
-        row,
+    return row._replace(
         answer=None,
         error=None if row.status is Status.PASSED else names or (row.status or Status.ERROR).value,
-        scores=tuple(replace(one, reason=None) for one in row.scores),
+        scores=tuple(one._replace(reason=None) for one in row.scores),
         calls=tuple(ToolCall(name=call.name, success=call.success, duration_ms=call.duration_ms) for call in row.calls),
     )
 
 
 def _changed(row: Row, change: Change) -> Row:
-    return replace(
-        row,
+    return row._replace(
         question=change(row.question),
         expectation=tuple(map(change, row.expectation)),
         answer=row.answer and change(row.answer),
         error=row.error and change(row.error),
-        scores=tuple(replace(one, reason=one.reason and change(one.reason)) for one in row.scores),
+        scores=tuple(one._replace(reason=one.reason and change(one.reason)) for one in row.scores),
         calls=tuple(_call(call, change) for call in row.calls),
     )
 

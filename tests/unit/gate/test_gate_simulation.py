@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from eval_gate.engine.trials import settle
+from eval_gate.engine.settling import settle
 from eval_gate.model.result import RerunEnd
 from eval_gate.results.ledger import executions_of
 from tests.support.histories import Asked

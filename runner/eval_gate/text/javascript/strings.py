@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Final
 
 from eval_gate.model.base import JsonValue
+
+_quoted: Final = json.JSONEncoder(ensure_ascii=False).encode
+"""Made once: `json.dumps` makes one at every call."""
 
 
 def js_number(value: float) -> str:
@@ -75,9 +79,9 @@ def compact_json(value: JsonValue) -> str:
         case int() | float():
             return js_number(value) if math.isfinite(_as_double(value)) else "null"
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return _quoted(value)
         case list():
-            return f"[{','.join(compact_json(member) for member in value)}]"
+            return f"[{','.join([compact_json(member) for member in value])}]"
         case _:
-            members = (f"{json.dumps(key, ensure_ascii=False)}:{compact_json(member)}" for key, member in value.items())
+            members = [f"{_quoted(key)}:{compact_json(member)}" for key, member in value.items()]
             return f"{{{','.join(members)}}}"

@@ -3,7 +3,7 @@
 import pytest
 
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.trials import settle, unrun
+from eval_gate.engine.settling import settle, unrun
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status
 from eval_gate.model.usage import Usage
 from tests.support.cases import make_case

@@ -1,0 +1,205 @@
+"""Several trials of a case joined into its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.model.base import made
+from eval_gate.model.case import Aggregation, EvalCase, Location
+from eval_gate.model.execution import Status, Trial
+from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
+from eval_gate.model.usage import Usage, total
+from eval_gate.results.lessening import lesser, without_prompts
+
+
+class Measure(NamedTuple):
+    """What a case was asked, in words, and by what its answers were measured."""
+
+    asked: Asked | None = None
+    yardstick: Yardstick | None = None
+
+
+NO_MEASURE: Final = Measure()
+
+
+class Described(Protocol):
+    """What is known of a case beside its executions: an `EvalCase` says it, and a row of another tool does."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def description(self) -> str: ...  # noqa: D102
+    @property
+    def difficulty(self) -> str | None: ...  # noqa: D102
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def aggregation(self) -> Aggregation: ...  # noqa: D102
+    @property
+    def conversation_id(self) -> str | None: ...  # noqa: D102
+    @property
+    def dependent(self) -> bool: ...  # noqa: D102
+    @property
+    def location(self) -> Location | None: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str | None: ...  # noqa: D102
+    @property
+    def warnings(self) -> tuple[str, ...]: ...  # noqa: D102
+
+
+def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
+    """The result of a case without a finished trial: skipped for its reason, or not run."""
+    return CaseResult(
+        id=case.id,
+        description=case.description,
+        passed=False,
+        status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
+        error=case.skip_reason,
+        difficulty=case.difficulty,
+        tags=case.tags,
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        dependent=case.dependent,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        warnings=case.warnings,
+    )
+
+
+def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
+    """One execution in short, as results and the gate know it."""
+    return made(
+        Trial,
+        status=record.status,
+        score=record.score,
+        duration_ms=record.duration_ms,
+        error=record.error,
+        blame=record.blame,
+        timed_out=record.timed_out,
+        vetoed=record.vetoed,
+        decisive=decisive,
+    )
+
+
+def kept_trial_of(record: TrialRecord) -> Trial:
+    """The same of an execution that did not decide its case, with what it answered and what was made of that."""
+    return trial_of(record).model_copy(
+        update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
+    )
+
+
+def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, ...]:
+    """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
+    return tuple(trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records)
+
+
+def settle(
+    case: Described,
+    records: Sequence[TrialRecord],
+    target: str | None = None,
+    *,
+    first: int | None = None,
+    end: RerunEnd | None = None,
+    measure: Measure = NO_MEASURE,
+) -> CaseResult:
+    """Join the trials of a case, of which there is at least one.
+
+    `target` is named where the run's own was not the one that was asked. Trials from number `first` on are re-runs,
+    and `end` is why there were no more of them.
+
+    A case passes when more than half of its judged trials do; it is flaky when both passes and failures were seen.
+    Trials that could not be judged count for neither; a case with no judged trial is an error. The details are those
+    of the first trial that decided: a failed one for a failed case, the first that broke for an error.
+    """
+    if len(records) == 1:
+        (shown,) = records
+        judged = records if shown.status.judged else []
+        status, whole = shown.status if judged else _unjudged(records), _Whole.of_one(shown)
+    else:
+        records = sorted(records, key=lambda record: record.trial)
+        judged = [record for record in records if record.status.judged]
+        passes = sum([record.status is Status.PASSED for record in judged])
+        decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
+        status, whole = decided if judged else _unjudged(records), _Whole.of(records)
+        shown = next(record for record in records if record.status is status)
+    return made(
+        CaseResult,
+        id=case.id,
+        description=case.description,
+        passed=status is Status.PASSED,
+        duration_ms=whole.duration_ms,
+        assertions_run=shown.assertions_run,
+        assertions_skipped=shown.assertions_skipped,
+        error=shown.error,
+        details=shown.details,
+        status=status,
+        score=sum([record.score for record in judged]) / len(judged) if judged else 0.0,
+        flaky=len({record.status for record in judged}) > 1,
+        difficulty=case.difficulty,
+        tags=case.tags,
+        evaluator_results=shown.evaluator_results,
+        trace_summary=shown.trace_summary,
+        reruns=0 if first is None else sum([record.trial >= first for record in records]),
+        rerun_end=end,
+        trials=_trials(records, shown),
+        dependent=case.dependent,
+        blame=shown.blame,
+        attempts=whole.attempts,
+        usage=whole.usage,
+        cost_usd=whole.cost_usd,
+        judge_usage=whole.judge_usage,
+        judge_cost_usd=whole.judge_cost_usd,
+        conversation_id=case.conversation_id,
+        target=target,
+        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
+        location=case.location,
+        fingerprint=case.fingerprint,
+        asked=measure.asked,
+        yardstick=measure.yardstick,
+        warnings=case.warnings + whole.warnings,
+    )
+
+
+class _Whole(NamedTuple):
+    """What the executions of a case took together."""
+
+    duration_ms: float
+    attempts: int
+    usage: Usage | None
+    cost_usd: float | None
+    judge_usage: Usage | None
+    judge_cost_usd: float | None
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of_one(cls, one: TrialRecord) -> _Whole:
+        """The same without a sum: nearly every case has one execution."""
+        return cls(
+            one.duration_ms,
+            one.attempts,
+            one.usage,
+            one.cost_usd,
+            one.judge_usage,
+            one.judge_cost_usd,
+            tuple(dict.fromkeys(one.warnings)),
+        )
+
+    @classmethod
+    def of(cls, records: Sequence[TrialRecord]) -> _Whole:
+        return cls(
+            sum(record.duration_ms for record in records),
+            sum(record.attempts for record in records),
+            Usage.total(record.usage for record in records),
+            total(record.cost_usd for record in records),
+            Usage.total(record.judge_usage for record in records),
+            total(record.judge_cost_usd for record in records),
+            tuple(dict.fromkeys(line for record in records for line in record.warnings)),
+        )
+
+
+def _unjudged(records: Sequence[TrialRecord]) -> Status:
+    """A case that was only ever skipped (a dry run) is skipped; else something broke."""
+    return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR
