@@ -12,13 +12,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status
+from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status
 from eval_gate.model.result import TraceSummary
 from eval_gate.model.usage import Usage
 
@@ -49,7 +49,7 @@ class TrialRecord(Record):
     calls_missing: str | None = None
     """Where an answer that is judged by its tool calls should have that list and has none, in words. It is judged here
     as if no tool had been called; whether that holds, the run as a whole says (`engine.silence`)."""
-    details: CaseDetails = CaseDetails()
+    details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     trace_summary: TraceSummary | None = None
     usage: Usage | None = None

@@ -15,10 +15,12 @@ case is looked at in this order, and the first line that holds is its class:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
 from eval_gate.gate.pairing import moved_files, renamed
 from eval_gate.gate.scores import scores_of
+from eval_gate.model.base import made
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import (
     DEFAULT_SCORE_TOLERANCE,
@@ -60,8 +62,8 @@ def compare(
     changes = []
     for key, case in current.cases():
         known, before = past.get(key, NOTHING_KNOWN), there.get(earlier.get(key, key))
-        made = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
-        changes.append(made.model_copy(update={"stale": True}) if stale[key.suite] else made)
+        change = _change(key, known, before, _unheard(case) if silent else case, score_tolerance)
+        changes.append(change.model_copy(update={"stale": True}) if stale[key.suite] else change)
     if everything_selected:
         kept = {earlier.get(key, key) for key, _ in current.cases()}
         gone = [(key, case) for key, case in baseline.result.cases() if key not in kept]
@@ -108,7 +110,8 @@ def _change(key: CaseKey, past: CasePast, before: CaseResult | None, now: CaseRe
     earlier = then.tally if then else None
     if before is not None and (then is None or then.run is None) and change not in _BROKEN:
         earlier = tally(before)
-    return CaseChange(
+    return made(
+        CaseChange,
         suite=key.suite,
         case_id=key.case_id,
         change=change,
@@ -171,7 +174,13 @@ def tally(case: CaseResult) -> Tally | None:
         judged = [case.status]
     if not judged:
         return None
-    return Tally(k=sum(status is Status.PASSED for status in judged), n=len(judged), score=case.score)
+    return _tally(sum([status is Status.PASSED for status in judged]), len(judged), case.score)
+
+
+@lru_cache(1_000)
+def _tally(k: int, n: int, score: float) -> Tally:
+    """One object for all cases with these numbers."""
+    return made(Tally, k=k, n=n, score=score)
 
 
 def _removed(key: CaseKey, case: CaseResult, earlier: Then | None) -> CaseChange:

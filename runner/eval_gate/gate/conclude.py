@@ -190,10 +190,12 @@ def conclude(
     settled = {one.key: one for one in settlement.cases}
 
     def refined(change: CaseChange) -> CaseChange:
-        change, one = _with_record(change, known), settled.get(change.key)
+        one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
-            return change
-        return change.model_copy(update={"change": one.change, "grounds": one.grounds})
+            return _with_record(change, known)
+        record = known.past.get(key, NOTHING_KNOWN).record
+        told = {"case_record": record} if record.counts.runs else {}
+        return change.model_copy(update={**told, "change": one.change, "grounds": one.grounds})
 
     return comparison.model_copy(
         update={

@@ -14,7 +14,7 @@ from eval_gate.config.settings import Keeping
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
-from eval_gate.gate.evidence.past import Past
+from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.measuring import measured
@@ -174,7 +174,7 @@ def _known(held: RunResult, question: Question) -> Known:
     ):
         return known_again(held, baseline.result, recorded)
     return known_from(
-        Past(baseline, policy.pass_score),
+        past_before(baseline, policy.pass_score),
         held,
         baseline.result,
         error_rate=policy.error_rate,

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import lru_cache
 
+from eval_gate.model.base import Same
 from eval_gate.model.case import CaseKey
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 
@@ -26,8 +28,16 @@ def renamed(baseline: RunResult, current: RunResult) -> Mapping[CaseKey, CaseKey
     No earlier case is taken twice, and none that is still here by its own key. What is not in a part of a plan may
     be in another one, and is not gone: there only what is measured says that a case is the same.
     """
-    part = current.partial or current.shard is not None
+    return _renamed(Same(baseline), Same(current))
+
+
+@lru_cache(maxsize=1)
+def _renamed(one: Same[RunResult], other: Same[RunResult]) -> Mapping[CaseKey, CaseKey]:
+    baseline, current = one.thing, other.thing
     there, here = baseline.by_key(), current.by_key()
+    if there.keys() == here.keys():
+        return {}
+    part = current.partial or current.shard is not None
     moved = {} if part else moved_files(baseline, current)
     gone = {key: case for key, case in there.items() if key not in here}
     new = {key: case for key, case in here.items() if key not in there}

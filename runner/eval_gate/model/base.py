@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Frozen", "JsonValue", "Record", "made"]
+__all__ = ["Frozen", "JsonValue", "Record", "Same", "made"]
 
 
-class _Camel(BaseModel):
+class _Camel(BaseModel):  # noqa: PLW1641 (pydantic gives every frozen kind its own hash)
     model_config = ConfigDict(
         frozen=True,
         alias_generator=to_camel,
@@ -20,6 +20,9 @@ class _Camel(BaseModel):
         validate_by_alias=True,
         defer_build=True,
     )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)  # much of a large run is one object, and is looked for by value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values. The set of fields that were given is shared: in a large run it is half."""
@@ -48,6 +51,23 @@ class Record(_Camel):
 
 
 _Data = TypeVar("_Data", bound=_Camel)
+_Thing = TypeVar("_Thing")
+
+
+class Same(Generic[_Thing]):
+    """A large thing as the key of a cache: equal where it is the very same object.
+
+    Every step of a verdict asks the same of the same two runs, and to compare what is in them takes as long.
+    """
+
+    def __init__(self, thing: _Thing) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
 
 
 def made(kind: type[_Data], /, **values: object) -> _Data:

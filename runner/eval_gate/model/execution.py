@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -89,6 +89,10 @@ class CaseDetails(Record):
     """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
 
 
+NO_DETAILS: Final = CaseDetails()
+"""Of cases of which no more is known: one object for all of them, which pydantic would make anew for each."""
+
+
 class Trial(Record):
     """One execution of one case. What it says at length is kept once: of the decisive one with its case."""
 
@@ -117,7 +121,7 @@ class Before(Record):
     score: float = 0.0
     duration_ms: float = 0.0
     error: str | None = None
-    details: CaseDetails = CaseDetails()
+    details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
     evaluator_results: tuple[EvaluatorResult, ...] = ()
     executions: tuple[Status, ...] = ()
     """How each trial ended, where there was more than one."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Record
+from eval_gate.model.base import Record, Same
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.policy import Measuring, RunPolicy
 from eval_gate.model.usage import Usage
 from eval_gate.model.waiver import Waiving
@@ -84,7 +86,7 @@ class CaseResult(Record):
     assertions_run: int = 0
     assertions_skipped: int = 0
     error: str | None = None
-    details: CaseDetails = CaseDetails()
+    details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
 
     status: Status
     score: float = 0.0
@@ -296,12 +298,11 @@ class RunResult(Record):
 
     def cases(self) -> Iterator[tuple[CaseKey, CaseResult]]:
         """Every case with its key, in file order."""
-        key = tuple.__new__  # of all that is asked of a large run this is asked most often: half as dear as by name
-        return ((key(CaseKey, (suite.eval_file, case.id)), case) for suite in self.suites for case in suite.cases)
+        return iter(_cases_of(Same(self.suites)))
 
-    def by_key(self) -> dict[CaseKey, CaseResult]:
-        """The cases by eval file and id. Made anew at every call."""
-        return dict(self.cases())
+    def by_key(self) -> Mapping[CaseKey, CaseResult]:
+        """The cases by eval file and id."""
+        return _by_key_of(Same(self.suites))
 
     def __repr__(self) -> str:
         """Short: with all of its cases it would take seconds, and Python asks for it in places nobody thinks of."""
@@ -326,3 +327,14 @@ class RunResult(Record):
     def quarantined(self) -> frozenset[CaseKey]:
         """The cases that are set aside, whatever their result."""
         return self.waiving.quarantined if self.waiving else frozenset()
+
+
+# what is asked most often of a large run, of two runs by turns: as it was made, and as it is judged
+@lru_cache(maxsize=4)
+def _cases_of(suites: Same[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
+    return [(CaseKey(suite.eval_file, case.id), case) for suite in suites.thing for case in suite.cases]
+
+
+@lru_cache(maxsize=4)
+def _by_key_of(suites: Same[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
+    return MappingProxyType(dict(_cases_of(suites)))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -245,12 +244,14 @@ def _execution(trial: Trial, *, graded: bool) -> Execution | None:
     return Execution("T" if trial.timed_out else _BLAMED[trial.blame])
 
 
-@dataclass(frozen=True, slots=True)
-class SameAs:
+class SameAs(NamedTuple):
     """How alike two yardsticks are: the question and the expectation, and beside them graders, seeds and judge."""
 
     question: bool
     all: bool
+
+
+_THE_SAME: Final = SameAs(question=True, all=True)
 
 
 def yardstick_of(case: CaseResult) -> str:
@@ -265,6 +266,8 @@ def yardstick_of(case: CaseResult) -> str:
 
 def alike(one: str, other: str) -> SameAs:
     """How alike they are. Runs of other programs have no fingerprints; their cases go by id."""
+    if one == other:
+        return _THE_SAME
     question = one.partition(".")[0], other.partition(".")[0]
     same = not all(question) or question[0] == question[1]
     return SameAs(same, same and one.partition(".")[2] == other.partition(".")[2])

@@ -13,7 +13,7 @@ from eval_gate.engine.settling import Measure, settle
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Aggregation, Location
 from eval_gate.model.conversation import Response
-from eval_gate.model.execution import CaseDetails, Status
+from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import Row, evaluators_of
@@ -22,8 +22,6 @@ from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
 _MEASURED_ALIKE: Final = Yardstick()
-_NOTHING_SAID: Final = details_of(Response(text="")).model_copy(update={"response": None})
-"""Of cases of which no more is known; one object for all of them."""
 
 
 def rules_of(config: RunConfig) -> Rules:
@@ -132,6 +130,6 @@ def _why(row: Row) -> str:
 def _details(row: Row) -> CaseDetails:
     """What was answered, as of own evals; an answer that nobody wrote down is none."""
     if not row.calls:
-        return _NOTHING_SAID if row.answer is None else answer_of(row.answer)
+        return NO_DETAILS if row.answer is None else answer_of(row.answer)
     kept = details_of(made(Response, text=row.answer or "", tool_calls=row.calls))
     return kept if row.answer is not None else kept.model_copy(update={"response": None})

@@ -7,7 +7,7 @@ run that is put together of all shards, and to whoever judges a stored run again
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import fmean
@@ -18,6 +18,7 @@ from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.prior import Prior, learned
 from eval_gate.gate.pairing import renamed
 from eval_gate.gate.pass_score import passes
+from eval_gate.model.base import Same
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
@@ -31,6 +32,7 @@ from eval_gate.results.ledger import (
     Ledger,
     LedgerCase,
     LedgerRun,
+    SameAs,
     alike,
     executions_of,
     yardstick_of,
@@ -78,6 +80,8 @@ class Past:
         self._ledger = baseline.ledger.up_to(baseline.result)
         self._runs = _comparable(self._ledger.runs)
         self._records: dict[tuple[str, tuple[bool, ...]], CaseRecord] = {}
+        self._pasts: dict[Hashable, CasePast] = {}
+        self._beliefs: dict[frozenset[CaseKey], Prior] = {}
 
     def of(self, current: RunResult) -> Mapping[CaseKey, CasePast]:
         """The past of every case of this run, those that have another name now among them."""
@@ -105,39 +109,55 @@ class Past:
 
     def belief(self, quarantined: Collection[CaseKey] = ()) -> Prior:
         """What the records of the branch's own cases say about any of them; not of those that are set aside."""
-        return learned(
-            self._record(self._ledger.case(key), None).counts
-            for key, _ in self._baseline.cases()
-            if key not in quarantined
-        )
+        aside = frozenset(quarantined)
+        if aside not in self._beliefs:
+            self._beliefs[aside] = learned(
+                self._record(self._ledger.case(key), None).counts
+                for key, _ in self._baseline.cases()
+                if key not in aside
+            )
+        return self._beliefs[aside]
 
     def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:
-        known, yardstick = self._ledger.case(key), yardstick_of(now)
-        before = there.get(key)
+        """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""
+        known, before = self._ledger.case(key), there.get(key)
+        yardstick = yardstick_of(now)
+        like = tuple([alike(one, yardstick) for one in known.yardsticks])
         errored = before is not None and before.status is Status.ERROR
-        chosen = self._newest_judged(known, yardstick)
+        kind = (known.runs, like, _alike_among(known.yardsticks), now.graded, before is not None, errored)
+        if kind not in self._pasts:
+            self._pasts[kind] = self._past(known, like, now, present=before is not None, errored=errored)
+        return self._pasts[kind]
+
+    def _past(
+        self, known: LedgerCase, like: Sequence[SameAs], now: CaseResult, *, present: bool, errored: bool
+    ) -> CasePast:
+        chosen = self._newest_judged(known, like)
         if chosen is None:
-            return CasePast(present=before is not None, errored=errored)
+            return CasePast(present=present, errored=errored)
         at, entry = chosen
         measured = known.yardsticks[entry.place]
         run = None if at == 0 else self._ledger.runs[self._runs[at]].name
         return CasePast(
             then=_then(entry, run, self._pass_score, graded=now.graded),
-            present=before is not None,
+            present=present,
             errored=errored,
             record=self._record(known, measured),
             scores=self._scores(known, measured) if now.graded else None,
         )
 
-    def _newest_judged(self, known: LedgerCase, yardstick: str) -> tuple[int, Entry] | None:
-        """The place among the comparable runs, and the entry: by the same yardstick, else by the same question."""
+    def _newest_judged(self, known: LedgerCase, like: Sequence[SameAs]) -> tuple[int, Entry] | None:
+        """The place among the comparable runs, and the entry: by the same yardstick, else by the same question.
+
+        `like` says of each of the case's yardsticks how alike it is to the one of this run.
+        """
         judged = [
             (at, entry)
             for at, entry in self._entries(known)
             if any(one.letter in _STATUS for one in (*entry.first, *entry.again))
         ]
-        same = ((at, entry) for at, entry in judged if alike(known.yardsticks[entry.place], yardstick).all)
-        asked = ((at, entry) for at, entry in judged if alike(known.yardsticks[entry.place], yardstick).question)
+        same = ((at, entry) for at, entry in judged if like[entry.place].all)
+        asked = ((at, entry) for at, entry in judged if like[entry.place].question)
         return next(same, None) or next(asked, None)
 
     def _entries(self, known: LedgerCase) -> list[tuple[int, Entry]]:
@@ -201,11 +221,28 @@ class Past:
         return (math.sqrt(math.fsum(squares) / free), free) if free else (0.0, 0)
 
 
+def past_before(baseline: Baseline, pass_score: float) -> Past:
+    """The past that ends with this baseline. What was worked out for one run is there for the next one."""
+    return _past_before(Same(baseline), pass_score)
+
+
+@lru_cache(maxsize=1)
+def _past_before(baseline: Same[Baseline], pass_score: float) -> Past:
+    return Past(baseline.thing, pass_score)
+
+
 def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
     """The ledger that ends with this run: what was known up to its baseline, and itself."""
     if isinstance(baseline, NoBaseline):
         return EMPTY.with_run(run)
     return baseline.ledger.up_to(baseline.result).with_run(run, renamed(baseline.result, run))
+
+
+def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[SameAs, ...], ...]:
+    """How alike a case's own yardsticks are: all that a past looks at in them, beside the one of this run."""
+    if len(yardsticks) <= 1:
+        return ()
+    return tuple(tuple(alike(one, other) for other in yardsticks) for one in yardsticks)
 
 
 def _fits(known: LedgerCase, measured: str) -> tuple[bool, ...]:

@@ -20,7 +20,7 @@ suite as a whole it is neither, because an outage breaks many cases at once and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
@@ -118,16 +118,27 @@ def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: i
     that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
     by itself, would take the others off the hook.
     """
-    steps = [next_step(case, confirmation) for case in cases]
-    alone = [case.first.fails and step is Step.CONFIRMED for case, step in zip(cases, steps, strict=True)]
-    rest = [case.stratum for case, known in zip(cases, alone, strict=True) if case.in_whole and not known]
+    kinds = [_kind(case) for case in cases]
+    examples = dict(zip(kinds, cases, strict=True))
+    steps = {kind: next_step(case, confirmation) for kind, case in examples.items()}
+    alone = {kind: case.first.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
+    strata = {kind: case.stratum for kind, case in examples.items() if case.in_whole and not alone[kind]}
     finding = suite_finding(
-        _without_the_worst(rest, allowed - sum(alone)),
+        _without_the_worst(
+            [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
+        ),
         confirmation.error_rate * SUITE_SHARE,
         least_failure_rate=LEAST_FAILURE_RATE,
     )
-    settled = (_settled(case, step, confirmation, finding) for case, step in zip(cases, steps, strict=True))
-    return Settlement(tuple(settled), finding)
+    settled = {kind: _settled(case, steps[kind], confirmation, finding) for kind, case in examples.items()}
+    return Settlement(
+        tuple(Settled(case.key, *settled[kind]) for kind, case in zip(kinds, cases, strict=True)), finding
+    )
+
+
+def _kind(case: CaseFacts) -> Hashable:
+    """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
+    return case.plain, id(case.record), id(case.first), id(case.again), case.must_pass, case.end
 
 
 def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
@@ -139,14 +150,16 @@ def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
     return [one for at, one in enumerate(strata) if at not in worst]
 
 
-def _settled(case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding) -> Settled:
+def _settled(
+    case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding
+) -> tuple[CaseClass, Grounds | None]:
     if not case.compared:
         change, why = case.plain, _MUST_PASS_ALONE.get(step)
     elif case.first.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
         change, why = _passing(case, step, confirmation)
-    return Settled(case.key, change, _grounds(case, why, confirmation) if why else None)
+    return change, _grounds(case, why, confirmation) if why else None
 
 
 _MUST_PASS_ALONE = {
