@@ -22,7 +22,8 @@ class _Camel(BaseModel):  # noqa: PLW1641 (pydantic gives every frozen kind its 
     )
 
     def __eq__(self, other: object) -> bool:
-        return self is other or super().__eq__(other)  # much of a large run is one object, and is looked for by value
+        # much of a large run is one object, or a None, and all of it is held against its defaults to be written
+        return self is other or (super().__eq__(other) if isinstance(other, BaseModel) else NotImplemented)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other values. The set of fields that were given is shared: in a large run it is half."""

@@ -117,6 +117,7 @@ class _Short:
 
     def __init__(self) -> None:
         self._run: RunResult | None = None
+        self._head = b""
         self._cases: list[list[bytes]] = []
 
     def of(self, run: RunResult) -> _Short:
@@ -129,14 +130,15 @@ class _Short:
                     if then is not now:
                         cases[at] = _short(now)
         self._run = run
+        rest = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
+        # a record is known by its first key, which is always there
+        self._head = b'{"schemaVersion":%d,%b,"suites":[' % (run.schema_version, rest[1:-1])
         return self
 
     def __iter__(self) -> Iterator[bytes]:
         """No piece ends within a text."""
         assert self._run is not None
-        rest = _RUN.dump_json(self._run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
-        # a record is known by its first key, which is always there
-        yield b'{"schemaVersion":%d,%b,"suites":[' % (self._run.schema_version, rest[1:-1])
+        yield self._head
         for number, (suite, cases) in enumerate(zip(self._run.suites, self._cases, strict=True)):
             own = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, exclude_defaults=True)
             yield b'%b%b,"cases":[' % (b"," if number else b"", own[:-1])
