@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.reruns import Confirmation, Step
-from eval_gate.gate.evidence.settle import CaseFacts, next_step
+from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
 from eval_gate.gate.judge import Question, facts_before_reruns
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Trial
@@ -40,7 +40,8 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases()}
-        return [key for key in self._facts if self.again(key, ())]
+        steps = next_steps(self._facts.values(), self._confirmation)
+        return [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
 
     def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""

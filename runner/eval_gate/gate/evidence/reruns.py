@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
@@ -65,7 +66,13 @@ def e_value(prior: Prior, record: Counts, here: Counts) -> float:
     (passes 1 time in 20) and that it passes half as often as before, each believed as strongly as the record. Equal
     strength makes the evidence grow with every failure and shrink with every pass, whatever came before.
     """
-    unchanged = prior.after(record)
+    return _e_value(prior.after(record), here.passes, here.failures)
+
+
+@lru_cache(10_000)
+def _e_value(unchanged: Prior, passes: int, failures: int) -> float:
+    """Most cases of a suite have the same record, and where an agent is down they do the same here."""
+    here = Counts(passes=passes, failures=failures)
     half = unchanged.pass_rate / 2
     log_unchanged = unchanged.log_chance(here)
     broken = [unchanged.moved_to(rate).log_chance(here) for rate in (min(DEAD_PASS_RATE, half), half)]

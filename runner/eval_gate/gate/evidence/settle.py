@@ -20,7 +20,7 @@ suite as a whole it is neither, because an outage breaks many cases at once and 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
@@ -108,6 +108,18 @@ def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
     remaining = 0 if case.end is RerunEnd.IMPOSSIBLE else max(confirmation.confirm - case.again.runs, 0)
     ended = case.end is RerunEnd.DECIDED
     return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
+
+
+def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mapping[CaseKey, Step | None]:
+    """The same of many cases. Of those that differ in their names only it is worked out once."""
+    steps: dict[Hashable, Step | None] = {}
+    found = {}
+    for case in cases:
+        kind = _kind(case)
+        if kind not in steps:
+            steps[kind] = next_step(case, confirmation)
+        found[case.key] = steps[kind]
+    return found
 
 
 def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: int = 0) -> Settlement:
