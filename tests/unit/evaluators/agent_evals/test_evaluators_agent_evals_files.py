@@ -96,6 +96,11 @@ def test_assertion__refused_path__fails_with_the_reason(path, reason) -> None:
         assert reason in evaluation.error
 
 
+def test_file_not_exists__refused_path__names_the_path_and_nothing_that_was_expected() -> None:
+    error = "fileNotExists: Failed to check file: Path traversal is not allowed.: ../secret.txt"
+    assert judged(FileNotExists(path="../secret.txt")).error == error
+
+
 @pytest.mark.contract("agent_evals.file_not_exists")
 @pytest.mark.parametrize(
     ("path", "error"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -320,3 +321,13 @@ def test_llm_judge__record_evaluator_request_metadata__prompts_are_kept_and_noth
     assert (kept["systemPrompt"], kept["userPrompt"]) == judge.asked[0]
     assert judgement.warnings == ()
     assert judgement.score == (1.0 if len(replies) == 1 else 0.0)
+
+
+def test_llm_judge__case_of_a_format_that_has_no_brief__is_asked_about_its_messages() -> None:
+    judge, one = ScriptedJudge(GOOD), LlmJudge()
+    around = make_context(one, judge=judge)
+    case = around.case.model_copy(update={"brief": None, "description": "Names the city."})
+    asyncio.run(evaluate(one, replace(around, case=case)))
+    ((_, user),) = judge.asked
+    assert "Names the city." in user
+    assert str(case.messages[-1].content) in user

@@ -400,3 +400,12 @@ def test_settle__nothing_in_doubt__says_no_chance(record, first) -> None:
 @pytest.mark.contract("verdict.new-pass", "verdict.evidence.few-reruns")
 def test_settle__new_pass_by_few_reruns__says_that_it_rests_on_less() -> None:
     assert class_of(facts("FPFFFFFFPF", "P", "P"), Confirmation(100, confirm=1)) == ("new_pass", "every-run")
+
+
+def test_settle__only_run_on_record_failed_as_many_cases_as_fail_here__is_no_drop_of_the_suite() -> None:
+    """Who leaves out what that one run failed chooses the others for having passed it, and every change would drop."""
+    mended = [facts("F", "P", key=CaseKey("a.json", f"m{at}")) for at in range(8)]
+    unlucky = [facts("P", "F", "PPP", key=CaseKey("a.json", f"u{at}")) for at in range(8)]
+    settled = settle([*mended, *unlucky], CONFIRMATION)
+    assert (settled.suite.cases, settled.suite.dropped) == (16, False)
+    assert {one.change for one in settled.cases[8:]} == {CaseClass.UNSETTLED}

@@ -329,11 +329,12 @@ def test_standings__status_and_class__say_how_it_stands(status, became, fields, 
     assert (found.suite, found.case_id, found.standing) == (FILE, "a", standing)
 
 
-def test_standings__limit_of_score_drops__makes_a_small_drop_waver() -> None:
+@pytest.mark.parametrize(("most", "standing"), [(0.03, "wavers"), (0.05, "passes"), (0.1, "passes")])
+def test_standings__limit_of_score_drops__makes_what_drops_further_waver(most, standing) -> None:
     changes = (change("a", "still_passing", score_change=-0.05),)
     comparison = Comparison(baseline=BaselineFacts(run_id="1", timestamp="t", source="s"), changes=changes)
-    (found,) = standings(make_run({"a": "passed"}), comparison, max_score_drop=0.03)
-    assert found.standing is Standing.WAVERS
+    (found,) = standings(make_run({"a": "passed"}), comparison, max_score_drop=most)
+    assert found.standing == standing
 
 
 def test_standings__passes_with_failed_trials_and_no_baseline__wavers() -> None:

@@ -1,6 +1,7 @@
 """An answer's bytes, counted before a library has them."""
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -30,6 +31,21 @@ def read(*pieces: bytes, kind: str = "application/json") -> bytes:
         return await response.aread()
 
     return asyncio.run(answered())
+
+
+def test_bounded__compressed_answer__is_unpacked_once_and_says_so() -> None:
+    packed = gzip.compress(b"[1, 2]")
+    headers = {"content-encoding": "gzip", "content-length": str(len(packed))}
+
+    async def answered() -> httpx2.Response:
+        response = httpx2.Response(200, headers=headers, stream=Pieces(packed))
+        await bounded(response)
+        await response.aread()
+        return response
+
+    response = asyncio.run(answered())
+    assert response.json() == [1, 2]
+    assert not headers.keys() & {*response.headers}
 
 
 @pytest.fixture(autouse=True)

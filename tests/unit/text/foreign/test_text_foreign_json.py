@@ -83,3 +83,10 @@ def test_read_foreign__either_half_of_a_surrogate_pair__is_replaced(half) -> Non
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
 def test_read_foreign__bytes_in_any_encoding_of_json__are_read(encoding) -> None:
     assert read_foreign('{"a": ["\u00e9\U0001f642", 1]}'.encode(encoding)) == {"a": ["\u00e9\U0001f642", 1]}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_read_foreign__quotes_that_hide_brackets_in_another_encoding__hide_nothing(encoding) -> None:
+    """Zeros stand between the bytes of signs there: an escaped quote would look like the end of a text."""
+    with pytest.raises(ForeignJsonError, match="is nested deeper than 200 levels"):
+        read_foreign(('["\\"", ' + "[" * 201 + "]" * 202).encode(encoding))

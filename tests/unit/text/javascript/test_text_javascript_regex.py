@@ -162,6 +162,24 @@ def test_matcher__never_used__starts_no_process() -> None:
     asyncio.run(main())
 
 
+def test_matcher__several_patterns__are_searched_by_one_process_until_it_is_gone() -> None:
+    async def main() -> tuple[int, int, int]:
+        matcher, numbers = PatternMatcher(), []
+        for ended in (False, True, False):
+            assert await matcher.search("a", "abc")
+            assert matcher._worker is not None
+            numbers.append(matcher._worker.pid)
+            if ended:
+                matcher._worker.kill()
+                await matcher._worker.wait()
+        await matcher.aclose()
+        first, second, third = numbers
+        return first, second, third
+
+    first, second, third = asyncio.run(main())
+    assert first == second != third
+
+
 def test_matcher__worker_that_neither_answers_nor_ends__is_killed(tmp_path, monkeypatch) -> None:
     deaf = tmp_path / "python"
     deaf.write_text("#!/bin/sh\nexec sleep 60\n")

@@ -72,3 +72,13 @@ def test_sentence__part_of_a_number_where_words_may_stand_for_numbers__is_no_who
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(int).validate_python(1.5)
     assert sentence(caught.value.errors()[0]) == "expected a whole number, got the number 1.5"
+
+
+def test_sentence__required_key_that_is_not_there__is_missing() -> None:
+    class Needs(BaseModel):
+        name: str
+
+    with pytest.raises(ValidationError) as caught:
+        Needs.model_validate({})
+    (only,) = mistakes(caught.value)
+    assert (field_path(only["loc"]), sentence(only)) == ("name", "is missing")
