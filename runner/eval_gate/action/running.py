@@ -90,7 +90,7 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
-    result = _judged(reference, session)
+    result = _without_its_past(_judged(reference, session))
     if not result.suites:
         raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
     log.did(f"read the result of run {result.run_id} from {reference}")
@@ -110,6 +110,13 @@ def _judged(reference: str, session: Session) -> RunResult:
             "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
             exit_code=ExitCode.INCOMPLETE,
         ) from error
+
+
+def _without_its_past(result: RunResult) -> RunResult:
+    """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
+    if result.comparison is None:
+        return result
+    return result.model_copy(update={"comparison": result.comparison.model_copy(update={"evidence": None})})
 
 
 def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:

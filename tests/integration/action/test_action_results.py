@@ -29,6 +29,26 @@ def test_results__made_by_an_earlier_step__are_compared_and_published_and_nothin
     assert "## ❌ Agent eval gate — 1 regression" in next(iter(github.state.comments.values())).body
 
 
+def test_results__stored_run_that_claims_another_past_of_main__is_held_against_what_github_has(job, github) -> None:
+    """A run record holds what was known of the baseline when it was made. Here a pull request's own step wrote that."""
+    with agent() as running:
+        for _ in range(2):
+            job.push(running.url)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        options = ("--output-dir", "elsewhere", "--baseline", str(job.workspace / "evals/results"), "--confirm", "6")
+        assert gate(job.workspace, "run", "--agent-endpoint", running.url, *options).returncode == 1
+    (record,) = (job.workspace / "elsewhere").glob("*/run.json")
+    run = json.loads(record.read_text())
+    (change,) = [one for one in run["comparison"]["changes"] if one["change"] == "regression"]
+    change["change"] = "still_failing"
+    change["baseline"] |= {"status": "failed", "passed": False}
+    change["caseRecord"] |= {"counts": {"passes": 0, "failures": 20}, "newestFailed": True, "steadiness": "failing"}
+    record.write_text(json.dumps(run))
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "elsewhere", "fail-on": "regressions"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
 def test_results__that_are_not_there__are_an_error_that_says_so(job, github) -> None:
     ended = job.step("push", push_event(github), {"results": "nowhere"})
     assert ended.code == 2
