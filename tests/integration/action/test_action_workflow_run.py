@@ -114,7 +114,14 @@ def test_relay__several_gates_left_a_result__none_of_them_is_published_by_chance
 
 
 @pytest.mark.parametrize(
-    "data", [b"not a zip", zipped({"run.json": b"{}"}), zipped({"../run.json": b"{}"}), zipped({"other.json": b"{}"})]
+    "data",
+    [
+        b"not a zip",
+        zipped({"run.json": b"{}"}),
+        zipped({"../run.json": b"{}"}),
+        zipped({"other.json": b"{}"}),
+        zipped({"run.json": b'{"schemaVersion": 1, "runId": 7, "complete": [], "suites": [{"cases": 1}]}'}),
+    ],
 )
 def test_relay__artifact_that_is_no_result__says_could_not_decide_on_the_pull_request(
     forked, job, github, data
