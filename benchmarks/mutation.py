@@ -45,7 +45,8 @@ ROOMS: Final = {
 """Where the tests of a room are; of others those of the same name in `unit/`."""
 FIRST_S: Final = 6.0
 """So much of the tests' time is spent on a mutant at first."""
-REST_S: Final = 90.0
+REST_S: Final = 240.0
+"""And so much afterwards, on one test of each file in turn: tests of one file often notice the same."""
 LIBRARIES: Final = ("hypothesis", "hypothesis.strategies", "httpx", "pydantic", "pytest", "yaml")
 QUIET: Final = ("-q", "--no-header", "--tb=no", "-p", "no:randomly", "-p", "no:cacheprovider", "--assert=plain")
 
@@ -199,6 +200,17 @@ def _own(file: Path, test: str) -> bool:
     return "test_" + "_".join((*file.parts[2:-1], file.stem.lstrip("_"))) in test.partition("::")[0]
 
 
+def in_turn(names: Iterable[str]) -> list[str]:
+    """The first test of every file, then the second of every file, and so on."""
+    seen: Counter[str] = Counter()
+    places = []
+    for name in names:
+        file = name.partition("::")[0]
+        places.append((seen[file], name))
+        seen[file] += 1
+    return [name for _, name in sorted(places, key=lambda one: one[0])]
+
+
 def green(mutant: Mutant, tests: Tests) -> bool:
     """Whether the tests of a mutant are green without it: else it would be noticed whatever it is."""
     return ran(tests.first(tests.of(mutant), FIRST_S), 300) == "survived"
@@ -211,7 +223,7 @@ def tried(mutant: Mutant, tests: Tests) -> str:
     try:
         mutant.file.write_bytes(mutant.of(source))
         first = tests.first(names, FIRST_S)
-        rest = tests.first([name for name in names if name not in set(first)], REST_S)
+        rest = tests.first(in_turn([name for name in names if name not in set(first)]), REST_S)
         for chosen, seconds in ((first, FIRST_S), (rest, REST_S)):
             end = ran(chosen, 30 + 4 * seconds)
             if end != "survived":

@@ -149,6 +149,30 @@ def test_matrix__same_names_chosen_by_hand__the_second_fails_and_is_told_which_i
     assert published(github) == before
 
 
+def test_two_jobs__same_artifact_name_chosen_by_hand__the_second_is_told_which_input(job, github, pull, suites) -> None:
+    names = {"artifact-name": "evals", "comment": "never", "check-run": ""}
+    with agent() as running:
+        job.pull_request(pull, running.url, ONE | names, GITHUB_JOB="one")
+        before = published(github)
+        job.begin_job()
+        assert is_refused(again(job, github, pull, running.url, TWO | names, GITHUB_JOB="two"), "artifact-name")
+    assert published(github) == before
+
+
+def test_rerun_of_all__two_calls_with_the_same_inputs__the_second_of_that_attempt_too_leaves_the_first(
+    job, github, pull
+) -> None:
+    names = {"fail-on": "failures", "upload": "false", "comment": "never"}
+    with agent(fails_on(1)) as red, agent() as green:
+        job.pull_request(pull, red.url, names)
+        job.begin_attempt()
+        assert again(job, github, pull, red.url, names).code == 1
+        before = published(github)
+        job.begin_job("the second call")
+        assert is_refused(again(job, github, pull, green.url, names))
+    assert published(github) == before
+
+
 # --- where it does, they are told apart
 
 
@@ -237,6 +261,15 @@ def test_rerun__two_attempts_left_an_artifact_each__readers_take_the_newest(job,
         push_again(job, github, mended.url, {"fail-on": "failures"})
         assert len(github.state.archives) == 2
         assert job.pull_request(pull, changed.url).outputs["regressions"] == "1"
+
+
+def test_rerun_of_all__artifact_name_chosen_by_hand__replaces_what_the_first_attempt_stored(job, github, pull) -> None:
+    chosen = {"artifact-name": "evals"}
+    with agent(fails_on(1)) as red, agent() as green:
+        job.pull_request(pull, red.url, chosen | {"fail-on": "failures"})
+        job.begin_attempt()
+        assert again(job, github, pull, green.url, chosen | {"fail-on": "failures"}).code == 0
+    assert stored(github, "evals")["summary"]["passed"] == 4
 
 
 def test_rerun_of_all__pull_request__updates_the_comment_and_the_check(job, github, pull) -> None:

@@ -285,3 +285,41 @@ def test_pull_request__two_configurations__have_a_comment_each(job, github) -> N
         "## ✅ Agent eval gate · `sales` — passed, no baseline yet",
         "## ✅ Agent eval gate · `support` — passed, no baseline yet",
     ]
+
+
+def test_pull_request__baseline_is_old__links_to_the_workflow_that_makes_a_new_one(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+        job.pull_request(github.state.add_pull(7), running.url)
+    (comment,) = comments_of(github)
+    link = "[the workflow](https://github.com/acme/bot/actions/workflows/gate.yml)"
+    assert f"Refresh: run {link} on `main`." in comment
+
+
+def test_pull_request__regression__says_how_to_run_the_same_on_ones_own_machine(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"evals": "evals", "tag": ""})
+    (comment,) = comments_of(github)
+    said = "eval-gate run evals --agent-endpoint URL --case gs-002"
+    assert f"Reproduce: `{said}`" in comment
+    assert f"rerun:  {said}" in ended.log
+
+
+def test_pull_request__empty_inputs__are_as_if_they_were_not_given(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    with agent(fails_on(2)) as running:
+        empty = dict.fromkeys(("baseline", "baseline-branch", "artifact-name", "comment-key", "results"), "")
+        ended = job.pull_request(github.state.add_pull(7), running.url, empty)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1")
+
+
+def test_pull_request__no_token_of_the_runtime__is_judged_and_says_that_nothing_was_stored(job, github) -> None:
+    with agent(fails_on(2)) as running:
+        given = {"fail-on": "failures"}
+        ended = job.pull_request(github.state.add_pull(7), running.url, given, ACTIONS_RUNTIME_TOKEN="")
+    assert (ended.code, ended.outputs["failed"], ended.outputs["artifact-id"]) == (1, "1", "")
+    assert "1. The result was not stored: there is no artifact service here." in ended.summary

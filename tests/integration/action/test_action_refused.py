@@ -18,6 +18,12 @@ def test_pull_request_target__is_refused_before_anything_runs(job, github) -> No
     assert github.log == []
 
 
+def test_refused__mistake_without_a_place__is_an_annotation_of_no_line(job, github) -> None:
+    ended = job.step("pull_request_target", pull_request_event(github, github.state.add_pull(7)))
+    (error,) = [line.strip() for line in ended.commands if line.strip().startswith("::error")]
+    assert error.startswith("::error title=Eval Gate%3A unsafe-event::")
+
+
 def test_action__outside_of_a_workflow__says_what_to_use_instead(tmp_path) -> None:
     ended = gate(tmp_path, "action")
     assert ended.returncode == 2

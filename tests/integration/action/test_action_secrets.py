@@ -145,6 +145,15 @@ def test_finding_5__another_model_at_the_same_place__is_still_given_its_key(job,
     assert "main does not describe it so" in ended.log
 
 
+def test_finding_5__configuration_passes_what_is_no_secret_or_is_not_set__needs_no_word_of_the_base(
+    job, github
+) -> None:
+    with agent() as running:
+        text = configuration({"name": "a", "url": running.url}, passEnv=["LANG", "NOT_SET_HERE", "EMPTY_HERE"])
+        ended = pull_request(job, github, text, LANG="C.UTF-8", EMPTY_HERE=" ")
+    assert ended.code == 0, ended.log
+
+
 @pytest.mark.parametrize("way", ["env", "pass_env"])
 def test_finding_5__command_of_the_pull_request__is_not_given_a_key(job, github, way) -> None:
     given = {"env": {"K": "${{ AGENT_KEY }}"}} if way == "env" else {"pass_env": ["AGENT_KEY"]}

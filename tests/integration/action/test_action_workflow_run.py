@@ -11,7 +11,7 @@ import pytest
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.canaries import texts_of
-from tests.support.github import GATE, zipped
+from tests.support.github import GATE, Fault, zipped
 from tests.support.jobs import repository_facts
 
 RELAY = "acme/bot/.github/workflows/publish.yml@refs/heads/main"
@@ -194,7 +194,16 @@ def test_relay__event_names_another_commit_than_github__is_refused(forked, job, 
 def test_publish__any_other_event__is_refused(job, github) -> None:
     ended = job.step("push", {"repository": repository_facts(github)}, command=("publish",))
     assert ended.code == 2
-    assert "publish is for workflows started by workflow_run, not by push" in ended.log
+    assert "error[wrong-event]: publish is for workflows started by workflow_run, not by push" in ended.log
+
+
+def test_relay__github_does_not_list_what_the_run_left__could_not_decide_and_is_no_crash(forked, job, github) -> None:
+    _, run, _ = forked
+    github.faults.add("GET", rf"/actions/runs/{run.id}/artifacts", *[Fault.status(502)] * 5)
+    ended = relay(job, github, run)
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    assert "error[github-unavailable]" in ended.log
+    assert "Traceback" not in ended.log
 
 
 def test_baseline__a_forks_branch_called_main__is_not_main(forked, job, github) -> None:

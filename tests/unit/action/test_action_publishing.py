@@ -357,6 +357,7 @@ def test_store__something_is_missing__is_a_warning_with_the_other_way_and_raises
     assert store(step, record, desk.log) is None
     assert "::warning title=Eval Gate::The result was not stored: " in desk.said
     assert "actions/upload-artifact" in desk.said
+    assert [one.partition(":")[0] for one in desk.log.trail] == ["the result was not stored"]
     assert github.state.artifacts == {}
 
 
