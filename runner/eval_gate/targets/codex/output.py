@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.usage import Usage
 from eval_gate.targets.codex.items import Call, Item, calls_of, usage_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
-from eval_gate.text.foreign.well_formed import well_formed
 
 _KEPT: Final = 10_000
 """Characters of Codex's own words that an error keeps, of which fewer are shown."""
@@ -104,19 +102,11 @@ def _documents(text: str) -> tuple[list[Item], bool]:
 def _parsed(texts: Sequence[str]) -> list[Item] | None:
     """The mappings in these JSON documents, also those in lists; None when one of them is no JSON."""
     try:
-        values = [_loaded(text) for text in texts]
+        values = [read_foreign(text, depth=sys.maxsize) for text in texts]
     except ValueError:
         return None
     members = [member for value in values for member in (value if isinstance(value, list) else [value])]
     return [member for member in members if isinstance(member, dict)]
-
-
-def _loaded(text: str) -> JsonValue:
-    """A JSON document, its texts without half surrogate pairs, which no file could hold."""
-    value = read_foreign(text, depth=sys.maxsize)
-    if "\\u" in text:
-        value = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
-    return value
 
 
 def _answer(documents: Sequence[Item]) -> str | None:

@@ -6,7 +6,6 @@ in snake_case or camelCase. Messages, calls and events that are malformed are le
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeVar, get_args
 
@@ -25,7 +24,6 @@ from eval_gate.model.limits import (
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
-from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
 
 Part = TypeVar("Part")
@@ -68,8 +66,6 @@ def parse_object(content: str, values: int = ANSWER_VALUES) -> dict[str, JsonVal
         if error.too_much:
             raise _too_much(str(error)) from None
         return None
-    if "\\u" in text:  # only an escape can bring half a surrogate pair
-        document = json.loads(well_formed(json.dumps(document, ensure_ascii=False)))
     return document if isinstance(document, dict) else None
 
 
