@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_WAIT_S: Final = 60.0
 """The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
@@ -80,6 +83,15 @@ class GitHubError(Exception):
         if self.kind is Kind.UNAUTHORIZED:
             return "; `github-token` is not a token that is valid here"
         return ""
+
+
+def answer_of(answer: httpx.Response, key: str) -> Answer:
+    """The same of an answer of httpx: its words are at `key` of its JSON; a blob store's XML is of use to nobody."""
+    try:
+        message = str(answer.json().get(key, ""))
+    except (ValueError, AttributeError):
+        message = answer.reason_phrase
+    return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)
 
 
 def refusal(answer: Answer, doing: str, permission: str | None = None) -> GitHubError:

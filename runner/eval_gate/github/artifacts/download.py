@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.github.client import Client, user_agent
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+from eval_gate.github.failure import GitHubError, Kind, answer_of, refusal
 from eval_gate.model import limits
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _address(http: httpx.Client, client: Client, artifact_id: int, doing: str) -
     url = f"{client.api_url}/repos/{client.repository}/actions/artifacts/{artifact_id}/zip"
     answer = http.get(url, headers=client.headers)
     if answer.status_code != 302 or not answer.headers.get("location"):
-        raise refusal(_answer(answer), doing, _PERMISSION)
+        raise refusal(answer_of(answer, "message"), doing, _PERMISSION)
     return str(answer.headers["location"])
 
 
@@ -56,7 +56,7 @@ def fetched(client: Client, address: Callable[[httpx.Client], str], to: Path, do
     until = time.monotonic() + client.patience.transfer_s
 
     def once() -> str:
-        with httpx.Client(timeout=client.patience.transfer_silence_s, follow_redirects=False) as http:
+        with client.transfers() as http:
             return _saved(http, address(http), to, doing, until)
 
     try:
@@ -87,11 +87,3 @@ def _saved(http: httpx.Client, address: str, to: Path, doing: str, until: float)
                 digest.update(chunk)
                 file.write(chunk)
     return digest.hexdigest()
-
-
-def _answer(answer: httpx.Response) -> Answer:
-    try:
-        message = str(answer.json().get("message", ""))
-    except (ValueError, AttributeError):
-        message = answer.reason_phrase
-    return Answer(answer.status_code, {name.lower(): value for name, value in answer.headers.items()}, message)

@@ -22,7 +22,7 @@ from pydantic import AliasChoices, Field, JsonValue
 
 from eval_gate.github.client import Client, Facts, parsed, user_agent
 from eval_gate.github.deadline import within
-from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
+from eval_gate.github.failure import GitHubError, Kind, answer_of, refusal
 
 if TYPE_CHECKING:
     import httpx
@@ -141,7 +141,7 @@ class Calls:
         import httpx
 
         def asked() -> httpx.Response:
-            with httpx.Client(timeout=self._client.patience.transfer_silence_s) as http:
+            with self._client.transfers() as http:
                 return call(http)
 
         def once() -> T:
@@ -152,8 +152,7 @@ class Calls:
             except (httpx.InvalidURL, ValueError) as error:
                 raise GitHubError(Kind.REFUSED, self.doing, "the service's address is none") from error
             if answer.status_code >= 300:
-                headers = {name.lower(): value for name, value in answer.headers.items()}
-                raise refusal(Answer(answer.status_code, headers, _message(answer)), self.doing)
+                raise refusal(answer_of(answer, "msg"), self.doing)
             return read(answer)
 
         return self._client.repeated(once)
@@ -165,14 +164,6 @@ def _json(answer: httpx.Response) -> JsonValue:
     except ValueError:
         return None
     return data
-
-
-def _message(answer: httpx.Response) -> str:
-    """The service's own words; a blob store's XML is of no use to anybody."""
-    try:
-        return str(answer.json().get("msg", ""))
-    except (ValueError, AttributeError):
-        return answer.reason_phrase
 
 
 def backend_ids(token: str) -> tuple[str, str]:
