@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 # a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
 settings.register_profile("ours", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -19,6 +20,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write golden files anew; read the diff")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.markexpr == "not slow":
+        settings.load_profile("inner loop")
 
 
 @pytest.fixture

@@ -119,6 +119,7 @@ def test_check__texts_longer_than_github_takes__are_cut_to_what_it_takes(github,
 TEXT = st.text(min_size=1, max_size=60) | st.sampled_from(["::error::x", "\x00", "\u202e", "@team", "a\nb", "\ufffd"])
 
 
+@pytest.mark.slow
 def test_check__any_texts__are_taken_as_they_are() -> None:
     with fake_github() as github:
         client = Client(github.base, github.token, "acme/bot")

@@ -165,6 +165,7 @@ def test_console__large_suite__lists_only_what_did_not_pass() -> None:
     assert "c8 " in render("console", run, ReportContext(), style=ConsoleStyle(verbose=True))
 
 
+@pytest.mark.slow
 def test_comment__refused_once__gets_shorter_step_by_step() -> None:
     cases = [make_result(f"case-{number:04}", "failed") for number in range(500)]
     then = make_baseline_run({case.id: "passed" for case in cases})

@@ -1,12 +1,19 @@
 """The table of kinds: every row leads to what it names, and the schema for editors knows them all."""
 
 import inspect
+from functools import cache
 
 import jsonschema
 import pytest
 
 from eval_gate.targets.kinds import KINDS, json_schema, kind_of, providers
 from eval_gate.targets.model.providers.table import PROVIDERS
+
+
+@cache
+def for_editors() -> jsonschema.Draft202012Validator:
+    """What an editor checks a targets file with: making it takes longer than checking."""
+    return jsonschema.Draft202012Validator(json_schema())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.providers[0])
@@ -27,6 +34,7 @@ def test_kind__every_row__leads_to_what_builds_it_from_its_own_settings(kind) ->
         assert inspect.signature(build).parameters["settings"].annotation == kind.settings.__name__
 
 
+@pytest.mark.slow  # the libraries of the vendors take seconds to load
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_provider__every_row__leads_to_what_makes_a_model_of_it(provider) -> None:
     from pkgutil import resolve_name
@@ -54,7 +62,7 @@ def test_providers__no_word__means_two_kinds() -> None:
     ids=lambda target: target.get("provider", "http"),
 )
 def test_schema__for_editors__fits_one_of_each(target) -> None:
-    jsonschema.validate({"targets": [target]}, json_schema())
+    for_editors().validate({"targets": [target]})
 
 
 @pytest.mark.parametrize(
@@ -69,4 +77,4 @@ def test_schema__for_editors__fits_one_of_each(target) -> None:
 )
 def test_schema__for_editors__refuses_what_is_read_by_no_kind(target) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"targets": [target]}, json_schema())
+        for_editors().validate({"targets": [target]})

@@ -115,6 +115,7 @@ def test_nearest__commit_unknown__is_the_newest_there_is(store, keep, near) -> N
     assert taken(store(near=near).nearest(NOW)) == "of-c1"
 
 
+@pytest.mark.slow
 def test_nearest__commit_is_before_all_of_a_long_history__ancestors_are_bounded(github, store, keep, state) -> None:
     for number in range(450):
         state.add_commit(f"long {number}", branch="main")
@@ -264,6 +265,7 @@ def reject(keep):
     return reject
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "sentence"), REJECTED.values(), ids=REJECTED)
 def test_nearest__the_nearest_must_not_be_used__the_next_is_and_the_trail_says_why(
     store, keep, reject, how, sentence
@@ -378,6 +380,7 @@ def test_nearest__many_that_cannot_be_used__at_most_ten_are_fetched(github, stor
     assert len(github.requests("GET", ZIP)) == MAX_TRIED == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [15, 60])
 def test_nearest__another_workflow_keeps_more_of_the_same_name__ours_is_found_behind_them(
     github, store, keep, hours

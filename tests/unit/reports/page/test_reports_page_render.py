@@ -185,6 +185,7 @@ def test_strip__runs_before__are_drawn_and_said(page) -> None:
     assert "strip" not in markup_of(page_of(make_result("a")))
 
 
+@pytest.mark.slow
 def test_page__ten_thousand_cases__is_small_and_holds_every_regression_whole(huge) -> None:
     data = page_data(huge)
     assert len(huge.encode()) < 2_000_000
@@ -208,6 +209,7 @@ def noise(length: int, seed: int) -> str:
     return made[:length]
 
 
+@pytest.mark.slow
 def test_page__answers_that_cannot_be_packed__are_cut_alike_and_it_says_so() -> None:
     cases = [make_result(f"c{number}", "failed", details={"response": noise(60_000, number)}) for number in range(200)]
     page = page_of(*cases)

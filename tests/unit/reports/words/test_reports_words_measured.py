@@ -82,6 +82,7 @@ def test_comment__every_step_of_the_ladder__keeps_the_block_before_any_fold(star
         assert "300 cases that pass on main are no longer checked" in block
 
 
+@pytest.mark.slow
 def test_summary__so_long_that_only_counts_are_left__keeps_the_block() -> None:
     names = [f"case {number} {'x' * 300}" for number in range(3000)]
     run = judge_against(

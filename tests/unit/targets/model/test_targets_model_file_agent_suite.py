@@ -25,6 +25,8 @@ from eval_gate.text.sources.json import parse_json
 from eval_gate.text.tokens import TokenData
 from tests.support.model_server import ModelServer, model_server, openai_answer
 
+pytestmark = pytest.mark.slow  # the libraries of the vendors take a second to load
+
 OUT, DATA = "agent-evals/tool-test-output.txt", "agent-evals/tool-test-data.json"
 Outcome = tuple[Response, list[Evaluation]]
 

@@ -20,6 +20,8 @@ from tests.support.model_server import (
     openai_answer,
 )
 
+pytestmark = pytest.mark.slow  # the libraries of the vendors take seconds to load
+
 ANSWERS = {"openai": openai_answer, "azure": openai_answer, "anthropic": anthropic_answer, "gemini": gemini_answer}
 MODELS = {"openai": "gpt-4o", "azure": "gpt-4o", "anthropic": "claude-haiku-4-5", "gemini": "gemini-2.5-flash"}
 USER = Message(role="user", content="hi")

@@ -25,7 +25,8 @@ from tests.support.model_server import (
 )
 from tests.support.packed import once_packed, twice_packed
 
-pytestmark = pytest.mark.contract("retry.statuses")
+# the libraries of the vendors take seconds to load
+pytestmark = [pytest.mark.slow, pytest.mark.contract("retry.statuses")]
 
 KEY = "sk-very-secret"
 MODELS = {

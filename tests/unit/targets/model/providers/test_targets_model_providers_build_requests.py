@@ -25,7 +25,8 @@ from tests.support.model_server import (
     openai_answer,
 )
 
-pytestmark = pytest.mark.contract("provider.azure", "provider.anthropic", "provider.gemini")
+# the libraries of the vendors take seconds to load
+pytestmark = [pytest.mark.slow, pytest.mark.contract("provider.azure", "provider.anthropic", "provider.gemini")]
 
 KEY = "sk-very-secret"
 ANSWERS = {
