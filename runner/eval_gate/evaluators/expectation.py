@@ -93,17 +93,9 @@ def _command(command: str | tuple[str, ...]) -> str:
     return cut(command if isinstance(command, str) else " ".join(command), 120)
 
 
-def _tools_called(spec: specs.ToolsCalled, _: TokenData) -> Iterator[str]:
-    yield f"calls only {_in_order(spec.names)}" if spec.names else "calls no tool"
-
-
 def _tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Iterator[str]:
     sets = (() if spec.NONE in one else one for one in spec.sets)
     yield "calls " + ", or ".join(" and ".join(one) if one else "no tool" for one in islice(sets, _MEMBERS))
-
-
-def _tools_not_called(spec: specs.ToolsNotCalled, _: TokenData) -> Iterator[str]:
-    return (f"does not call {name}" for name in spec.names)
 
 
 def _tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
@@ -129,36 +121,8 @@ def _param(check: specs.ParamCheck, tokens: TokenData) -> str:
             return f"with {name} matching /{value_text(check.value)}/"
 
 
-def _no_tool_errors(_: specs.NoToolErrors, __: TokenData) -> Iterator[str]:
-    yield "no tool call fails"
-
-
-def _non_empty(_: specs.ResponseNonEmpty, __: TokenData) -> Iterator[str]:
-    yield "answer is not empty"
-
-
-def _contains(spec: specs.ResponseContains, tokens: TokenData) -> Iterator[str]:
-    return (f"answer contains {_resolved(value, tokens)}" for value in spec.values)
-
-
 def _contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
     return (f"answer contains one of {_either(_resolved(one, tokens) for one in group)}" for group in spec.groups)
-
-
-def _not_contains(spec: specs.ResponseNotContains, tokens: TokenData) -> Iterator[str]:
-    return (f"answer does not contain {_resolved(value, tokens)}" for value in spec.values)
-
-
-def _matches(spec: specs.ResponseMatches, _: TokenData) -> Iterator[str]:
-    return (f"answer matches /{pattern}/" for pattern in spec.patterns)
-
-
-def _latency(spec: specs.MaxLatency, _: TokenData) -> Iterator[str]:
-    yield f"at most {spec.limit_ms:,.10g} ms"
-
-
-def _tokens(spec: specs.MaxTokens, _: TokenData) -> Iterator[str]:
-    yield f"at most {spec.limit:,} tokens"
 
 
 def _rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
@@ -179,10 +143,6 @@ def _rubric_judge(spec: specs.RubricJudge, _: TokenData) -> Iterator[str]:
     yield "a judge finds each of these satisfied:"
     for check in spec.checks:
         yield f"{INDENT}{check.id}: {_one_line(check.description)}{'' if check.required else ' (not required)'}"
-
-
-def _code_judge(spec: specs.CodeJudge, _: TokenData) -> Iterator[str]:
-    yield f"{_command(spec.command)} gives the full score"
 
 
 def _trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[str]:
@@ -220,59 +180,39 @@ def _output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
     yield f"answer contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
 
 
-def _output_matches(spec: suite.OutputMatches, _: TokenData) -> Iterator[str]:
-    yield f"answer matches /{spec.pattern}/{spec.flags}"
-
-
-def _output_equals(spec: suite.OutputEquals, _: TokenData) -> Iterator[str]:
-    yield f"answer is {compact_json(spec.expected)}"
-
-
-def _output_path(spec: suite.OutputJsonPath, _: TokenData) -> Iterator[str]:
-    yield f"answer has {compact_json(spec.expected)} at {spec.path}"
-
-
-def _file_exists(spec: suite.FileExists, _: TokenData) -> Iterator[str]:
-    yield f"there is {spec.path}"
-
-
-def _file_not_exists(spec: suite.FileNotExists, _: TokenData) -> Iterator[str]:
-    yield f"there is no {spec.path}"
-
-
 def _file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
     yield f"{spec.path} contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
 
 
-def _file_path(spec: suite.FileJsonPath, _: TokenData) -> Iterator[str]:
-    yield f"{spec.path} has {compact_json(spec.expected)} at {spec.json_path}"
-
-
 _WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
-    specs.ToolsCalled: _tools_called,
+    specs.ToolsCalled: lambda spec, _: [f"calls only {_in_order(spec.names)}" if spec.names else "calls no tool"],
     specs.ToolsAcceptable: _tools_acceptable,
-    specs.ToolsNotCalled: _tools_not_called,
+    specs.ToolsNotCalled: lambda spec, _: (f"does not call {name}" for name in spec.names),
     specs.ToolParams: _tool_params,
-    specs.NoToolErrors: _no_tool_errors,
-    specs.ResponseNonEmpty: _non_empty,
-    specs.ResponseContains: _contains,
+    specs.NoToolErrors: lambda _, __: ["no tool call fails"],
+    specs.ResponseNonEmpty: lambda _, __: ["answer is not empty"],
+    specs.ResponseContains: lambda spec, tokens: (
+        f"answer contains {_resolved(value, tokens)}" for value in spec.values
+    ),
     specs.ResponseContainsAny: _contains_any,
-    specs.ResponseNotContains: _not_contains,
-    specs.ResponseMatches: _matches,
-    specs.MaxLatency: _latency,
-    specs.MaxTokens: _tokens,
+    specs.ResponseNotContains: lambda spec, tokens: (
+        f"answer does not contain {_resolved(one, tokens)}" for one in spec.values
+    ),
+    specs.ResponseMatches: lambda spec, _: (f"answer matches /{pattern}/" for pattern in spec.patterns),
+    specs.MaxLatency: lambda spec, _: [f"at most {spec.limit_ms:,.10g} ms"],
+    specs.MaxTokens: lambda spec, _: [f"at most {spec.limit:,} tokens"],
     specs.Rubric: _rubric,
     specs.LlmJudge: _llm_judge,
     specs.RubricJudge: _rubric_judge,
-    specs.CodeJudge: _code_judge,
+    specs.CodeJudge: lambda spec, _: [f"{_command(spec.command)} gives the full score"],
     specs.ToolTrajectory: _trajectory,
     specs.Composite: _composite,
     suite.OutputContains: _output_contains,
-    suite.OutputMatches: _output_matches,
-    suite.OutputEquals: _output_equals,
-    suite.OutputJsonPath: _output_path,
-    suite.FileExists: _file_exists,
-    suite.FileNotExists: _file_not_exists,
+    suite.OutputMatches: lambda spec, _: [f"answer matches /{spec.pattern}/{spec.flags}"],
+    suite.OutputEquals: lambda spec, _: [f"answer is {compact_json(spec.expected)}"],
+    suite.OutputJsonPath: lambda spec, _: [f"answer has {compact_json(spec.expected)} at {spec.path}"],
+    suite.FileExists: lambda spec, _: [f"there is {spec.path}"],
+    suite.FileNotExists: lambda spec, _: [f"there is no {spec.path}"],
     suite.FileContains: _file_contains,
-    suite.FileJsonPath: _file_path,
+    suite.FileJsonPath: lambda spec, _: [f"{spec.path} has {compact_json(spec.expected)} at {spec.json_path}"],
 }
