@@ -11,7 +11,7 @@ from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.process.command import CommandError, run_command
+from eval_gate.process.run import Command, Finished, ProcessError, run
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.json import parse_json
@@ -22,6 +22,7 @@ TIME_LIMIT_S: Final = limits.SNAPSHOT_S
 MAX_BYTES: Final = limits.SNAPSHOT_BYTES
 _MAX_REDIRECTS: Final = 5
 _QUOTED: Final = 200
+_LAST_WORDS: Final = 1_000
 
 
 class _CaptureError(Exception):
@@ -79,13 +80,21 @@ async def capture_snapshot(
     try:
         if command is not None:
             source = "the output of the snapshot command"
-            data = await run_command(
-                command, root, environment, time_limit_s=time_limit_s, max_bytes=MAX_BYTES, mask=redact.data
+            data = await _printed(
+                Command(
+                    command,
+                    root,
+                    environment,
+                    timeout_s=time_limit_s,
+                    max_output=MAX_BYTES,
+                    end_when_cut=True,
+                    mask=redact.data,
+                )
             )
         else:
             source, data = await _fetch(str(path), root, time_limit_s, redact)
         return redact.values(_object(data, source))
-    except (_CaptureError, CommandError) as error:
+    except _CaptureError as error:
         raise _failed(str(error), ()) from error
     except OSError as error:
         raise _failed(f"{path or 'the shell'}: {error.strerror}", ()) from error
@@ -113,6 +122,27 @@ def _object(data: bytes, source: str) -> JsonValue:
         f"{source} holds no JSON object",
         problems=[Problem(f"expected a mapping, got {kind_of(value)}", file=source, line=1)],
     )
+
+
+async def _printed(command: Command) -> bytes:
+    """What the command prints to stdout. It is ended when it takes too long or prints too much."""
+    try:
+        finished = await run(command)
+    except ProcessError as error:
+        raise _CaptureError(error.message) from error
+    if finished.timed_out:
+        raise _CaptureError(f"the command did not end within {command.timeout_s:g} s{_last_words(finished)}")
+    if finished.stdout.cut:
+        raise _CaptureError(f"the command printed more than {command.max_output:,} bytes")
+    if finished.code:
+        raise _CaptureError(f"the command {finished.ending}{_last_words(finished)}")
+    return finished.stdout.data
+
+
+def _last_words(finished: Finished) -> str:
+    """The end of stderr in one line, as the end of a sentence."""
+    words = finished.stderr.last_words(_LAST_WORDS)
+    return f": {words}" if words else ""
 
 
 async def _fetch(location: str, root: Path, time_limit_s: float, redact: Redactor) -> tuple[str, bytes]:
