@@ -6,16 +6,23 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
-from eval_gate.reports import folds, phrases, tables
+from eval_gate.reports import phrases, tables
 from eval_gate.reports.context import ReportContext
+from eval_gate.reports.difference import AROUND
 from eval_gate.reports.fit import COMMENT_LIMIT, LADDER, Detail, fit
 from eval_gate.reports.templating import environment, tidy
+from eval_gate.reports.view.rows import CaseRow
+from eval_gate.reports.view.sides import Sides
 from eval_gate.reports.view.view import OPEN_ROWS, View
 from eval_gate.text import escape
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+MAX_QUESTION: Final = 200
+MAX_WANTED: Final = 3
+"""Checks that are named; the rest is in the page."""
+MAX_WORDS: Final = 160
 SUMMARY_LIMIT: Final = 900_000
 """Characters of a job summary. Beyond a mebibyte GitHub drops all of it, and a character may be more than a byte."""
 SUMMARY_LADDER: Final = (
@@ -65,7 +72,7 @@ def _environment() -> Environment:
         *(phrases.case_link, phrases.names, phrases.names_seen, phrases.names_here, phrases.names_by_reason),
         *(phrases.prose, phrases.sentence, phrases.measured_block, phrases.staleness),
         *(phrases.why_cell, phrases.terms_cell, phrases.entry_line),
-        *(tables.case_table, tables.score_table, tables.cause_table, folds.sides_fold),
+        *(tables.case_table, tables.score_table, tables.cause_table, sides_fold),
     )
     filters = {piece.__name__: piece for piece in pieces}
     return environment({**filters, "html": escape.html_text, "block": escape.block}, html=False)
@@ -86,3 +93,49 @@ def _names(view: View, detail: Detail) -> dict[str, object]:
         "unmeasured_note": phrases.unmeasured(view),
         "stale_note": phrases.stale_baseline(view) if view.baseline_is_stale else None,
     }
+
+
+def sides_fold(row: CaseRow, around: int = AROUND) -> str:
+    """What a case said in the baseline and says here: question, calls and the difference of both answers.
+
+    Folded, and escaped; empty where nothing is kept that could be shown.
+
+    At most `around` characters of each answer.
+    """
+    sides = row.sides
+    if sides is None:
+        return ""
+    title = "Baseline and here" if sides.compared else "Answer"
+    parts = [
+        f"<details><summary>{title}: {escape.html_text(row.label)}</summary>",
+        *_words(sides),
+        *_answers(sides, around),
+    ]
+    if row.page:
+        parts.append(f"[All of it]({row.page})")
+    return "\n\n".join([*parts, "</details>"])
+
+
+def _words(sides: Sides) -> list[str]:
+    said = []
+    if sides.question:
+        said.append(f"**Asked:** {escape.plain(sides.question, MAX_QUESTION)}")
+    if sides.wanted:
+        shown, rest = sides.wanted[:MAX_WANTED], len(sides.wanted) - MAX_WANTED
+        named = ", ".join(escape.code_span(one, MAX_WORDS) for one in shown)
+        said.append(f"**Wanted:** {named}{f' and {rest} more' if rest > 0 else ''}")
+    if sides.calls:
+        said.append(f"**Calls:** {'; '.join(map(phrases.prose, sides.calls))}")
+    return ["<br>\n".join(said)] if said else []
+
+
+def _answers(sides: Sides, around: int) -> list[str]:
+    """What there is to say about the answers, and the difference; only what is there where there is one side."""
+    found = sides.difference(around)
+    notes = [" ".join(sides.notes)] if sides.notes else []
+    if found is None:
+        return notes
+    if found.same or sides.then is None or sides.here is None:
+        lines = "\n".join(line[2:] for line in found.lines())
+        return [*notes, escape.block(lines)] if lines.strip() else notes
+    return [*notes, escape.block("\n".join(found.lines()), language="diff")]
