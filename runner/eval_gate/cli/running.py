@@ -19,7 +19,7 @@ from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.words.accepting import accept_line
+from eval_gate.reports.words.waiving import accept_line
 from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import Kept, context_of, evaluate, report

@@ -22,7 +22,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import DEFAULT_NAMES
 from eval_gate.reports.render import render
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.words.accepting import accept_line
+from eval_gate.reports.words.waiving import accept_line
 from eval_gate.results.names import LATEST, is_run_id
 from eval_gate.results.read import find_run
 from eval_gate.session.stored import judge_again, rules_for

@@ -17,7 +17,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
 from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.hearing import Question, read_comment_waivers
+from eval_gate.github.waivers.hearing import Discussion, read_comment_waivers
 from eval_gate.reports.words.numbers import count
 
 
@@ -44,7 +44,7 @@ def with_comments(step: Step, waivers: KnownWaivers, log: Log) -> KnownWaivers:
     plan = step.plan
     if plan.pull_number is None:
         return waivers
-    asked = Question(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
+    asked = Discussion(plan.pull_number, plan.head_sha, waivers.today, step.settings.accept_label)
     found = read_comment_waivers(step.client, asked)
     if found.given or found.refusals:
         log.did(f"read {count(len(found.given), 'acceptance')} in comments, {len(found.refusals)} not followed")

@@ -36,8 +36,8 @@ _NEAR: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Which pull request, at which evaluated commit, on which day (UTC)."""
+class Discussion:
+    """The pull request whose comments are read, the evaluated commit, and on which day (UTC)."""
 
     number: int
     commit: str
@@ -45,7 +45,7 @@ class Question:
     label: str = LABEL
 
 
-def read_comment_waivers(client: Client, asked: Question) -> KnownWaivers:
+def read_comment_waivers(client: Client, asked: Discussion) -> KnownWaivers:
     """What is accepted in comments of the pull request; what has expired since is among it.
 
     Never raises GitHubError: a failure accepts nothing, and is said.
@@ -61,14 +61,14 @@ def read_comment_waivers(client: Client, asked: Question) -> KnownWaivers:
     return KnownWaivers(asked.today)  # nobody waits for a sentence
 
 
-def _nothing(asked: Question, why: str) -> KnownWaivers:
+def _nothing(asked: Discussion, why: str) -> KnownWaivers:
     return KnownWaivers(asked.today, troubles=(why,))
 
 
 class _Hearing:
     """Comment by comment: what counts, and what to say about the rest."""
 
-    def __init__(self, client: Client, asked: Question, found: Found) -> None:
+    def __init__(self, client: Client, asked: Discussion, found: Found) -> None:
         self._rights = Rights(client)
         self._asked = asked
         self._found = found

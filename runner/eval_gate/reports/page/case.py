@@ -16,8 +16,8 @@ from eval_gate.reports.page.shown import shown
 from eval_gate.reports.rerun import rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
-from eval_gate.reports.words.accepting import accept_command, accept_line_of
 from eval_gate.reports.words.numbers import money, score
+from eval_gate.reports.words.waiving import accept_command, accept_line_of
 
 LETTERS: Final = {
     Status.PASSED: "P",

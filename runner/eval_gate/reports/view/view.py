@@ -24,7 +24,6 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import Grade, grades_of
 from eval_gate.reports.view.tables import RuleRow, SuiteRow, is_stale, rule_rows, suite_rows
 from eval_gate.reports.words import verdict as words
-from eval_gate.reports.words.accepting import accept_command
 from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import Explained, explained
 from eval_gate.reports.words.measured import MeasuredWords, measured_words
@@ -32,6 +31,7 @@ from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending
+from eval_gate.reports.words.waiving import accept_command
 
 MAX_TARGETS: Final = 10
 OPEN_ROWS: Final = 10

@@ -13,7 +13,7 @@ from eval_gate.github.waivers import comments as waivers_comments
 from eval_gate.github.waivers import hearing
 from eval_gate.github.waivers import rights as waivers_rights
 from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.hearing import Question, read_comment_waivers
+from eval_gate.github.waivers.hearing import Discussion, read_comment_waivers
 from eval_gate.model.waiver import CommentOrigin, FileOrigin, Kind, Waiver
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
@@ -45,7 +45,9 @@ def say(github, body=LINE, author="ada", created_at=NOW):
 
 
 def ask(client, pull, **changes) -> KnownWaivers:
-    return read_comment_waivers(client, Question(**({"number": 7, "commit": pull.head_sha, "today": TODAY} | changes)))
+    return read_comment_waivers(
+        client, Discussion(**({"number": 7, "commit": pull.head_sha, "today": TODAY} | changes))
+    )
 
 
 def refused(found: KnownWaivers) -> list[str]:
