@@ -16,6 +16,7 @@ from eval_gate.errors import GateError
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
 from eval_gate.targets.listing import find_targets
+from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.escape import variable_word
 from eval_gate.text.urls import public_url
@@ -24,14 +25,6 @@ DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
 AGENT_EVALS: Final = "agent-evals"
 _PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
 """What needs no quoting in YAML or a shell, and is no expression of a workflow."""
-_KEYS: Final = {
-    "azure": ("AZURE_OPENAI_API_KEY",),
-    "gemini": ("GEMINI_API_KEY",),
-    "openai-compatible": (),
-}
-"""Variables of keys that are not simply the provider's name with _API_KEY."""
-_VARIABLES: Final = {"azure": ("AZURE_OPENAI_ENDPOINT",)}
-"""What a provider has to be told beside its key, and is no secret."""
 
 
 class Kind(StrEnum):
@@ -79,14 +72,17 @@ def who_is_asked(config: RunConfig, evals: Evals, example: str, folder: Path, re
     said = config.target
     chosen = described_by_flags(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
-        secrets, variables = _environment(chosen.settings.route[0])
-        return Asked(Kind.MODEL, None, said.provider, said.model, secrets, variables)
+        provider, row = chosen.settings.route[0], chosen.settings.row
+        # of several names that a key may have, the one that says whose it is
+        mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
+        variables = (row.address_variable,) if row.needs_address and row.address_variable else ()
+        return Asked(Kind.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
     if said.endpoint is not None:
         return _agent(said.endpoint)
     if said.name is not None or said.targets is not None:
         return Asked(Kind.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
-        return Asked(Kind.SUITES, secrets=_environment("openai")[0])
+        return Asked(Kind.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
     listed = _list_beside(evals.files, folder, repository or folder)
     return Asked(Kind.DESCRIBED, targets=listed) if listed else _agent(DEFAULT_ENDPOINT)
 
@@ -104,11 +100,6 @@ def _agent(endpoint: str) -> Asked:
         )
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
     return Asked(Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE, endpoint)
-
-
-def _environment(provider: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The variables of the provider's key, and others that it needs."""
-    return _KEYS.get(provider, (f"{variable_word(provider)}_API_KEY",)), _VARIABLES.get(provider, ())
 
 
 def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:
