@@ -49,8 +49,7 @@ def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
     try:
         return _from_artifacts(step, choice, config, log)
     except GitHubError as error:
-        log.commands.warning(f"The baseline could not be had: {error}")
-        log.trail.append(f"the baseline could not be had: {error}")
+        log.missed(f"the baseline could not be had: {error}")
         return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
 
 
@@ -91,8 +90,7 @@ def _ledger(found: Found, log: Log) -> Ledger:
     try:
         ledger = read_ledger(data, f"the ledger of {found.baseline.source}") if data is not None else EMPTY
     except GateError as error:
-        log.commands.warning(f"The record of earlier runs is lost: {error.message}")
-        log.trail.append(f"the record of earlier runs is lost: {error.message}")
+        log.missed(f"the record of earlier runs is lost: {error.message}")
     known = ledger.up_to(found.baseline.result)
     log.did(f"its record goes back {count(len(known.runs), 'run')}")
     return ledger

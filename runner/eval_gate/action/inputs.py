@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 from eval_gate.config.settings import SETTINGS, parse_shard
 from eval_gate.errors import GateError, Problem, did_you_mean
@@ -14,6 +14,7 @@ from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.hearing import LABEL
 from eval_gate.model.result import Shard
 
+Word = TypeVar("Word", bound=StrEnum)
 PREFIX: Final = "INPUT_"
 DEFAULT_ARTIFACT: Final = "eval-gate-results"
 DEFAULT_CHECK: Final = "eval-gate"
@@ -208,12 +209,12 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         baseline_workflows=reader.list("baseline-workflow"),
         artifact_name=reader.artifact_name(),
         upload=reader.flag("upload"),
-        comment=reader.comment_mode(),
+        comment=reader.one_of("comment", CommentMode),
         comment_key=reader.text("comment-key") or None,
         check_run=reader.text("check-run", keep_empty=True) or None,
         annotations=reader.flag("annotations"),
-        policy_from=reader.side("policy-from"),
-        secrets_for=reader.side("secrets-for"),
+        policy_from=reader.one_of("policy-from", Side),
+        secrets_for=reader.one_of("secrets-for", Side),
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),
@@ -283,25 +284,13 @@ class _Reader:
             return 0
         return number
 
-    def comment_mode(self) -> CommentMode:
-        """One of the four modes."""
-        text = self.text("comment")
-        modes = [mode.value for mode in CommentMode]
-        if text not in modes:
-            message = f'"{text[:80]}" is not known{did_you_mean(text, modes)}; allowed: {", ".join(modes)}'
-            self.problems.append(Problem(message, field="comment"))
-            return CommentMode.ALWAYS
-        return CommentMode(text)
-
-    def side(self, name: str) -> Side:
-        """`head` or `base`."""
-        text = self.text(name)
-        sides = [side.value for side in Side]
-        if text not in sides:
-            message = f'"{text[:80]}" is not known{did_you_mean(text, sides)}; allowed: {", ".join(sides)}'
+    def one_of(self, name: str, kind: type[Word]) -> Word:
+        """One of these words; the first of them where it is none."""
+        text, words = self.text(name), [word.value for word in kind]
+        if text not in words:
+            message = f'"{text[:80]}" is not known{did_you_mean(text, words)}; allowed: {", ".join(words)}'
             self.problems.append(Problem(message, field=name))
-            return Side.BASE
-        return Side(text)
+        return kind(text if text in words else words[0])
 
     def shard(self) -> Shard | None:
         """`2/4`."""

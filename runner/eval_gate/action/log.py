@@ -21,6 +21,11 @@ class Log:
         self.trail.append(what)
         self.commands.say(what)
 
+    def missed(self, what: str, hint: str = "") -> None:
+        """Something that does not work here: a warning, with what to do about it, and a step of the trail."""
+        self.trail.append(what)
+        self.commands.warning(f"{what[:1].upper()}{what[1:]}{f'; {hint}' if hint else ''}")
+
     def lost(self, what: str, error: GitHubError) -> None:
         """Something that could not be published: the verdict is the same, and the log says what is missing."""
         if error.kind is Kind.FORBIDDEN and self.read_only:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from eval_gate.action.inputs import OUTPUTS
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.artifacts import Stored
@@ -26,7 +27,7 @@ from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.files import append_summary, write_outputs
-from eval_gate.model.comparison import CaseClass, Comparison, Outcome
+from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.check import cancelled_title, render_check
 from eval_gate.reports.context import ReportContext
@@ -160,41 +161,33 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
         commands.warning(f"No outputs: {error.strerror}")
 
 
-def _regressions(run: RunResult, comparison: Comparison) -> int:
-    """Regressions that count: not those that somebody accepted or set aside."""
-    waived = run.waived
-    return sum(change.key not in waived for change in comparison.of(CaseClass.REGRESSION))
-
-
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
     """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
-    summary = judged_as(result).summary if result else None
-    comparison = result.comparison if result else None
-    rate = rates_of(judged_as(result)).now if result else None
-    cost = summary.estimated_cost_usd if summary else None
-    return {
-        "verdict": outcome.value,
-        "exit-code": str(int(exit_code)),
-        "total": str(summary.total_cases) if summary else "",
-        "passed": str(summary.passed) if summary else "",
-        "failed": str(summary.failed) if summary else "",
-        "errored": str(summary.errored) if summary else "",
-        "regressions": str(_regressions(result, comparison)) if comparison and result else "",
-        "new-passes": str(len(comparison.of(CaseClass.NEW_PASS))) if comparison else "",
-        "stale": str(sum(suite.stale for suite in result.suites)) if result else "",
-        "flaky": str(summary.flaky) if summary else "",
+    outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
+    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
+    if result is None:
+        return outputs
+    counted = judged_as(result)
+    summary, rate = counted.summary, rates_of(counted).now
+    outputs |= {
+        "total": str(summary.total_cases),
+        "passed": str(summary.passed),
+        "failed": str(summary.failed),
+        "errored": str(summary.errored),
+        "stale": str(sum(suite.stale for suite in result.suites)),
+        "flaky": str(summary.flaky),
         "pass-rate": f"{rate:.4f}" if rate is not None else "",
-        "cost-usd": f"{cost:.6f}" if cost is not None else "",
-        "result-path": "",
-        "report-path": "",
-        "run-id": result.run_id if result else "",
-        "baseline-run-id": (result.baseline_run_id or "") if result else "",
-        "baseline-sha": (comparison.baseline.sha or "") if comparison else "",
-        "comment-url": "",
-        "check-run-url": "",
-        "artifact-id": "",
-        "report-url": "",
+        "cost-usd": f"{summary.estimated_cost_usd:.6f}" if summary.estimated_cost_usd is not None else "",
+        "run-id": result.run_id,
+        "baseline-run-id": result.baseline_run_id or "",
     }
+    comparison = result.comparison
+    if comparison is not None:
+        regressions = comparison.of(CaseClass.REGRESSION)  # those that nobody accepted or set aside
+        outputs["regressions"] = str(sum(change.key not in result.waived for change in regressions))
+        outputs["new-passes"] = str(len(comparison.of(CaseClass.NEW_PASS)))
+        outputs["baseline-sha"] = comparison.baseline.sha or ""
+    return outputs
 
 
 def _relative(file: Path) -> str:

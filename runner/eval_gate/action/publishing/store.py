@@ -31,8 +31,7 @@ def store(step: Step, record: Path, log: Log) -> Stored | None:
         return None
     service = service_of(step)
     if service is None:
-        log.commands.warning(f"The result was not stored: there is no artifact service here; {STEP_HINT}")
-        log.trail.append("the result was not stored: there is no artifact service here")
+        log.missed("the result was not stored: there is no artifact service here", STEP_HINT)
         return None
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
@@ -40,12 +39,10 @@ def store(step: Step, record: Path, log: Log) -> Stored | None:
             archive(_files(record), packed)
             return put_first(step, service, _RESULT, step.artifact_names, packed, log)
     except OSError as error:
-        log.commands.warning(f"The result was not stored: {error.strerror}; {STEP_HINT}")
-        log.trail.append(f"the result was not stored: {error.strerror}")
+        log.missed(f"the result was not stored: {error.strerror}", STEP_HINT)
     except GitHubError as error:
         hint = CONFLICT_HINT if error.kind is Kind.CONFLICT else STEP_HINT
-        log.commands.warning(f"The result was not stored: {error}; {hint}")
-        log.trail.append(f"the result was not stored: {error}")
+        log.missed(f"the result was not stored: {error}", hint)
     return None
 
 
