@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from operator import neg as _less
+from operator import pos as _more
 from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule, parse_rule
@@ -15,14 +17,6 @@ from eval_gate.model.policy import RunPolicy
 _BASE: Final = {"never": 0, "regressions": 1, "failures": 2}
 """Words of fail-on that say what a failing case does, from what asks for less; all others only add to them."""
 _Strictness = Callable[[float], float]
-
-
-def _more(value: float) -> float:
-    return value
-
-
-def _less(value: float) -> float:
-    return -value
 
 
 def _reruns(times: float) -> float:

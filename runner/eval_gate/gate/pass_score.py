@@ -46,12 +46,8 @@ def judged_as(run: RunResult) -> RunResult:
     return held_to(run, run.verdict.pass_score) if run.verdict else run
 
 
-def _graded(case: CaseResult) -> bool:
-    return case.graded and case.status.judged
-
-
 def _held_suite(suite: SuiteResult, pass_score: float) -> SuiteResult:
-    cases = [_held_case(case, pass_score) if _graded(case) else case for case in suite.cases]
+    cases = [_held_case(case, pass_score) if case.graded and case.status.judged else case for case in suite.cases]
     summary = _recounted(suite.summary, list(suite.cases), cases)
     return suite.model_copy(update={"cases": tuple(cases), "summary": summary})
 

@@ -81,13 +81,15 @@ class _Node(Facts):
     url: str = ""
 
 
-class _Page(Facts):
+class Page(Facts):
+    """Whether comments come before those of this page, and how they are asked for."""
+
     earlier: bool = Field(alias="hasPreviousPage")
     cursor: str | None = Field(None, alias="startCursor")
 
 
 class _Comments(Facts):
-    page: _Page = Field(alias="pageInfo")
+    page: Page = Field(alias="pageInfo")
     nodes: tuple[_Node, ...]
 
 
@@ -133,7 +135,8 @@ def read_conversation(client: Client, number: int, key: str) -> Conversation:
         if repository is None or repository.pull is None:
             raise GitHubError(Kind.NOT_FOUND, doing, "there is no such pull request")
         pull = repository.pull
-        sticky = next((_sticky(node) for node in reversed(pull.comments.nodes) if _is_ours(node, key)), None)
+        ours = (one for one in reversed(pull.comments.nodes) if one.mine and one.body.startswith(marker(key)))
+        sticky = next((Sticky(_id_of(one), one.url, _state_in(one.body)) for one in ours), None)
         if sticky is not None or not pull.comments.page.earlier:
             return Conversation(pull.head, pull.state == "OPEN", sticky)
         before = pull.comments.page.cursor
@@ -163,14 +166,6 @@ def write_comment(client: Client, number: int, key: str, body: str, sticky: Stic
 
 def _done(written: _Written) -> Sticky:
     return Sticky(written.id, written.html_url, None)
-
-
-def _is_ours(node: _Node, key: str) -> bool:
-    return node.mine and node.body.startswith(marker(key))
-
-
-def _sticky(node: _Node) -> Sticky:
-    return Sticky(_id_of(node), node.url, _state_in(node.body))
 
 
 def _id_of(node: _Node) -> int:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.client import Client
-from eval_gate.github.comments import State, _Node, _sticky, marker, read_conversation, with_state, write_comment
+from eval_gate.github.comments import State, _id_of, _Node, marker, read_conversation, with_state, write_comment
 from eval_gate.github.failure import GitHubError, Kind
 from tests.support.github import Fault, fake_github
 
@@ -254,4 +254,4 @@ def test_sticky__comment_whose_number_graphql_cannot_hold__is_known_by_its_addre
     body = "<!-- eval-gate:v1 key=k -->"
     url = "https://github.com/acme/bot/pull/7#issuecomment-3141592653"
     node = _Node.model_validate({"databaseId": None, "viewerDidAuthor": True, "body": body, "url": url})
-    assert _sticky(node).id == 3141592653
+    assert _id_of(node) == 3141592653

@@ -11,6 +11,7 @@ from pydantic import AwareDatetime, Field, JsonValue
 
 from eval_gate.gate.waivers.command import Command, Malformed, commands_in
 from eval_gate.github.client import Client, Facts, parsed
+from eval_gate.github.comments import Page
 from eval_gate.github.commits import PULLS
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model import limits
@@ -89,13 +90,8 @@ class Comment(Facts):
         return self.edited is not None and (self.editor is None or self.editor != self.author)
 
 
-class _Page(Facts):
-    earlier: bool = Field(alias="hasPreviousPage")
-    cursor: str | None = Field(None, alias="startCursor")
-
-
 class _Comments(Facts):
-    page: _Page = Field(alias="pageInfo")
+    page: Page = Field(alias="pageInfo")
     nodes: tuple[Comment, ...]
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from eval_gate.model.execution import EvaluatorResult, Status
-from eval_gate.model.result import CaseResult, RunResult, SuiteResult, TraceSummary
-from eval_gate.model.usage import Usage
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 
 STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 """The words of what was judged; everything else is an `error`."""
@@ -50,10 +49,11 @@ def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, A
         "reasoning": _reasoning(results),
         "evaluator_provider_request": _first_request(results),
         "evaluator_results": [_evaluator(result) for result in results],
-        "trace_summary": _trace(case.trace_summary),
+        # the specification writes its keys in camelCase
+        "trace_summary": case.trace_summary and case.trace_summary.model_dump(mode="json", by_alias=True),
         "error": None if judged else _why_not(run, case),
         "duration_ms": case.duration_ms,
-        "usage": _usage(case.usage),
+        "usage": case.usage and case.usage.model_dump(mode="json"),
         "cost_usd": case.cost_usd,
         "attempts": case.attempts,
     }
@@ -89,15 +89,6 @@ def _evaluator(result: EvaluatorResult) -> dict[str, Any]:
         "evaluator_provider_request": result.evaluator_provider_request,
         "evaluator_results": [_evaluator(member) for member in result.evaluator_results],
     }
-
-
-def _trace(summary: TraceSummary | None) -> dict[str, Any] | None:
-    """The specification writes these keys in camelCase."""
-    return summary.model_dump(mode="json", by_alias=True) if summary else None
-
-
-def _usage(usage: Usage | None) -> dict[str, Any] | None:
-    return usage.model_dump(mode="json") if usage else None
 
 
 def _why_not(run: RunResult, case: CaseResult) -> str:

@@ -26,14 +26,7 @@ FORMATS: Final = {"md": "matrix.md", "html": "matrix.html", "json": "matrix.json
 MAX_TARGET: Final = 24
 """Characters of a target's name above a column."""
 MAX_PAGE_ROWS: Final = 5_000
-_LADDER: Final = (
-    Detail(rows=500, names=0, warnings=0),
-    Detail(rows=200, names=0, warnings=0),
-    Detail(rows=50, names=0, warnings=0),
-    Detail(rows=20, names=0, warnings=0),
-    Detail(rows=5, names=0, warnings=0),
-    Detail(rows=0, names=0, warnings=0),
-)
+_LADDER: Final = tuple(Detail(rows=rows, names=0, warnings=0) for rows in (500, 200, 50, 20, 5, 0))
 _SIGNS: Final = {Status.PASSED: "✅ ", Status.FAILED: "❌ ", Status.ERROR: "⚠️ "}
 
 

@@ -46,7 +46,9 @@ def strip_of(view: View) -> Strip | None:
     if not history:
         return None
     summary = view.summary
-    runs = [(one.failed, one.errored, _named(one.sha, one.run_id, one.timestamp)) for one in reversed(history)]
+    runs = [
+        (one.failed, one.errored, f"{(one.sha or one.run_id)[:7]}, {one.timestamp[:10]}") for one in reversed(history)
+    ]
     runs.append((summary.failed, summary.errored, "this run"))
     most = max(failed + errored for failed, errored, _ in runs)
     return Strip(tuple(_bars(runs, most)), len(runs) * STEP, _words(view, runs))
@@ -79,7 +81,3 @@ def _words(view: View, runs: Sequence[tuple[int, int, str]]) -> str:
     runs_words = f"the newest {len(earlier)} runs" if many else "the newest run"
     before = f"In {runs_words} {place}, {each} {'case' if each == '1' else 'cases'} failed or could not be judged"
     return f"{before}{newest}. Here {_failing(failed, errored)}."
-
-
-def _named(sha: str | None, run_id: str, timestamp: str) -> str:
-    return f"{(sha or run_id)[:7]}, {timestamp[:10]}"

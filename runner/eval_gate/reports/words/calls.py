@@ -15,8 +15,7 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, KeptCall
-from eval_gate.reports.words.numbers import count
-from eval_gate.text.escape import cut, one_line
+from eval_gate.reports.words.numbers import count, ticked
 
 MAX_CALLS: Final = 100
 """Calls of each side that are held against each other."""
@@ -79,23 +78,23 @@ def _arguments(then: _Call, here: _Call) -> Iterator[str]:
     if then.kept is None or here.kept is None or then.kept.arguments == here.kept.arguments:
         return
     if "arguments" in (*then.kept.cut, *here.kept.cut):
-        yield f"{_code(here.name)}: other arguments"
+        yield f"{ticked(here.name, MAX_NAME)}: other arguments"
         return
     before, after = _values(then.kept.arguments), _values(here.kept.arguments)
     said = [
-        f"{_code(place)} {_value(before.get(place))} → {_value(after.get(place))}"
+        f"{ticked(place, MAX_NAME)} {_value(before.get(place))} → {_value(after.get(place))}"
         for place in dict.fromkeys((*before, *after))
         if before.get(place) != after.get(place)
     ]
     if not said:
-        yield f"{_code(here.name)}: other arguments"  # beyond the values that are looked at
+        yield f"{ticked(here.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
         return
     shown, rest = said[:2], len(said) - 2
-    yield f"{_code(here.name)}: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}"
+    yield f"{ticked(here.name, MAX_NAME)}: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}"
 
 
 def _value(value: str | None) -> str:
-    return "nothing" if value is None else _code(value, MAX_VALUE)
+    return "nothing" if value is None else ticked(value, MAX_VALUE)
 
 
 def _values(arguments: JsonValue) -> dict[str, str]:
@@ -117,10 +116,8 @@ def _leaves(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str, str
 def _names(calls: Sequence[_Call]) -> str:
     """The names in the order of their first calls, `lookup` 3 times."""
     often = Counter(call.name for call in calls)
-    shown = [f"{_code(name)}{f' {number} times' if number > 1 else ''}" for name, number in list(often.items())[:3]]
+    shown = [
+        f"{ticked(name, MAX_NAME)}{f' {number} times' if number > 1 else ''}"
+        for name, number in list(often.items())[:3]
+    ]
     return f"{', '.join(shown)}{f' and {len(often) - 3} more' if len(often) > 3 else ''}"
-
-
-def _code(text: str, most: int = MAX_NAME) -> str:
-    """The text between backticks, of which it has none itself."""
-    return f"`{cut(one_line(text.replace('`', chr(39)), most), most) or ' '}`"

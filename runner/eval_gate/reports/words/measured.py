@@ -12,7 +12,7 @@ from typing import Final
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.measuring import Difference, Measure, Touched
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.numbers import count, ticked
 from eval_gate.text.escape import cut, one_line
 
 MAX_NAMED: Final = 5
@@ -135,4 +135,4 @@ def _name(case: Touched) -> str:
 
 def _code(text: str | None, most: int = MAX_VALUE) -> str:
     """The text between backticks, of which it has none itself; nothing for nothing."""
-    return f"`{cut(one_line(text.replace('`', chr(39)), most), most) or ' '}`" if text else ""
+    return ticked(text, most) if text else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from eval_gate.model.comparison import Tally
+from eval_gate.text.escape import cut, one_line
 
 MINUS = "−"
 
@@ -12,6 +13,11 @@ MINUS = "−"
 def count(number: int, one: str, many: str | None = None) -> str:
     """`1 regression`, `3 regressions`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def ticked(text: str, most: int) -> str:
+    """A name or value between backticks, of which it has none itself: at most so many characters of it."""
+    return f"`{cut(one_line(text.replace('`', chr(39)), most), most) or ' '}`"
 
 
 def percent(share: float | None) -> str:

@@ -8,8 +8,7 @@ from typing import Final
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import RunResult
 from eval_gate.reports.difference import difference
-from eval_gate.reports.words.numbers import count
-from eval_gate.text.escape import cut, one_line
+from eval_gate.reports.words.numbers import count, ticked
 
 MAX_WORDS: Final = 120
 
@@ -33,7 +32,7 @@ def prompt_words(run: RunResult) -> str | None:
         return None
     (then, now), _ = pairs.most_common(1)[0]
     found = difference(then, now).pieces
-    gone, new = (next((_code(one.text) for one in found if one.sign == sign), "nothing") for sign in "-+")
+    gone, new = (next((ticked(one.text, MAX_WORDS) for one in found if one.sign == sign), "nothing") for sign in "-+")
     more = f", and {count(len(pairs) - 1, 'other')}" if len(pairs) > 1 else ""
     return f"{gone} → {new}{more}"
 
@@ -42,7 +41,3 @@ def _system(details: CaseDetails) -> str | None:
     """What the model was told at first; None where no conversation is kept."""
     first = details.conversation[0] if details.conversation else None
     return str(first.content) if first is not None and first.role == "system" else None
-
-
-def _code(text: str) -> str:
-    return f"`{cut(one_line(text.replace('`', chr(39)), MAX_WORDS), MAX_WORDS) or ' '}`"

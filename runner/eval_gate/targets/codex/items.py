@@ -20,7 +20,6 @@ Item = dict[str, JsonValue]
 MAX_TEXT: Final = 20_000
 """Characters of one text of a call's input or output that are kept."""
 _MAX_DEPTH: Final = 50
-_TYPES: Final = ("command_execution", "mcp_tool_call", "file_change", "web_search")
 _STAGES: Final = ("item.started", "item.updated", "item.completed")
 
 
@@ -37,7 +36,7 @@ def calls_of(events: Sequence[Item]) -> tuple[Call, ...]:
     found: dict[str, Item] = {}
     for number, event in enumerate(events):
         item = event.get("item")
-        if event.get("type") in _STAGES and isinstance(item, dict) and item.get("type") in _TYPES:
+        if event.get("type") in _STAGES and isinstance(item, dict) and item.get("type") in _SHAPES:
             identity = item.get("id")
             found[identity if isinstance(identity, str) else f"\0{number}"] = item
     return tuple(_call(item) for item in found.values())
@@ -71,27 +70,22 @@ def _call(item: Item) -> Call:
     )
 
 
-def _command(item: Item) -> tuple[str, JsonValue, JsonValue]:
-    return "command_execution", _picked(item, "command", "cwd"), _picked(item, "aggregated_output", "exit_code")
-
-
 def _mcp(item: Item) -> tuple[str, JsonValue, JsonValue]:
     error = item.get("error")
     name = _text(item.get("tool")) or "mcp_tool_call"
     return name, item.get("arguments"), item.get("result") if error is None else {"error": error}
 
 
-def _change(item: Item) -> tuple[str, JsonValue, JsonValue]:
-    return "file_change", _picked(item, "changes"), _picked(item, "status")
-
-
-def _search(item: Item) -> tuple[str, JsonValue, JsonValue]:
-    return "web_search", _picked(item, "query", "action"), None
-
-
-_SHAPES: Final[dict[str, Callable[[Item], tuple[str, JsonValue, JsonValue]]]] = dict(
-    zip(_TYPES, (_command, _mcp, _change, _search), strict=True)
-)
+_SHAPES: Final[dict[str, Callable[[Item], tuple[str, JsonValue, JsonValue]]]] = {
+    "command_execution": lambda item: (
+        "command_execution",
+        _picked(item, "command", "cwd"),
+        _picked(item, "aggregated_output", "exit_code"),
+    ),
+    "mcp_tool_call": _mcp,
+    "file_change": lambda item: ("file_change", _picked(item, "changes"), _picked(item, "status")),
+    "web_search": lambda item: ("web_search", _picked(item, "query", "action"), None),
+}
 """Tool, input and output of an item, by its type."""
 
 

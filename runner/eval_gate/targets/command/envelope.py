@@ -238,17 +238,15 @@ def _usage(document: Mapping[str, JsonValue]) -> Usage | None:
         _either(usage, "input_tokens", "inputTokens"),
         _either(usage, "output_tokens", "outputTokens"),
     )
-    counts = [count if isinstance(count, int) and _within(count, MAX_TOKENS) else None for count in (given, made)]
+    counts = [
+        count if isinstance(count, int) and in_range(count, MAX_TOKENS) is not None else None for count in (given, made)
+    ]
     return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
 
 
 def _cost(document: Mapping[str, JsonValue]) -> float | None:
     cost = in_range(_either(document, "cost_usd", "costUsd"), MAX_COST_USD)
     return None if cost is None else float(cost)
-
-
-def _within(value: JsonValue, most: float) -> bool:
-    return in_range(value, most) is not None
 
 
 def _either(raw: Mapping[str, JsonValue], snake: str, camel: str) -> JsonValue:
