@@ -132,7 +132,7 @@ class ArtifactStore:
             if run is None:
                 continue
             self._left -= 1
-            result = self._complete_run(artifact, run, trail, as_baseline=True)
+            result = self._complete_run(artifact, run, trail)
             if result is not None:
                 return self._found(artifact, run, result, now, str(trail))
         return None
@@ -148,7 +148,7 @@ class ArtifactStore:
         trail = Trail()
         if run.of_this_repository:
             for artifact in artifacts_of_run(self._client, run_id, *reversed(self._wanted.names)):
-                result = None if artifact.expired else self._complete_run(artifact, run, trail, as_baseline=True)
+                result = None if artifact.expired else self._complete_run(artifact, run, trail)
                 if result:
                     return self._found(artifact, run, result, now, "")
         why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
@@ -158,12 +158,10 @@ class ArtifactStore:
             "name another run, or use baseline: auto",
         )
 
-    def _complete_run(
-        self, artifact: Artifact, run: RunFacts, trail: Trail, *, as_baseline: bool = False
-    ) -> RunResult | None:
-        """The complete run in an artifact; None, and a word on the trail, where it cannot serve.
+    def _complete_run(self, artifact: Artifact, run: RunFacts, trail: Trail) -> RunResult | None:
+        """The run in an artifact, with what travels with it kept; None, and a word on the trail, where it cannot serve.
 
-        A baseline has to be measured too, and what travels with it is kept.
+        It has to be complete, and measured.
         """
         if artifact.id in self._fetched:
             return self._fetched[artifact.id]
@@ -171,9 +169,7 @@ class ArtifactStore:
 
         def accept(result: RunResult, archive: Path) -> None:
             nonlocal refused
-            refused = self._why_not(result, run)
-            if as_baseline and not refused:
-                refused = self._taken(artifact, result, run, archive)
+            refused = self._why_not(result, run) or self._taken(artifact, result, run, archive)
 
         try:
             result = fetch_result(self._client, artifact, self._temporary, accept)
