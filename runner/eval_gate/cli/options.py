@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
@@ -52,11 +53,12 @@ Shard = Annotated[
 ]
 
 
-def with_settings(command: Callable[..., None], keys: Iterable[str] = SETTINGS) -> Callable[..., None]:
+def with_options(command: Callable[..., None], keys: Iterable[str] = ()) -> Callable[..., None]:
     """The command with an option for each of these settings in place of its `**settings`, by key.
 
-    An option that the command declares itself, under the key's name, is left as it is. Options follow the command's
-    positional parameters and come before its keyword-only ones.
+    Beside them it gets the two that say how much it says, which it finds in its context. An option that the command
+    declares itself, under the key's name, is left as it is. Options follow the command's positional parameters and
+    come before its keyword-only ones.
     """
     signature = inspect.signature(command, eval_str=True)
     own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -64,9 +66,22 @@ def with_settings(command: Callable[..., None], keys: Iterable[str] = SETTINGS) 
     made = [
         _parameter(row) for row in map(SETTINGS.__getitem__, keys) if row.option and row.key not in signature.parameters
     ]
-    ordered = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*first, *made, *own[len(first) :])]
-    command.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
-    return command
+    ordered = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*first, *made, *own[len(first) :], *_LOUDNESS)
+    ]
+
+    @wraps(command)
+    def told(*, verbose: bool, quiet: bool, **given: object) -> None:
+        command(**given)
+
+    told.__signature__ = signature.replace(parameters=ordered)  # type: ignore[attr-defined]  # which functions have, and Callable does not say
+    return told
+
+
+_LOUDNESS = tuple(
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+    for name, kind in (("verbose", Verbose), ("quiet", Quiet))
+)
 
 
 def given(settings: Mapping[str, object]) -> dict[str, JsonValue]:

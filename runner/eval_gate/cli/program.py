@@ -65,21 +65,21 @@ def _everywhere(
 
 
 for _command in (
-    options.with_settings(run.run, run.USED),
-    options.with_settings(compare.compare, compare.USED),
-    options.with_settings(judge.judge, judge.USED),
-    accept.accept,
-    options.with_settings(report.report, report.USED),
-    options.with_settings(view.view, view.USED),
-    merge.merge,
-    options.with_settings(validate.validate, validate.USED),
-    schema.schema,
-    options.with_settings(init.init, init.USED),
-    demo.demo,
+    options.with_options(run.run, run.USED),
+    options.with_options(compare.compare, compare.USED),
+    options.with_options(judge.judge, judge.USED),
+    options.with_options(accept.accept),
+    options.with_options(report.report, report.USED),
+    options.with_options(view.view, view.USED),
+    options.with_options(merge.merge),
+    options.with_options(validate.validate, validate.USED),
+    options.with_options(schema.schema),
+    options.with_options(init.init, init.USED),
+    options.with_options(demo.demo),
 ):
     app.command()(_command)
-app.command("import")(import_evals.import_evals)
-app.command(cls=agent_evals.AsWritten)(agent_evals.agent_evals)
+app.command("import")(options.with_options(import_evals.import_evals))
+app.command(cls=agent_evals.AsWritten)(options.with_options(agent_evals.agent_evals))
 app.command()(action.action)
 app.command()(action.publish)
 

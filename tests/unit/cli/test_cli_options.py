@@ -12,7 +12,7 @@ from eval_gate.config.settings import SETTINGS
 def option_names() -> dict[str, set[str]]:
     """Flags by parameter of `run`."""
     app = typer.Typer()
-    app.command()(options.with_settings(run))
+    app.command()(options.with_options(run, SETTINGS))
     return {parameter.name: {*parameter.opts} for parameter in get_command(app).params}
 
 
@@ -25,7 +25,7 @@ def test_run__every_configuration_key__is_also_a_flag() -> None:
 def test_run__own_option_of_a_setting__is_left_as_it_is() -> None:
     assert option_names()["target"] == {"--target"}
     app = typer.Typer()
-    app.command()(options.with_settings(run))
+    app.command()(options.with_options(run, SETTINGS))
     (target,) = (parameter for parameter in get_command(app).params if parameter.name == "target")
     assert target.multiple, "several targets are compared side by side"
 

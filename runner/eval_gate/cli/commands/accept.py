@@ -35,8 +35,6 @@ def accept(
         str | None,
         typer.Option(metavar="DIR", help="Results in which the cases are looked up.  [default: evals/results]"),
     ] = None,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Accept the failure of cases until a day: they are run and shown, and neither block nor count as failures.
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand
 
-from eval_gate.cli import options
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -102,8 +100,6 @@ def agent_evals(
     tmp_dir: Annotated[
         str, typer.Option(metavar="DIR", help="The folder of temporary files.", rich_help_panel=_OUT)
     ] = "tmp",
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Run Agent Evals suites: agents with file tools, each case with PASS, FAIL or ERROR, and a report.
 

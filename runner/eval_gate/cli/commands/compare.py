@@ -25,8 +25,6 @@ def compare(
     current: Annotated[str, typer.Argument(help="The same, for the run that is judged; latest: the newest.")],
     *,
     as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Compare two stored results and judge the second one as `run` would. Runs nothing, changes neither.

@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.cli import options
-
 
 def demo(
     context: typer.Context,
@@ -15,8 +13,6 @@ def demo(
     keep: Annotated[
         str | None, typer.Option("--output-dir", metavar="DIR", help="Where results go.  [default: a new folder]")
     ] = None,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """See the main job: run, baseline diff, summary, and the pull request comment as it would be posted.
 

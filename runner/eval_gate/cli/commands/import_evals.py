@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from eval_gate.cli import options
 from eval_gate.cli.console import Verbosity, out
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ def import_evals(
     folder: Annotated[str, typer.Option("--output", "-o", metavar="FOLDER", help="Where to write.")] = "evals",
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Turn another tool's evals into eval files, and list every case that could not be carried over, with its reason.
 

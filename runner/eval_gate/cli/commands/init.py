@@ -39,8 +39,6 @@ def init(
     example: Annotated[Example, typer.Option("--format", help="The format of the example eval.")] = Example.TOOL_FORGE,
     no_workflow: Annotated[bool, typer.Option("--no-workflow", help="Write no workflow.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Write a starter workflow, configuration and example eval into a repository. Never overwrites anything.

@@ -23,8 +23,6 @@ def judge(
     *,
     config: options.Config = None,
     json: options.Json = False,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Judge results that another tool made: promptfoo, DeepEval, Inspect, pydantic-evals, AgentV, JUnit, or your own.

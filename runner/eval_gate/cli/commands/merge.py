@@ -6,8 +6,6 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.cli import options
-
 
 def merge(
     context: typer.Context,
@@ -15,8 +13,6 @@ def merge(
     output_dir: Annotated[
         str, typer.Option("--output-dir", "-o", metavar="DIR", help="Where the run goes.")
     ] = "evals/results",
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Join the results of shards, or of several jobs, into one run, which `compare` and the action can judge.
 

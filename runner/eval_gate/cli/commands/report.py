@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.cli import options
 from eval_gate.config.settings import SETTINGS
 from eval_gate.config.written import JunitFailures, ReportFormat
 
@@ -20,9 +19,6 @@ def report(
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
     ] = None,
-    *,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Render a stored result: md is the pull request comment, html a page, junit for CI systems, agentv for AgentV.

@@ -37,8 +37,6 @@ def run(
     tags: options.Tags = None,
     tiers: options.Tiers = None,
     shard: options.Shard = None,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Run the evals, write the results, compare with a baseline if one is given, and exit by the gate.

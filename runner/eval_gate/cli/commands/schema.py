@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from eval_gate.cli import options
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -27,8 +25,6 @@ class Kind(StrEnum):
 
 def schema(
     kind: Annotated[Kind, typer.Argument(help="Which file.")],
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
 ) -> None:
     """Print the JSON Schema of a file: a configuration, a result, an eval file, targets, or a line for `judge`."""
     import json

@@ -13,9 +13,6 @@ USED = ("evals", "target", "targets", "seedManifestPath", "toolRegistryPath", "s
 def validate(
     context: typer.Context,
     config: options.Config = None,
-    *,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Check eval files, targets, tokens, patterns and registry. Calls nothing, lists every problem.

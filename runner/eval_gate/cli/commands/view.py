@@ -31,9 +31,6 @@ def view(
     browser: Annotated[
         bool, typer.Option("--open/--no-open", help="Open it, where there is a terminal and a screen.")
     ] = True,
-    *,
-    verbose: options.Verbose = False,
-    quiet: options.Quiet = False,
     **settings: object,
 ) -> None:
     """Write the page of a stored run and open it in the browser. Prints where it is. Asks nobody, and runs nothing.
