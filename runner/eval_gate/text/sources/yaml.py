@@ -25,6 +25,7 @@ MAX_DIGITS: Final = FILE_DIGITS
 _TOO_DEEP: Final = f"nested deeper than {MAX_DEPTH} levels"
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values"
 _TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{_TAG}merge"
 _SCALARS: Final = frozenset(_TAG + kind for kind in ("str", "int", "float", "bool", "null"))
 _NUMBERS: Final = frozenset({f"{_TAG}int", f"{_TAG}float"})
 _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -190,11 +191,19 @@ class _Check:
         elif isinstance(node, ScalarNode) and node.tag in _NUMBERS and len(node.value) > MAX_DIGITS:
             self._report(f"a number of {len(node.value):,} digits", node)
 
+    def _merged(self, value: Node) -> None:
+        """What `<<` takes in: one mapping, or a list of them. What the mapping says itself comes before it."""
+        parts = value.value if isinstance(value, SequenceNode) else [value]
+        if not all(isinstance(one, MappingNode) for one in parts):
+            self._report("`<<` takes in a mapping, or a list of mappings", value)
+
     def _keys(self, node: MappingNode) -> None:
         seen: dict[str, int] = {}
-        for key, _ in node.value:
+        for key, value in node.value:
             line = key.start_mark.line + 1
-            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+            if isinstance(key, ScalarNode) and key.tag == _MERGE:
+                self._merged(value)
+            elif not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
                 self._report("a key that is not text: put it in quotes", key)
             elif key.value in seen:
                 self._report(f'the key "{key.value[:MAX_KEY]}" stands already in line {seen[key.value]}', key)

@@ -75,7 +75,8 @@ BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: 1\na: 2", 'f.yaml:2: the key "a" stands already in line 1'),
         ("on: 1", "f.yaml:1: a key that is not text: put it in quotes"),
         ("? [a]\n: b", "f.yaml:1: a key that is not text: put it in quotes"),
-        ("a: {<<: {b: 1}}", "f.yaml:1: a key that is not text: put it in quotes"),
+        ("a: {<<: 1}", "f.yaml:1: `<<` takes in a mapping, or a list of mappings"),
+        ("a: {<<: [{b: 1}, 1]}", "f.yaml:1: `<<` takes in a mapping, or a list of mappings"),
         ("a: &x [*x]", "f.yaml:1: an alias that contains itself"),
         ("a: !Ref x", 'f.yaml:1: a value of the kind "!Ref", which JSON does not have'),
         ("a: !!python/object/apply:os.system [x]", 'f.yaml:1: a value of the kind "python/object/apply:os.system"'),
@@ -132,3 +133,16 @@ def test_parse__as_deep_as_may_be_by_an_alias__is_read_and_a_level_more_is_refus
     kind, problems = refused(through_an_alias(MAX_DEPTH + 1))
     assert kind is RefusedYaml
     assert problems == [f"f.yaml:1: nested deeper than {MAX_DEPTH} levels once aliases are written out"]
+
+
+def test_parse__merge_key__takes_in_what_the_mapping_does_not_say_itself() -> None:
+    text = "base: &base\n  a: 1\n  b: 2\nown:\n  b: 3\n  <<: *base\nlist:\n  <<: [*base, {b: 4, c: 5}]\n"
+    value, positions = parse_yaml(text.encode(), "f.yaml")
+    assert value == {"base": {"a": 1, "b": 2}, "own": {"a": 1, "b": 3}, "list": {"a": 1, "b": 2, "c": 5}}
+    assert positions.line(["own", "b"]) == 5
+    assert positions.line(["own", "a"]) == 2
+
+
+def test_parse__merge_keys_within_each_other__are_counted_as_what_they_stand_for() -> None:
+    lines = ["a0: &a0 {x: 1}", *(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}" for n in range(1, 9))]
+    assert "more than" in refused("\n".join(lines))[1][0]
