@@ -70,6 +70,8 @@ async def _weighted(context: EvaluationContext) -> Judgement:
         raise EvaluatorError("the case has no evaluators")
     evaluations = await evaluate_all(specs, context, evaluate)
     score = weighted_mean((spec.weight, said.score) for spec, said in zip(specs, evaluations, strict=True))
+    if any(said.zeroes for said in evaluations):
+        score = 0.0
     error = _shortfall(specs, evaluations)
     joined = _joined(context, evaluations, score, error and cut(error, MAX_ERROR), passed=error is None)
     return replace(joined, trace_summary=trace_summary(context.response))
@@ -96,7 +98,7 @@ def _joined(
 
 def _shortfall(specs: Sequence[EvaluatorSpec], evaluations: Sequence[Evaluation]) -> str | None:
     """What the first evaluator that counts and falls short says; None when the case passes."""
-    counted = [(spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0]
+    counted = [(spec, said) for spec, said in zip(specs, evaluations, strict=True) if spec.weight > 0 or said.zeroes]
     if not counted:
         return "every evaluator has weight 0: there is nothing to make a score of"
     for spec, said in counted:

@@ -83,6 +83,8 @@ class Evaluation:
     """Cost of the judge, where it is known."""
     vetoed: bool = False
     """Something that is required is missing: it fails, whatever the score."""
+    zeroes: bool = False
+    """The case needs more than this score: without it the whole case scores 0."""
     members: tuple[EvaluatorResult, ...] = ()
     """What the evaluators within this one said."""
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from eval_gate.evaluators.wording import cut, times
+from eval_gate.evaluators.agentv.words import WORDS as AGENTV
+from eval_gate.evaluators.wording import MAX_MEMBERS, cut, either, in_order, quoted, times
 from eval_gate.model import evaluator as specs
 from eval_gate.model import suite_assertions as suite
 from eval_gate.model.base import JsonValue
@@ -21,8 +22,6 @@ from eval_gate.text.tokens import TokenData, resolve, value_text
 Words: TypeAlias = Callable[[Any, TokenData], Iterable[str]]
 """Takes its own class of spec and what tokens stand for; gives the lines."""
 INDENT: Final = "  "
-_MEMBERS: Final = 20
-"""Values of one line. More do not fit on it."""
 
 
 class Expectation(NamedTuple):
@@ -46,10 +45,20 @@ def words_of(spec: specs.EvaluatorSpec, tokens: TokenData) -> Iterator[str]:
     if lines is None:
         raise LookupError(f"no words for an evaluator {type(spec).__name__}")
     named = isinstance(spec, specs.NamedEvaluatorSpec) and spec.label
-    notes = [*([spec.name] if named else []), *(["does not count"] if spec.weight == 0 else [])]
+    notes = [*([spec.name] if named else []), *(["does not count"] if spec.weight == 0 else []), *_held(spec)]
     for number, line in enumerate(lines(spec, tokens)):
         said = f" ({', '.join(notes)})" if notes and number == 0 else ""
         yield f"{line[:-1]}{said}:" if line.endswith(":") else f"{line}{said}"
+
+
+def _held(spec: specs.EvaluatorSpec) -> Iterator[str]:
+    """What its score is held to."""
+    if not isinstance(spec, specs.NamedEvaluatorSpec):
+        return
+    if spec.negate:
+        yield "must not be so"
+    if spec.floor is not None:
+        yield f"required: at least {js_number(spec.floor)}"
 
 
 def _lines(case: EvalCase, tokens: TokenData) -> Iterator[str]:
@@ -67,26 +76,14 @@ def _one_line(text: str) -> str:
     return " ".join(text[: 4 * KEPT_CHECK].split()) + ("…" if len(text) > 4 * KEPT_CHECK else "")
 
 
-def _quoted(text: str) -> str:
-    return f'"{" ".join(text[:KEPT_CHECK].splitlines())}{"…" if len(text) > KEPT_CHECK else ""}"'
-
-
 def _resolved(text: str, tokens: TokenData) -> str:
     """A text as it is compared; with its tokens as they are written where one of them leads nowhere."""
     found = resolve(text, tokens).text
-    return _quoted(text if found is None else found)
+    return quoted(text if found is None else found)
 
 
 def _value(value: JsonValue, tokens: TokenData) -> str:
     return _resolved(value, tokens) if isinstance(value, str) else cut(value_text(value), KEPT_CHECK)
-
-
-def _either(values: Iterable[str]) -> str:
-    return ", ".join(islice(values, _MEMBERS))
-
-
-def _in_order(names: Iterable[str]) -> str:
-    return ", then ".join(islice(names, _MEMBERS))
 
 
 def _command(command: str | tuple[str, ...]) -> str:
@@ -95,7 +92,7 @@ def _command(command: str | tuple[str, ...]) -> str:
 
 def _tools_acceptable(spec: specs.ToolsAcceptable, _: TokenData) -> Iterator[str]:
     sets = (() if spec.NONE in one else one for one in spec.sets)
-    yield "calls " + ", or ".join(" and ".join(one) if one else "no tool" for one in islice(sets, _MEMBERS))
+    yield "calls " + ", or ".join(" and ".join(one) if one else "no tool" for one in islice(sets, MAX_MEMBERS))
 
 
 def _tool_params(spec: specs.ToolParams, tokens: TokenData) -> Iterator[str]:
@@ -116,13 +113,13 @@ def _param(check: specs.ParamCheck, tokens: TokenData) -> str:
             return f"with {name} containing {_value(check.value, tokens)}"
         case "oneOf":
             values = check.value if isinstance(check.value, list) else [check.value]
-            return f"with {name} one of {_either(_value(value, tokens) for value in values)}"
+            return f"with {name} one of {either(_value(value, tokens) for value in values)}"
         case "matches":
             return f"with {name} matching /{value_text(check.value)}/"
 
 
 def _contains_any(spec: specs.ResponseContainsAny, tokens: TokenData) -> Iterator[str]:
-    return (f"answer contains one of {_either(_resolved(one, tokens) for one in group)}" for group in spec.groups)
+    return (f"answer contains one of {either(_resolved(one, tokens) for one in group)}" for group in spec.groups)
 
 
 def _rubric(spec: specs.Rubric, tokens: TokenData) -> Iterator[str]:
@@ -151,15 +148,18 @@ def _trajectory(spec: specs.ToolTrajectory, _: TokenData) -> Iterator[str]:
             for name, least in spec.minimums.items():
                 yield f"calls {name} at least {times(least)}"
         case "in_order":
-            yield f"calls {_in_order(spec.expected)}; others may come between"
+            yield f"calls {in_order(spec.expected)}; others may come between"
         case "exact":
-            yield f"calls only {_in_order(spec.expected)}"
+            yield f"calls only {in_order(spec.expected)}"
 
 
 def _composite(spec: specs.Composite, tokens: TokenData) -> Iterator[str]:
     match spec.aggregator:
         case specs.WeightedAverage(weights=weights):
             yield "the weighted mean of these is full:"
+        case specs.ThresholdAggregator():
+            weights = {}
+            yield "each of these passes:"
         case specs.CodeAggregator(command=command):
             weights = {}
             yield f"{_command(command)} gives these the full score:"
@@ -177,15 +177,15 @@ def _case(*, sensitive: bool) -> str:
 
 
 def _output_contains(spec: suite.OutputContains, _: TokenData) -> Iterator[str]:
-    yield f"answer contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+    yield f"answer contains {quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
 
 
 def _file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
-    yield f"{spec.path} contains {_quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
+    yield f"{spec.path} contains {quoted(spec.value)}{_case(sensitive=spec.case_sensitive)}"
 
 
 _WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
-    specs.ToolsCalled: lambda spec, _: [f"calls only {_in_order(spec.names)}" if spec.names else "calls no tool"],
+    specs.ToolsCalled: lambda spec, _: [f"calls only {in_order(spec.names)}" if spec.names else "calls no tool"],
     specs.ToolsAcceptable: _tools_acceptable,
     specs.ToolsNotCalled: lambda spec, _: (f"does not call {name}" for name in spec.names),
     specs.ToolParams: _tool_params,
@@ -206,7 +206,9 @@ _WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
     specs.RubricJudge: _rubric_judge,
     specs.CodeJudge: lambda spec, _: [f"{_command(spec.command)} gives the full score"],
     specs.ToolTrajectory: _trajectory,
+    specs.CodeGrader: lambda spec, _: [f"{_command(spec.command)} gives the full score"],
     specs.Composite: _composite,
+    **AGENTV,
     suite.OutputContains: _output_contains,
     suite.OutputMatches: lambda spec, _: [f"answer matches /{spec.pattern}/{spec.flags}"],
     suite.OutputEquals: lambda spec, _: [f"answer is {compact_json(spec.expected)}"],

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Final
 
 from eval_gate.evaluators.base import ByClass, Evaluation, EvaluationContext, EvaluatorError, Grader
+from eval_gate.evaluators.holding import held_to
 from eval_gate.model.evaluator import Composite, EvaluatorSpec
 from eval_gate.text.javascript.regex import PatternWorkerError
 
@@ -22,8 +23,8 @@ async def evaluate(spec: EvaluatorSpec, context: EvaluationContext) -> Evaluatio
     grader = _grader(type(spec))
     try:
         if isinstance(spec, Composite):  # asks its members in turn
-            return await grader(spec, context, evaluate)
-        return await grader(spec, context)
+            return held_to(spec, await grader(spec, context, evaluate))
+        return held_to(spec, await grader(spec, context))
     except PatternWorkerError as error:
         raise EvaluatorError(f"{spec.type}: {error}") from error
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from eval_gate.evaluators.wording import cut
@@ -16,11 +18,22 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, TraceEvent
 from eval_gate.model.result import TraceSummary
 from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import compact_json
 
 MAX_NAME: Final = 200
 """Characters of a tool's name in a summary: names come from the target and may be anything."""
 MAX_NAMES: Final = 1_000
 """Different tools in a summary; the most called are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    """A call that the target made: with what, what it gave back, and how long it took, as far as that was reported."""
+
+    name: str
+    args: JsonValue = None
+    output: JsonValue = None
+    duration_ms: float | None = None
 
 
 def messages_of(response: Response) -> tuple[OutputMessage, ...] | None:
@@ -45,6 +58,25 @@ def calls_of(response: Response) -> list[str] | None:
     if response.trace is not None:
         return [event.name for event in response.trace if event.type == "tool_call" and event.name]
     return [call.name for call in response.tool_calls] if reports_calls(response) else None
+
+
+def made_calls(response: Response) -> list[MadeCall] | None:
+    """The same calls with all that was reported of them; None where calls are not known."""
+    if response.messages:
+        calls = (call for message in response.messages for call in message.tool_calls)
+        return [MadeCall(call.tool, call.input, call.output, call.duration_ms) for call in calls]
+    if response.trace is not None:
+        events = (event for event in response.trace if event.type == "tool_call")
+        return [MadeCall(event.name, event.input, event.output) for event in events if event.name]
+    if not reports_calls(response):
+        return None
+    return [MadeCall(call.name, dict(call.params), call.result, call.duration_ms) for call in response.tool_calls]
+
+
+def call_lines(response: Response) -> list[str]:
+    """Every call in one line, with its arguments as JSON, for prompts."""
+    lines = ((call.name, compact_json(call.args) if call.args else "") for call in made_calls(response) or ())
+    return [cut(f"{name}: {args}" if args else name, MAX_NAME) for name, args in islice(lines, MAX_NAMES)]
 
 
 def trace_summary(response: Response) -> TraceSummary | None:
@@ -110,5 +142,5 @@ def _message_json(message: OutputMessage) -> JsonValue:
 
 
 def _given(item: OutputCall | TraceEvent) -> JsonValue:
-    """The fields that are there. Their names are one word each, so they are the same in JSON."""
-    return {key: value for key, value in item if value is not None}
+    """The fields that are there. All names but one are one word, so they are the same in JSON."""
+    return {"durationMs" if key == "duration_ms" else key: value for key, value in item if value is not None}

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
+from eval_gate.model.limits import KEPT_CHECK
+
 MAX_VALUE = 120
 MAX_LIST = 300
 MAX_NAME = 80
 """Characters of a tool's or an evaluator's name in a sentence."""
+MAX_MEMBERS = 20
+"""Values of one line. More do not fit on it."""
 MAX_ITEMS = 50
 """Hits, or misses, of one evaluator that are kept."""
 
@@ -49,3 +53,18 @@ def items(lines: Iterable[str], limit: int = MAX_ITEMS) -> tuple[str, ...]:
     """Hits or misses as they are kept: so many, and instead of the last one that there are more."""
     kept = tuple(islice(lines, limit + 1))
     return kept if len(kept) <= limit else (*kept[: limit - 1], "… and more")
+
+
+def quoted(text: str) -> str:
+    """`"a text"` in one line, cut to what is kept of a check."""
+    return f'"{" ".join(text[:KEPT_CHECK].splitlines())}{"…" if len(text) > KEPT_CHECK else ""}"'
+
+
+def either(values: Iterable[str]) -> str:
+    """`a, b`: so many of the values as fit on a line."""
+    return ", ".join(islice(values, MAX_MEMBERS))
+
+
+def in_order(steps: Iterable[str]) -> str:
+    """`a, then b`: so many of the steps as fit on a line."""
+    return ", then ".join(islice(steps, MAX_MEMBERS))

@@ -78,6 +78,8 @@ class Brief(Frozen):
     guidelines: str = ""
     guideline_files: tuple[str, ...] = ()
     input_files: tuple[str, ...] = ()
+    metadata: JsonValue = None
+    """What the case says of itself to those who grade (today's AgentV)."""
 
 
 class EvalCase(Frozen):

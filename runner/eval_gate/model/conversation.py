@@ -58,6 +58,7 @@ class OutputCall(Frozen):
     output: JsonValue = None
     id: str | None = None
     timestamp: str | None = None
+    duration_ms: float | None = None
 
 
 class OutputMessage(Frozen):

@@ -117,9 +117,15 @@ class MaxTokens(EvaluatorSpec):
 
 
 class NamedEvaluatorSpec(EvaluatorSpec):
-    """An evaluator that may have a name of its own: one case may have several of a type."""
+    """An evaluator that may have a name of its own: one case may have several of a type.
+
+    `negate` turns its score round: what it finds must not be there. `floor` is the least that its score has to be;
+    below it the whole case scores 0.
+    """
 
     label: str | None = None
+    negate: bool = False
+    floor: float | None = Field(None, gt=0, le=1)
 
     @property
     def name(self) -> str:
@@ -169,6 +175,16 @@ class CodeJudge(NamedEvaluatorSpec):
     timeout_seconds: float | None = None
 
 
+class CodeGrader(CodeJudge):
+    """A command grades as today's AgentV asks it: with other names on stdin, and more ways to answer.
+
+    `config` is what stands at the evaluator beside all that is known.
+    """
+
+    type: Literal["code_judge"] = "code_judge"
+    config: dict[str, JsonValue] | None = None
+
+
 class ToolTrajectory(NamedEvaluatorSpec):
     """Which tools were called, and in which order (AgentV).
 
@@ -186,6 +202,16 @@ class WeightedAverage(Frozen):
 
     type: Literal["weighted_average"] = "weighted_average"
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+
+
+class ThresholdAggregator(Frozen):
+    """The share of the members that pass, each at 0.8 of its score or more.
+
+    As a member of another such whole, the whole itself passes when the share is `threshold` or more.
+    """
+
+    type: Literal["threshold"] = "threshold"
+    threshold: float = Field(ge=0, le=1)
 
 
 class CodeAggregator(Frozen):
@@ -209,7 +235,7 @@ class Composite(NamedEvaluatorSpec):
 
     type: Literal["composite"] = "composite"
     members: tuple[SerializeAsAny[EvaluatorSpec], ...] = Field(min_length=1)
-    aggregator: WeightedAverage | CodeAggregator | JudgeAggregator = WeightedAverage()
+    aggregator: WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator = WeightedAverage()
 
 
 class RubricDimension(Frozen):

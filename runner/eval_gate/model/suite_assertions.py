@@ -18,7 +18,8 @@ class SuiteAssertion(NamedEvaluatorSpec):
     @property
     def as_written(self) -> dict[str, JsonValue]:
         """The assertion under the suite file's names, with its defaults."""
-        fields: dict[str, JsonValue] = self.model_dump(mode="json", by_alias=True, exclude={"weight", "label"})
+        others = {"weight", "label", "negate", "floor"}
+        fields: dict[str, JsonValue] = self.model_dump(mode="json", by_alias=True, exclude=others)
         return fields | ({"description": self.label} if self.label else {})
 
 

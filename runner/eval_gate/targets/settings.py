@@ -12,6 +12,8 @@ from pydantic.alias_generators import to_camel
 
 LONGEST_S: Final = 86_400
 """A day: the longest that one answer of a program may take."""
+_EVERYWHERE: Final = {"graderTarget": "judgeTarget"}
+"""Other names that a setting has at every target, in camelCase, and ours (AgentV 4)."""
 TWICE: Final = "is given twice, under different names and with different values"
 
 
@@ -78,7 +80,7 @@ def spelled(raw: Mapping[str, JsonValue], other_names: Mapping[str, str] | None 
         last[camel(path[-1])] = path, value
     found = Spelled()
     for key, (path, value) in last.items():
-        name = (other_names or {}).get(key, key)
+        name = (_EVERYWHERE | dict(other_names or {})).get(key, key)
         if name not in found.values:
             found.values[name], found.written[name] = value, path
         elif found.values[name] != value:
@@ -154,7 +156,7 @@ class TargetSettings(Described):
         properties, required = schema["properties"], schema["required"]
         assert isinstance(properties, dict)
         assert isinstance(required, list)
-        for other, ours in cls.other_names.items():
+        for other, ours in (_EVERYWHERE | dict(cls.other_names)).items():
             shape = properties[ours]
             assert isinstance(shape, dict)
             properties[other] = shape | {"description": f"The same as {ours}."}

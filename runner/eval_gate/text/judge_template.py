@@ -20,6 +20,34 @@ VARIABLES: Final = (
 """What an own template may show."""
 ANSWERS: Final = ("candidate_answer", "output_messages", "expected_messages")
 """One of these has to be in a template, or it says nothing about the answer (behaviour 6.1)."""
+TODAY: Final = {
+    "output": "candidate_answer",
+    "expected_output": "reference_answer",
+    "criteria": "expected_outcome",
+    "input": "question",
+    "tool_calls": "agentv_tool_calls",
+    "metadata": "agentv_metadata",
+    "metadata_json": "agentv_metadata_json",
+}
+"""The variables of today's AgentV, and the names by which evaluators know what they stand for."""
+TODAY_ELSEWHERE: Final = ("file_changes", "rubrics", "rubrics_json")
+"""Those for which there is nothing to show here."""
+CRITERIA: Final = """\
+Grade how well candidate_answer meets criteria as an answer to question. Where there is a reference_answer it shows a \
+good answer: candidate_answer may say it in other words, but has to hold what matters in it.
+
+[[ ## criteria ## ]]
+%s
+
+[[ ## question ## ]]
+{{ question }}
+
+[[ ## reference_answer ## ]]
+{{ reference_answer }}
+
+[[ ## candidate_answer ## ]]
+{{ candidate_answer }}"""
+"""The template around a prompt that shows nothing itself (today's AgentV)."""
 VARIABLE: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
 """A variable in a template; its name is the first group."""
 
@@ -39,4 +67,20 @@ def template_problem(template: str) -> str | None:
 
 def unknown_variables(template: str) -> tuple[str, ...]:
     """Names in double braces that are no variable: they stay as they are."""
-    return tuple(name for name in names_in(template) if name not in VARIABLES)
+    return tuple(name for name in names_in(template) if name not in VARIABLES and name not in TODAY.values())
+
+
+def today_template(prompt: str, *, bare: bool) -> tuple[str, str | None]:
+    """A prompt of today's AgentV as a template by our names, and why it cannot be used, if it cannot.
+
+    `bare`: one without any variable is no template, but says what the judge has to look for.
+    """
+    names = names_in(prompt)
+    missing = next((name for name in names if name in TODAY_ELSEWHERE), None)
+    if missing is not None:
+        return prompt, f"`{{{{ {missing} }}}}` is not supported: there is nothing to show"
+    if bare and not any(name in TODAY for name in names):
+        return CRITERIA % VARIABLE.sub(lambda match: match[0].replace("{{", "{ {"), prompt), None
+    if "output" not in names:
+        return prompt, "the prompt shows the judge no answer: it needs {{ output }}"
+    return VARIABLE.sub(lambda match: f"{{{{ {TODAY.get(match[1], match[1])} }}}}", prompt), None

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from eval_gate.evaluators.expectation import expectation_of, words_of
+from eval_gate.model import agentv_assertions as agentv
 from eval_gate.model import evaluator as specs
 from eval_gate.model import suite_assertions as suite
 from eval_gate.model.case import Brief
@@ -28,6 +29,12 @@ CHECKS = (
     specs.RubricCheck(id="greets", description="says hello"),
     specs.RubricCheck(id="emoji", description="has one", required=False),
 )
+
+
+def call(tool: str, args=None) -> agentv.ExpectedCall:
+    return agentv.ExpectedCall(tool=tool, args=args)
+
+
 CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
     (specs.ToolsCalled(names=()), ["calls no tool"]),
     (specs.ToolsCalled(names=("a", "b")), ["calls only a, then b"]),
@@ -111,6 +118,30 @@ CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
     (
         specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.CodeAggregator(command="sum.sh", cwd="/x")),
         ["sum.sh gives these the full score:", "  a judge gives the full score"],
+    ),
+    (
+        specs.Composite(members=(specs.LlmJudge(),), aggregator=specs.ThresholdAggregator(threshold=0.5)),
+        ["each of these passes:", "  a judge gives the full score"],
+    ),
+    (specs.CodeGrader(command="check.sh", cwd="/x"), ["check.sh gives the full score"]),
+    (agentv.TextAssertion(type="contains", values=("a",), negate=True), ['answer contains "a" (must not be so)']),
+    (agentv.TextAssertion(type="regex", values=("a+",), flags="i"), ['answer matches the pattern "a+" (flags i)']),
+    (agentv.TextAssertion(type="is-json", floor=0.8), ["answer is JSON (required: at least 0.8)"]),
+    (
+        agentv.CallSequence(mode="in_order", expected=(call("a", {"x": 1}), call("b"))),
+        ['calls a({"x":1}), then b(); others may come between'],
+    ),
+    (agentv.CallSequence(mode="exact", expected=(call("a"),)), ["calls only a()"]),
+    (agentv.CallSequence(mode="superset", expected=(call("a"),)), ["calls all of a()"]),
+    (agentv.CallSequence(mode="subset", expected=(call("a"),)), ["calls none but a()"]),
+    (agentv.SkillTrigger(skill="deploy", should_trigger=False), ['does not use the skill "deploy"']),
+    (
+        agentv.ExecutionMetrics(type="cost", limits=(agentv.MetricLimit(of="cost", limit=0.5),)),
+        ["at most 0.5 USD"],
+    ),
+    (
+        agentv.FieldAccuracy(fields=(agentv.FieldCheck(path="a", match="exact"),), expected={"a": 1}),
+        ["answer has 1 at a"],
     ),
     (suite.OutputContains(value="a"), ['answer contains "a"']),
     (suite.OutputContains(value="a", case_sensitive=False), ['answer contains "a", in upper or lower case']),

@@ -6,8 +6,9 @@ else of it, it is read as JSON, which the assertion cannot hold without.
 
 from __future__ import annotations
 
-from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, failed, held, same
+from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, failed, held
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.equality import same
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.base import JsonValue
 from eval_gate.model.suite_assertions import FileJsonPath, OutputContains, OutputEquals, OutputJsonPath, OutputMatches

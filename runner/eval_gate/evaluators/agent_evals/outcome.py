@@ -1,4 +1,4 @@
-"""What an assertion of a suite says: a message, what was expected, what was seen; and when two values are equal.
+"""What an assertion of a suite says: a message, what was expected, what was seen.
 
 Messages: agent-evals behaviour 3.3. All three parts stay apart for reports, and are one bounded sentence for people.
 """
@@ -67,17 +67,6 @@ def _kept(value: JsonValue) -> JsonValue:
     text = value if isinstance(value, str) else compact_json(value)
     kept = well_formed(cut(text, MAX_KEPT))
     return value if kept == text else kept
-
-
-def same(one: JsonValue, other: JsonValue) -> bool:
-    """Deep equality: the order of keys is free, that of lists counts, 1 is 1.0 and never true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return one == other
 
 
 def as_json(text: str, *, fenced: bool = True) -> JsonValue:

@@ -63,33 +63,49 @@ async def ask_command(
 
     Raises EvaluatorError when it cannot be started, fails, takes too long, or prints no verdict.
     """
-    limit_s = (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
+    finished = await run_command(name, spec, material, context)
+    trouble = trouble_of(finished, limit_of(spec))
+    if trouble is not None:
+        raise broken(name, spec, trouble, context)
+    try:
+        return _verdict(_object(finished.stdout.data))
+    except _NoVerdictError as error:
+        raise EvaluatorError(f"{cut(name)}: {error}: {beginning(finished.stdout.data)}") from error
+
+
+def limit_of(spec: CodeJudge | CodeAggregator) -> float:
+    """The seconds that the command may take."""
+    return (spec.timeout_seconds if isinstance(spec, CodeJudge) else None) or TIME_LIMIT_S
+
+
+def broken(name: str, spec: CodeJudge | CodeAggregator, trouble: str, context: EvaluationContext) -> EvaluatorError:
+    """The command came to no verdict; with the variable that was kept from it, where that may be why."""
+    missing = context.withheld.needed(_shell_text(spec), trouble)
+    return EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
+
+
+async def run_command(
+    name: str, spec: CodeJudge | CodeAggregator, material: JsonValue, context: EvaluationContext
+) -> Finished:
+    """What the command did with the material on stdin. Raises EvaluatorError when it cannot be started."""
     command = Command(
         spec.command,
         Path(spec.cwd),
         context.environment,
         stdin=json.dumps(material).encode(),
-        timeout_s=limit_s,
+        timeout_s=limit_of(spec),
         max_output=MAX_OUTPUT,
         max_errors=MAX_ERRORS,
         end_when_cut=True,
         mask=context.mask,
     )
     try:
-        finished = await run(command)
+        return await run(command)
     except ProcessError as error:
         raise EvaluatorError(f"{cut(name)}: the code evaluator could not be run: {error}") from error
-    trouble = _trouble(finished, limit_s)
-    if trouble is not None:
-        missing = context.withheld.needed(_shell_text(spec), trouble)
-        raise EvaluatorError(f"{cut(name)}: Code evaluator failed: {trouble}{f'; {missing}' if missing else ''}")
-    try:
-        return _verdict(_object(finished.stdout.data))
-    except _NoVerdictError as error:
-        raise EvaluatorError(f"{cut(name)}: {error}: {_beginning(finished.stdout.data)}") from error
 
 
-def _trouble(finished: Finished, limit_s: float) -> str | None:
+def trouble_of(finished: Finished, limit_s: float) -> str | None:
     """Why what it printed does not count; None when it does."""
     words = finished.stderr.last_words(MAX_QUOTED)
     said = f": {words}" if words else ""
@@ -138,7 +154,8 @@ def _items(value: JsonValue) -> tuple[str, ...]:
     return items(text for text in texts if text is not None)
 
 
-def _beginning(printed: bytes) -> str:
+def beginning(printed: bytes) -> str:
+    """The first words of what was printed."""
     text = " ".join(well_formed(printed[: MAX_QUOTED * 8].decode("utf-8", "replace")).split())
     return cut(text, MAX_QUOTED) or "(nothing)"
 

@@ -22,10 +22,19 @@ from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import MAX_NAME, cut, items, score_text
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import CodeAggregator, Composite, EvaluatorSpec, JudgeAggregator, WeightedAverage
+from eval_gate.model.evaluator import (
+    CodeAggregator,
+    Composite,
+    EvaluatorSpec,
+    JudgeAggregator,
+    ThresholdAggregator,
+    WeightedAverage,
+)
 from eval_gate.model.usage import Usage, total
 from eval_gate.text.foreign.well_formed import well_formed
 
+PASSES_AT: Final = 0.8
+"""From which score on AgentV calls a member passed."""
 MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
 """Composites within composites."""
 
@@ -78,6 +87,8 @@ async def composite(spec: Composite, context: EvaluationContext, evaluate: Evalu
     match spec.aggregator:
         case WeightedAverage():
             own = _average(spec, members)
+        case ThresholdAggregator():
+            own = _share(spec, members)
         case CodeAggregator():
             own = await _by_command(spec, spec.aggregator, members, context)
         case JudgeAggregator():
@@ -140,6 +151,22 @@ def _average(spec: Composite, members: Sequence[_Member]) -> Evaluation:
             if member.spec.weight not in {1.0, member.weight}
         ),
     )
+
+
+def _share(spec: Composite, members: Sequence[_Member]) -> Evaluation:
+    """The share of the members that pass."""
+    passed = sum(_passes(member) for member in members)
+    score = passed / len(members)
+    error = None if passed == len(members) else f"{cut(spec.name)}: {passed} of {len(members)} members pass"
+    return Evaluation(score=score, error=error)
+
+
+def _passes(member: _Member) -> bool:
+    """A whole with a threshold passes by that; everything else at 0.8."""
+    spec = member.spec
+    if isinstance(spec, Composite) and isinstance(spec.aggregator, ThresholdAggregator):
+        return member.evaluation.score >= spec.aggregator.threshold
+    return member.evaluation.score >= PASSES_AT and not member.evaluation.vetoed
 
 
 async def _by_command(

@@ -12,13 +12,14 @@ from typing import Final, Generic, TypeVar
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
 from eval_gate.evaluators.judge.prompt import Prompts, default_prompt, json_text, own_prompt
 from eval_gate.evaluators.judge.reply import Verdict, read_verdict
-from eval_gate.evaluators.trace import shown_messages, summary_json, trace_summary
+from eval_gate.evaluators.trace import call_lines, shown_messages, summary_json, trace_summary
 from eval_gate.evaluators.wording import cut, names, score_text
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
 from eval_gate.model.evaluator import LlmJudge
 from eval_gate.model.usage import Usage, total
+from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.judge_template import template_problem
 from eval_gate.text.turns import flat
 
@@ -196,4 +197,7 @@ def render(spec: LlmJudge, brief: Brief, response: Response) -> Prompts:
     values["input_messages"] = json_text(brief.input_messages)
     values["expected_messages"] = json_text(brief.expected_messages)
     values["output_messages"] = json_text(shown_messages(response))
+    values["agentv_tool_calls"] = "\n".join(f"- {line}" for line in call_lines(response))
+    values["agentv_metadata"] = "" if brief.metadata is None else json_text(brief.metadata)
+    values["agentv_metadata_json"] = "" if brief.metadata is None else compact_json(brief.metadata)
     return own_prompt(spec.prompt, values, trace_text)

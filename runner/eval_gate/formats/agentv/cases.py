@@ -65,17 +65,17 @@ class CaseReader:
         target = execution.target if execution else None
         listed = self._listed(wire.raw(suite.execution), ("execution",))
         default = self._evaluators.default(suite.evaluator, ("evaluator",))
-        judged = self._judged(default if listed is None else listed, ("execution", "evaluators"))
+        judged = self.judged(default if listed is None else listed, ("execution", "evaluators"))
         return Defaults(judged, listed or (), target or suite.target)
 
     def read(self, raw: JsonValue, path: Path, defaults: Defaults) -> EvalCase | None:
         """The case at `path`; None when something is wrong with it, or was with anything before it."""
-        self._findings.begin_case(_name(raw, path))
+        self._findings.begin_case(name_of(raw, path))
         self._turns.begin_case()
         found = self._findings.read(wire.Case, raw, path)
         if not isinstance(raw, dict):
             return None
-        self._identify(raw, path)
+        self.identify(raw, path)
         turns = self._asked(raw, path)
         key = given(raw, wire.EXPECTED)
         expected = self._turns.read(raw[key], (*path, key), "assistant") if key and raw[key] is not None else ()
@@ -86,7 +86,7 @@ class CaseReader:
         outcome = found.expected_outcome.replace("\r\n", "\n")
         return EvalCase(
             id=found.id,
-            description=found.description or _beginning(outcome),
+            description=found.description or beginning_of(outcome),
             messages=chat(turns),
             evaluators=judged.specs,
             aggregation=Aggregation.WEIGHTED_MEAN,
@@ -96,12 +96,12 @@ class CaseReader:
             conversation_id=found.conversation_id,
             location=Location(file=self._file, line=self._findings.line(path)),
             fingerprint=_fingerprint(turns, expected, outcome, judged),
-            question=digest(_question(turns)),
+            question=digest(question_of(turns)),
             expectation=digest([written(expected), outcome, judged.expectation]),
             warnings=self._findings.of_case,
         )
 
-    def _identify(self, raw: dict[str, JsonValue], path: Path) -> None:
+    def identify(self, raw: dict[str, JsonValue], path: Path) -> None:
         """An id is text as every reader of YAML sees it, and the only one of its kind."""
         name = raw.get("id")
         if not isinstance(name, str):
@@ -146,25 +146,26 @@ class CaseReader:
         elif key is not None:
             self._findings.warn("is not read beside execution.evaluators", (*path, key), silent=True)
         if raw.get("rubrics") is None:
-            return defaults.judged if specs is None else self._judged(specs, path)
+            return defaults.judged if specs is None else self.judged(specs, path)
         rubric = self._evaluators.parts.rubric(raw["rubrics"], (*path, "rubrics"))
         others = specs if specs is not None else defaults.listed
-        return self._judged((*((rubric,) if rubric else ()), *others), path)
+        return self.judged((*((rubric,) if rubric else ()), *others), path)
 
-    def _judged(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> Judged:
+    def judged(self, specs: tuple[EvaluatorSpec, ...], path: Path) -> Judged:
+        """These evaluators with the hashes of what they ask for."""
         if specs:
             self._evaluators.warn_of_no_weight((spec.weight for spec in specs), path)
         asked = [_without_place(spec.model_dump(mode="json"), self._repository) for spec in specs]
         return Judged(specs, fingerprint(asked), digest(_without_grader(asked)))
 
 
-def _name(raw: JsonValue, path: Path) -> str:
+def name_of(raw: JsonValue, path: Path) -> str:
     """What people call the case: its id, or its place in the file where it has none that can be read."""
     name = raw.get("id") if isinstance(raw, dict) else None
     return name[:MAX_DESCRIPTION] if isinstance(name, str) and name else field_path(path)
 
 
-def _beginning(outcome: str) -> str:
+def beginning_of(outcome: str) -> str:
     """The first line of the outcome, for lists of cases."""
     line = next((line.strip() for line in outcome.splitlines() if line.strip()), "")
     return line if len(line) <= MAX_DESCRIPTION else f"{line[: MAX_DESCRIPTION - 1]}…"
@@ -179,6 +180,7 @@ def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
                 if key == "cwd" and isinstance(one, str)
                 else _without_place(one, repository)
                 for key, one in value.items()
+                if (key, one) not in _UNSAID
             }
         case list():
             return [_without_place(one, repository) for one in value]
@@ -186,6 +188,8 @@ def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
             return value
 
 
+_UNSAID: Final = (("negate", False), ("floor", None))
+"""What an evaluator is held to where the file says nothing of it: as it was before there was such a thing."""
 _GRADER: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
 """What an evaluator says of who grades, and how: these are parts of the yardstick by themselves."""
 
@@ -205,7 +209,7 @@ def _without_grader(value: JsonValue) -> JsonValue:
             return value
 
 
-def _question(turns: Sequence[Turn]) -> list[JsonValue]:
+def question_of(turns: Sequence[Turn]) -> list[JsonValue]:
     """What is asked, with the text of all files, and which of these are guidelines."""
     return [written(turns), [[file.guideline for file in turn.files] for turn in turns]]
 
@@ -213,7 +217,7 @@ def _question(turns: Sequence[Turn]) -> list[JsonValue]:
 def _fingerprint(turns: Sequence[Turn], expected: Sequence[Turn], outcome: str, judged: Judged) -> str:
     """SHA-256 of what is asked and expected, with the text of all files: the same wherever the repository lies."""
     asked: list[JsonValue] = [
-        *_question(turns),
+        *question_of(turns),
         written(expected),
         outcome,
         judged.fingerprint,

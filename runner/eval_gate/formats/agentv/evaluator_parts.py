@@ -14,13 +14,14 @@ from eval_gate.formats.agentv.files import FileError, NoSuchFileError, Repositor
 from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.evaluator import RubricCheck, RubricJudge
-from eval_gate.text.judge_template import names_in, template_problem
+from eval_gate.text.judge_template import names_in, template_problem, today_template
 from eval_gate.text.sources.shape import kind_of
 
 MAX_PATH: Final = 500
 """Characters of a prompt that may be the path of a file."""
 RESULTS: Final = "EVALUATOR_RESULTS_JSON"
 """The variable of an aggregator's prompt."""
+_FILE: Final = "file://"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
 
 Command = str | tuple[str, ...]
@@ -40,6 +41,8 @@ class PartReader:
         """
         if written is None:
             return None
+        if self._findings.today and not aggregates:
+            return self._prompt_of_today(written, path)
         text, missing = self._from_file(written, path)
         if text is None:
             return None
@@ -50,6 +53,20 @@ class PartReader:
             return text
         self._findings.problem(f'"{written[:100]}": {missing}; as a text, {problem}' if missing else problem, path)
         return None
+
+    def _prompt_of_today(self, written: str, path: Path) -> str | None:
+        """`file://` and what looks like a path name a file that has to be there; all else is the prompt itself."""
+        named = written.removeprefix(_FILE)
+        is_file = named != written or _LOOKS_LIKE_A_PATH.fullmatch(written) is not None
+        try:
+            text = self._repository.read(self._repository.find(named)) if is_file else unix_lines(written)
+        except FileError as error:
+            self._findings.problem(f'"{named[:100]}": {error}', path)
+            return None
+        template, problem = today_template(text, bare=named == written)
+        if problem is not None:
+            self._findings.problem(problem, path)
+        return template
 
     def _from_file(self, written: str, path: Path) -> tuple[str | None, str | None]:
         """The prompt, and, where it looks like a path and is none, why. No prompt: what is wrong was said."""

@@ -8,7 +8,7 @@ is dropped would make the gate smaller.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.errors import did_you_mean
@@ -16,16 +16,23 @@ from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluator_parts import PartReader
 from eval_gate.formats.agentv.files import Repository
 from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds, listed, newest, unknown
+from eval_gate.formats.agentv.today import refusals
+from eval_gate.formats.agentv.today import wire as today
+from eval_gate.formats.agentv.today.assertions import AssertionReader, said_of
+from eval_gate.formats.agentv.today.refusals import HARMLESS
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.evaluator import (
     CodeAggregator,
+    CodeGrader,
     CodeJudge,
     Composite,
     EvaluatorSpec,
     JudgeAggregator,
     LlmJudge,
     RubricJudge,
+    ThresholdAggregator,
     ToolTrajectory,
     WeightedAverage,
 )
@@ -35,20 +42,7 @@ MAX_DEPTH: Final = limits.EVALUATORS_DEPTH
 """Composites within composites."""
 MAX_STRANGERS: Final = 20
 """Weights of nobody that are named."""
-Kinds = Mapping[str, type[wire.Wire]]
-Aggregator = WeightedAverage | CodeAggregator | JudgeAggregator
-
-_EVALUATORS: Final[Kinds] = {
-    **dict.fromkeys(wire.LLM_JUDGE, wire.LlmJudge),
-    **dict.fromkeys(wire.CODE_JUDGE, wire.CodeJudge),
-    **dict.fromkeys(wire.TOOL_TRAJECTORY, wire.ToolTrajectory),
-    "composite": wire.Composite,
-}
-_AGGREGATORS: Final[Kinds] = {
-    "weighted_average": wire.WeightedAverage,
-    **dict.fromkeys(wire.CODE_JUDGE, wire.CodeAggregator),
-    **dict.fromkeys(wire.LLM_JUDGE, wire.JudgeAggregator),
-}
+Aggregator = WeightedAverage | ThresholdAggregator | CodeAggregator | JudgeAggregator
 
 
 class EvaluatorReader:
@@ -56,15 +50,18 @@ class EvaluatorReader:
 
     def __init__(self, findings: Findings, repository: Repository) -> None:
         self._findings = findings
+        self._assertions = AssertionReader(findings)
         self.parts = PartReader(findings, repository)
+        self.expected: JsonValue = None
+        """The answer that the case which is read expects, where it is JSON."""
 
     def default(self, kind: str | None, path: Path) -> tuple[EvaluatorSpec, ...]:
         """What judges where nothing else is said: our judge. `kind` is the file's own word for it."""
         if kind is not None and kind not in wire.LLM_JUDGE:
-            if kind in _EVALUATORS:
+            if kind in EVALUATORS:
                 message = f'"{kind}" needs settings: put it into the list execution.evaluators'
             else:
-                message = _unknown(kind, _EVALUATORS)
+                message = unknown(kind, EVALUATORS)
             self._findings.problem(message, path)
         return (LlmJudge(),)
 
@@ -75,11 +72,31 @@ class EvaluatorReader:
             return ()
         if not raw:
             self._findings.problem("an empty list: nothing would be judged", path)
-        specs = (self._one(one, (*path, index), depth) for index, one in enumerate(raw))
+        texts = [one for one in raw if isinstance(one, str)] if self._findings.today and not depth else []
+        specs: list[EvaluatorSpec | None] = []
+        first = True
+        for index, one in enumerate(raw):
+            if not texts or not isinstance(one, str):
+                specs.append(self._one(one, (*path, index), depth))
+            elif first:
+                first = False
+                specs.append(self._criteria(texts, path))
         return tuple(spec for spec in specs if spec is not None)
 
+    def _criteria(self, texts: Sequence[str], path: Path) -> EvaluatorSpec | None:
+        """The plain texts of a list: one judge is asked all of them, and each counts as an assertion of its own."""
+        checks = self.parts.checks(list(texts), path)
+        return RubricJudge(label="rubrics", weight=float(len(checks)), checks=checks) if checks else None
+
     def _one(self, raw: JsonValue, path: Path, depth: int) -> EvaluatorSpec | None:
-        match self._read(_EVALUATORS, raw, path):
+        found = self._read(TODAY if self._findings.today else EVALUATORS, raw, path)
+        if isinstance(found, wire.Evaluator):
+            self._held(found, path, depth)
+        match found:
+            case today.Rubrics():
+                return self._rubrics(found, raw, path)
+            case today.CodeGrader():
+                return self._code_grader(found, raw, path)
             case wire.LlmJudge() as found:
                 return self._llm_judge(found, path)
             case wire.CodeJudge() as found:
@@ -88,20 +105,57 @@ class EvaluatorReader:
                 return self._trajectory(found, path)
             case wire.Composite() as found:
                 return self._composite(found, raw, path, depth)
+            case wire.Evaluator():
+                return self._assertions.read(found, newest(raw), raw, path, self.expected)
         return None
+
+    def _held(self, found: wire.Evaluator, path: Path, depth: int) -> None:
+        """What the case needs of an evaluator is asked of the whole, not of a member of it."""
+        if not depth:
+            return
+        for key in ("negate", "required", "min_score"):
+            if getattr(found, key):
+                self._findings.problem(refusals.MEMBER, (*path, key))
+
+    def _rubrics(self, found: today.Rubrics, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        checks = self.parts.checks(wire.raw(found.criteria), (*path, given(raw, ("criteria", "rubrics")) or "criteria"))
+        if not checks:
+            return None
+        return RubricJudge(checks=checks, judge_target=found.judge_target, **said_of(found, "rubrics"))
+
+    def _code_grader(self, found: today.CodeGrader, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
+        command = self.parts.command(wire.raw(found.command), (*path, given(raw, ("command", "script")) or "command"))
+        cwd = self.parts.folder(found.cwd, (*path, "cwd"))
+        others = {key: value for key, value in (found.model_extra or {}).items() if key not in HARMLESS}
+        if "target" in others:
+            self._findings.problem(refusals.GRADER_TARGET, (*path, "target"))
+        if "preprocessors" in others:
+            self._findings.problem(refusals.refused("preprocessors") or "", (*path, "preprocessors"))
+        if command is None:
+            return None
+        return CodeGrader(command=command, cwd=cwd, config={**others, **(found.config or {})} or None, **said_of(found))
 
     def _read(self, kinds: Kinds, raw: JsonValue, path: Path) -> wire.Wire | None:
         """The part in the shape that its `type` says."""
         if not isinstance(raw, dict):
             self._findings.problem(f"expected a mapping with a `type`, got {kind_of(raw)}", path)
             return None
+        if self._findings.today and isinstance(raw.get("prompt"), dict):
+            self._findings.problem(refusals.PROMPT_COMMAND, (*path, "prompt"))
+            return None
         kind = raw.get("type")
+        if isinstance(kind, str) and kind not in kinds and newest(raw) in kinds:
+            kind = newest(raw)
         if isinstance(kind, str) and kind in kinds:
-            return self._findings.read(kinds[kind], raw, path)
+            free = list(raw) if kinds[kind] is today.CodeGrader else []
+            return self._findings.read(kinds[kind], raw, path, ignored=free)
+        if self._findings.today and "include" in raw:
+            self._findings.problem(refusals.INCLUDE, (*path, "include"))
+            return None
         if "type" not in raw:
-            self._findings.problem(f"is missing; known: {_listed(kinds)}", (*path, "type"))
+            self._findings.problem(f"is missing; known: {listed(kinds)}", (*path, "type"))
         else:
-            message = _unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
+            message = unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
             self._findings.problem(message, (*path, "type"))
         return None
 
@@ -110,24 +164,30 @@ class EvaluatorReader:
         if found.rubrics is None:
             prompt = self.parts.prompt(found.prompt, (*path, "prompt"))
             return LlmJudge(
-                label=found.name,
-                weight=found.weight,
                 prompt=prompt,
                 include_trace=found.include_trace,
                 judge_target=found.judge_target,
+                **said_of(found),
             )
         if found.prompt is not None:
             message = "is not read beside `rubrics`, which are asked in a way of their own"
-            self._findings.warn(message, (*path, "prompt"), silent=True)
+            self._unread(message, (*path, "prompt"))
         checks = self.parts.checks(wire.raw(found.rubrics), (*path, "rubrics"))
         if not checks:
             return None
-        return RubricJudge(label=found.name, weight=found.weight, checks=checks, judge_target=found.judge_target)
+        return RubricJudge(checks=checks, judge_target=found.judge_target, **said_of(found))
 
     def _no_model(self, found: wire.LlmJudge | wire.JudgeAggregator, path: Path) -> None:
         if found.model is not None:
             message = "is not used: name a target that asks this model in `judge_target`"
-            self._findings.warn(message, (*path, "model"), silent=True)
+            self._unread(message, (*path, "model"))
+
+    def _unread(self, message: str, path: Path) -> None:
+        """Something that AgentV has and nobody here reads."""
+        if self._findings.today:
+            self._findings.problem(message, path)
+        else:
+            self._findings.warn(message, path, silent=True)
 
     def _code_judge(self, found: wire.CodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
         key = given(raw, wire.COMMAND) or "script"
@@ -135,9 +195,7 @@ class EvaluatorReader:
         cwd = self.parts.folder(found.cwd, (*path, "cwd"))
         if command is None:
             return None
-        return CodeJudge(
-            label=found.name, weight=found.weight, command=command, cwd=cwd, timeout_seconds=found.timeout_seconds
-        )
+        return CodeJudge(command=command, cwd=cwd, timeout_seconds=found.timeout_seconds, **said_of(found))
 
     def _trajectory(self, found: wire.ToolTrajectory, path: Path) -> EvaluatorSpec | None:
         counts = found.mode == "any_order"
@@ -150,11 +208,10 @@ class EvaluatorReader:
         if getattr(found, other) is not None:
             self._findings.warn(f"is not read in the mode {found.mode}", (*path, other), silent=True)
         return ToolTrajectory(
-            label=found.name,
-            weight=found.weight,
             mode=found.mode,
             minimums=(found.minimums or {}) if counts else {},
             expected=() if counts else self._expected(value, (*path, "expected")),
+            **said_of(found),
         )
 
     def _expected(self, raw: JsonValue, path: Path) -> tuple[str, ...]:
@@ -184,7 +241,7 @@ class EvaluatorReader:
             return None
         if isinstance(aggregator, WeightedAverage):
             self.warn_of_no_weight([aggregator.weights.get(name, 1.0) for name in names], (*path, "aggregator"))
-        return Composite(label=found.name, weight=found.weight, members=members, aggregator=aggregator)
+        return Composite(members=members, aggregator=aggregator, **said_of(found))
 
     def _names(self, members: Sequence[EvaluatorSpec], path: Path) -> list[str]:
         """The members' names: weights and results are told by them, so that no two may be equal."""
@@ -201,7 +258,7 @@ class EvaluatorReader:
     def _aggregator(self, raw: JsonValue, path: Path, names: Sequence[str]) -> Aggregator | None:
         if raw is None:
             return WeightedAverage()
-        match self._read(_AGGREGATORS, raw, path):
+        match self._read(AGGREGATORS, raw, path):
             case wire.WeightedAverage() as found:
                 known = set(names)
                 strangers = [name for name in found.weights if name not in known]
@@ -209,6 +266,8 @@ class EvaluatorReader:
                     message = f'no member is called "{name[:60]}"{did_you_mean(name, names)}'
                     self._findings.problem(message, (*path, "weights", name))
                 return WeightedAverage(weights=found.weights)
+            case today.Threshold() as found:
+                return ThresholdAggregator(threshold=found.threshold)
             case wire.CodeAggregator() as found:
                 key = given(raw, wire.AGGREGATOR_COMMAND) or "path"
                 command = self.parts.command(wire.raw(found.path), (*path, key))
@@ -224,15 +283,3 @@ class EvaluatorReader:
         """A mean of nothing is 0, whatever the answer (agentv behaviour 13)."""
         if not any(weights):
             self._findings.warn("every evaluator has weight 0: the score is always 0", path)
-
-
-def _listed(kinds: Kinds) -> str:
-    """The kinds by the spec's names."""
-    first: dict[type[wire.Wire], str] = {}
-    for name, model in kinds.items():
-        first.setdefault(model, name)
-    return ", ".join(first.values())
-
-
-def _unknown(kind: str, kinds: Kinds) -> str:
-    return f'"{kind[:60]}" is not known{did_you_mean(kind, kinds)}; known: {_listed(kinds)}'

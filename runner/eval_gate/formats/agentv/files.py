@@ -47,8 +47,9 @@ class Repository:
     """The repository around one eval file, and the files in it that were read."""
 
     def __init__(self, source: Source) -> None:
-        self.folder = _tidy(source.path.absolute()).parent
-        self._working = _tidy(source.root.absolute())
+        self.eval_file = tidy(source.path.absolute())
+        self.folder = self.eval_file.parent
+        self._working = tidy(source.root.absolute())
         self.root = self._find_root()
         self._real_root = self.root.resolve()
         self._found: dict[str, Found | FileError] = {}
@@ -93,9 +94,9 @@ class Repository:
         if not _may_be_a_path(written):
             raise FileError("is not the path of a file")
         relative = written.lstrip("/")
-        absolute = [_tidy(Path(written))] if written.startswith("/") else []
+        absolute = [tidy(Path(written))] if written.startswith("/") else []
         places = dict.fromkeys((*self.upward(), self._working))
-        candidates = [*absolute, *(_tidy(place / relative) for place in places)]
+        candidates = [*absolute, *(tidy(place / relative) for place in places)]
         for candidate in candidates:
             found = self.at(candidate)
             if found is not None:
@@ -153,7 +154,7 @@ class Repository:
         """A folder, relative to the eval file's own. Raises FileError when it is not there or lies elsewhere."""
         if not _may_be_a_path(written):
             raise FileError("is not the path of a folder")
-        path = _tidy(self.folder / written)
+        path = tidy(self.folder / written)
         if not path.is_relative_to(self.root):
             raise FileError("leads out of the repository: only folders inside are worked in")
         if not path.is_dir():
@@ -182,7 +183,7 @@ def _may_be_a_path(written: str) -> bool:
     return bool(written.strip()) and len(written) <= MAX_PATH and not any(sign < " " for sign in written)
 
 
-def _tidy(path: Path) -> Path:
+def tidy(path: Path) -> Path:
     """The path without `..`, as it is written: where links lead is looked at later."""
     return Path(os.path.normpath(path))
 

@@ -10,7 +10,8 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import Problem, did_you_mean, nearest
-from eval_gate.formats.agentv.wire import Case, Message, Suite, Wire
+from eval_gate.formats.agentv.today.refusals import CHECK_KEYS, HARMLESS, refused
+from eval_gate.formats.agentv.wire import Case, Check, Message, Suite, Wire
 from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, Source, WrittenScalars
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
@@ -33,9 +34,13 @@ _BELONG_ELSEWHERE: Final[Mapping[type[Wire], Mapping[str, str]]] = {
 
 
 class Findings:
-    """What was found in one file. `strict` makes problems of warnings about what silently passes."""
+    """What was found in one file. `strict` makes problems of warnings about what silently passes.
 
-    def __init__(self, source: Source, positions: Positions, *, strict: bool) -> None:
+    `today`: it is a file of today's AgentV, of which nothing is passed over that is not known.
+    """
+
+    def __init__(self, source: Source, positions: Positions, *, strict: bool, today: bool = False) -> None:
+        self.today = today
         self.problems: list[Problem] = []
         self._warnings: list[str] = []
         self._warned = 0
@@ -58,6 +63,10 @@ class Findings:
     def line(self, path: Path) -> int:
         """The line of a value, or of what is nearest to it."""
         return self._positions.line(path)
+
+    def file_of(self, path: Path) -> str:
+        """The file in which a value stands."""
+        return self._positions.place(path)[0] if isinstance(self._positions, SeveralFiles) else self._file
 
     def take(self, problems: Iterable[Problem]) -> None:
         """Problems of another file that belongs to this one."""
@@ -139,11 +148,22 @@ class Findings:
             for other in others:
                 self.problem(f"says the same as `{first}`: keep one of them", (*path, other))
         known = {name for same in fields for name in same}
-        silent = {*ignored, *_HARMLESS.get(model, ())}
+        silent = {*ignored, *(HARMLESS if self.today else _HARMLESS.get(model, ()))}
         for key in (key for key in _strangers(model, raw) if key not in silent):
+            if self.today:
+                self.problem(_unknown_today(model, key, known), (*path, key[:MAX_KEY]))
+                continue
             near = did_you_mean(key, known) if self._warned < FINDINGS else ""
             hint = _BELONG_ELSEWHERE.get(model, {}).get(key) or near
             self.warn(f"unknown key{hint}: it is not read", (*path, key[:MAX_KEY]), silent=True)
+
+
+def _unknown_today(model: type[Wire], key: str, known: Iterable[str]) -> str:
+    """A key that may well be AgentV's, and on which something may depend: it is never passed over."""
+    said = refused(key)
+    if said is None and model is Check and key in CHECK_KEYS:
+        said = f"`{key}` is not supported: a criterion is met or not"
+    return said or f"unknown key{did_you_mean(key, known)}: nobody would read it"
 
 
 def _strangers(model: type[Wire], raw: Mapping[str, JsonValue]) -> list[str]:

@@ -15,7 +15,9 @@ from eval_gate.formats.agentv.files import Repository
 from eval_gate.formats.agentv.findings import Findings
 from eval_gate.formats.agentv.guidelines import DEFAULTS, Guidelines, load_guidelines
 from eval_gate.formats.agentv.lines import LINES, accompanies
-from eval_gate.formats.agentv.recognising import list_name, recognises, speaks_of_cases
+from eval_gate.formats.agentv.recognising import is_of_today, list_name, recognises, speaks_of_cases
+from eval_gate.formats.agentv.today.cases import TodayReader
+from eval_gate.formats.agentv.today.external import gathered
 from eval_gate.formats.base import Dialect, EvalFileError, Positions, Reading, Source
 from eval_gate.formats.documents import JSON, YAML
 from eval_gate.model.base import JsonValue
@@ -34,12 +36,19 @@ def json_schema() -> dict[str, JsonValue]:
 def load(document: JsonValue, positions: Positions, source: Source, reading: Reading) -> EvalSuite:
     """The suite of this document; raises EvalFileError with every problem of the file at once."""
     assert isinstance(document, dict)
-    findings = Findings(source, positions, strict=reading.strict)
     name = list_name(document) or wire.CASES[0]
-    suite = findings.read(wire.Suite, document, (), ignored=(name,)) or wire.Suite()
     repository = Repository(source)
-    reader = CaseReader(source.file, findings, repository, _guidelines(repository, findings))
-    defaults = reader.defaults(suite)
+    document, positions = gathered(document, name, positions, repository)
+    today = is_of_today(document, name)
+    findings = Findings(source, positions, strict=reading.strict, today=today)
+    reader: CaseReader
+    if today:
+        reader = TodayReader(source.file, findings, repository, reading)
+        defaults, title = reader.begin(document, name)
+    else:
+        suite = findings.read(wire.Suite, document, (), ignored=(name,)) or wire.Suite()
+        reader = CaseReader(source.file, findings, repository, _guidelines(repository, findings))
+        defaults, title = reader.defaults(suite), suite.dataset
     raw = document.get(name)
     if name not in wire.CASES:
         findings.problem(f'unknown key: did you mean "{nearest(name, wire.CASES)}"?', (name,))
@@ -55,7 +64,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
     return EvalSuite(
         file=source.file,
         format="agentv",
-        tool_name=suite.dataset or PurePosixPath(source.file).stem,
+        tool_name=title or PurePosixPath(source.file).stem,
         tier=None,
         file_hash=source.file_hash,
         cases=tuple(case for case in cases if case is not None),

@@ -19,6 +19,12 @@ _FIELDS: Final = ("input", "outcome", "criteria")
 """Fields of a case that another format may have too."""
 _OTHERS_FIELDS: Final = ("expect", "rubric", "prompt")
 """Fields of a case that make it one of another format."""
+_OLD_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
+"""Fields that AgentV's version 4 has under other names only."""
+_NEW_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
+"""Fields that version 1.6 does not have."""
+_CASE_FILES: Final = (".yaml", ".yml", ".jsonl", "/")
+"""How the name of a file of cases, or of a folder of them, ends."""
 _WORDS: Final = re.compile(rb"\b(?:evalcases|eval_cases|input_messages|expected_outcome|expected_messages|criteria)\b")
 
 
@@ -39,14 +45,28 @@ def list_name(document: Mapping[str, JsonValue]) -> str | None:
         return own
     if "agent" in document:  # Agent Evals
         return None
+    tests = document.get(wire.CASES[-1])
+    if isinstance(tests, str) and tests.endswith(_CASE_FILES):
+        return wire.CASES[-1]
     for name, value in document.items():
         if isinstance(value, list) and any(_is_case(one) for one in value) and nearest(name, wire.CASES):
             return name
     return None
 
 
+def is_of_today(document: Mapping[str, JsonValue], name: str) -> bool:
+    """Whether a file of this format is one of today's AgentV, by the names of its list and of its cases' fields."""
+    cases = document.get(name)
+    fields = {field for case in cases if isinstance(case, dict) for field in case} if isinstance(cases, list) else set()
+    if not fields.isdisjoint(_OLD_FIELDS):
+        return False
+    return name == wire.CASES[-1] or not fields.isdisjoint(_NEW_FIELDS)
+
+
 def _is_case(value: JsonValue) -> bool:
     """Whether this is a case of this format, as far as one can see."""
+    if isinstance(value, str):
+        return value.startswith("file://")
     if not isinstance(value, dict):
         return False
     if any(name in value for name in _OWN_FIELDS):

@@ -19,6 +19,7 @@ EXPECTED: Final = ("expected_messages", "expected_output")
 EVALUATORS: Final = ("evaluators", "assertions", "assert")
 LLM_JUDGE: Final = ("llm_judge", "llm-judge", "llm-grader", "llm-rubric")
 CODE_JUDGE: Final = ("code_judge", "code-judge", "script")
+CODE_GRADER: Final = "code-grader"
 TOOL_TRAJECTORY: Final = ("tool_trajectory", "tool-trajectory")
 COMMAND: Final = ("script", "command")
 AGGREGATOR_COMMAND: Final = ("path", *COMMAND)
@@ -28,6 +29,7 @@ Text = Annotated[str, Field(min_length=1)]
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(gt=0, le=1)]
 
 
 class Wire(BaseModel):
@@ -83,6 +85,9 @@ class Evaluator(Wire):
 
     name: Text | None = None
     weight: Weight = Field(1.0, description="What its score counts in the mean; 0 is recorded and not counted.")
+    negate: bool = Field(default=False, description="Its score is turned round: what it finds must not be there.")
+    required: bool | Share = Field(default=False, description="The case scores 0 when it does not reach min_score.")
+    min_score: Share | None = Field(None, description="What a required evaluator has to reach; 0.8 by default.")
 
 
 class LlmJudge(Evaluator):
@@ -137,7 +142,7 @@ class WeightedAverage(Wire):
 class CodeAggregator(Wire):
     """A command makes one score of the members' results."""
 
-    type: Literal["code_judge", "code-judge", "script"]
+    type: Literal["code_judge", "code-judge", "script", "code-grader"]
     path: SkipValidation[str | list[str]] = Field(
         validation_alias=AliasChoices(*AGGREGATOR_COMMAND),
         description="A shell line, or a program and its arguments.",

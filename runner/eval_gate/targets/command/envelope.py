@@ -29,6 +29,8 @@ from eval_gate.text.javascript.strings import compact_json
 Part = TypeVar("Part")
 _EVENT_TYPES: Final = get_args(TraceEvent.model_fields["type"].annotation)
 _BOM: Final = "\ufeff"
+LONGEST_CALL_MS: Final = 1e9
+"""The longest that one tool call may be said to have taken: more than eleven days."""
 
 
 def read_answer(content: str) -> Response:
@@ -130,6 +132,8 @@ def _bare(content: str) -> Response:
 
 def _messages(document: Mapping[str, JsonValue], lost: _Lost) -> tuple[OutputMessage, ...]:
     raw = _either(document, "output_messages", "outputMessages")
+    if raw is None:  # the name that AgentV 4 has for it
+        raw = document.get("output")
     if not isinstance(raw, list):
         return ()
     _bounded(raw, ANSWER_MESSAGES, "messages")
@@ -166,7 +170,13 @@ def _call(raw: JsonValue) -> OutputCall | None:
         output=raw.get("output"),
         id=_name(raw, "id"),
         timestamp=_name(raw, "timestamp"),
+        duration_ms=_duration(raw),
     )
+
+
+def _duration(raw: Mapping[str, JsonValue]) -> float | None:
+    duration = in_range(_either(raw, "duration_ms", "durationMs"), LONGEST_CALL_MS)
+    return None if duration is None else float(duration)
 
 
 def _trace(document: Mapping[str, JsonValue], lost: _Lost) -> tuple[TraceEvent, ...] | None:
@@ -233,15 +243,29 @@ def _as_text(value: JsonValue) -> str:
 def _usage(document: Mapping[str, JsonValue]) -> Usage | None:
     usage = document.get("usage")
     if not isinstance(usage, dict):
-        return None
+        return _usage_of_agentv(_either(document, "token_usage", "tokenUsage"))
     given, made = (
         _either(usage, "input_tokens", "inputTokens"),
         _either(usage, "output_tokens", "outputTokens"),
     )
-    counts = [
-        count if isinstance(count, int) and in_range(count, MAX_TOKENS) is not None else None for count in (given, made)
-    ]
+    return _counted(given, made)
+
+
+def _usage_of_agentv(usage: JsonValue) -> Usage | None:
+    """Tokens by the names of AgentV 4; those from a cache were read too, and count."""
+    if not isinstance(usage, dict):
+        return None
+    given, cached = _count(usage.get("input")), _count(usage.get("cached"))
+    return _counted(given if given is None or cached is None else given + cached, usage.get("output"))
+
+
+def _counted(given: JsonValue, made: JsonValue) -> Usage | None:
+    counts = [_count(given), _count(made)]
     return None if counts == [None, None] else Usage(input_tokens=counts[0], output_tokens=counts[1])
+
+
+def _count(value: JsonValue) -> int | None:
+    return value if isinstance(value, int) and in_range(value, MAX_TOKENS) is not None else None
 
 
 def _cost(document: Mapping[str, JsonValue]) -> float | None:

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, same
+from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
+from eval_gate.evaluators.equality import same
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.suite_assertions import (

@@ -343,7 +343,7 @@ def nested(depth: int) -> str:
         ),
         (
             "evaluators: [{type: llm_judge}], aggregator: {type: average}",
-            '"average" is not known (did you mean "weighted_average"?); known: weighted_average, code_judge, llm_judge',
+            '"average" is not known; known: weighted_average, threshold, code_judge, llm_judge',
         ),
         ("evaluators: [{type: llm_judge}], aggregator: {type: code_judge}", "aggregator.path: is missing"),
         (
@@ -385,7 +385,8 @@ def test_composite__what_does_not_count__is_warned_about(repository) -> None:
         ("{name: a}", "type: is missing; known: llm_judge, code_judge, tool_trajectory, composite"),
         ("{type: 5}", "type: expected text, got the number 5"),
         ("{type: tool_trajctory}", 'type: "tool_trajctory" is not known (did you mean "tool_trajectory"?); known: '),
-        ("{type: contains}", 'type: "contains" is not known; known: '),
+        ("{type: contians}", 'type: "contians" is not known (did you mean "contains"?); known: '),
+        ("{type: levenshtein}", 'type: "levenshtein" is not known; known: '),
         ("{type: llm_judge, name: ''}", "name: must not be empty"),
         ("{type: llm_judge, include_trace: 'yes'}", 'include_trace: expected true or false, got text "yes"'),
     ],

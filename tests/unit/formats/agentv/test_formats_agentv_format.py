@@ -17,6 +17,12 @@ def repository(tmp_path) -> Repository:
     return Repository(tmp_path / "repository")
 
 
+KNOWN = (
+    "llm_judge, code_judge, tool_trajectory, composite, rubrics, code-grader, contains, contains-any, regex, is-json, "
+    "skill-trigger, execution-metrics, latency, cost, token-usage, field-accuracy"
+)
+
+
 @pytest.mark.contract("agentv.files.recognised")
 @pytest.mark.parametrize(
     ("document", "recognised"),
@@ -196,7 +202,7 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
         "19: evalcases[3].input_messages[3]: expected a mapping, got the number 7",
         (
             '22: evalcases[3].execution.evaluators[0].type: "llm_juge" is not known (did you mean "llm_judge"?); '
-            "known: llm_judge, code_judge, tool_trajectory, composite"
+            f"known: {KNOWN}"
         ),
         (
             "23: evalcases[3].execution.evaluators[1].mode: expected 'any_order', 'in_order' or 'exact', "

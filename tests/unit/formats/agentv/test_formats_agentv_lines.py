@@ -16,7 +16,7 @@ def repository(tmp_path) -> Repository:
 
 
 def line(case_id: str, **fields) -> str:
-    return json.dumps({"id": case_id, "criteria": "x", "input": "y"} | fields) + "\n"
+    return json.dumps({"id": case_id, "expected_outcome": "x", "input": "y"} | fields) + "\n"
 
 
 def walk(repository: Repository, *patterns: str):
@@ -62,7 +62,7 @@ def test_lines__yaml_beside_found_by_walking_or_named_with_a_glob__is_no_error(r
 
 def test_lines__yaml_beside_with_cases_of_its_own__is_a_suite_of_its_own(repository) -> None:
     repository.write("evals/harbour.jsonl", line("a"))
-    repository.write("evals/harbour.yaml", "dataset: other\nevalcases:\n- {id: b, criteria: x, input: y}\n")
+    repository.write("evals/harbour.yaml", "dataset: other\nevalcases:\n- {id: b, expected_outcome: x, input: y}\n")
     assert [suite.tool_name for suite in walk(repository, "evals")] == ["harbour", "other"]
 
 

@@ -1,0 +1,1 @@
+"""AgentV's files as its version 4 reads them."""

@@ -1,0 +1,101 @@
+"""The assertions of today's AgentV, as data: those that no model judges, one class for each kind of question.
+
+Source: AgentV 4.42.4 (its documentation of graders); which features are read stands in docs/agentv.md.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.evaluator import NamedEvaluatorSpec
+
+TextQuestion = Literal[
+    "contains",
+    "contains-any",
+    "contains-all",
+    "icontains",
+    "icontains-any",
+    "icontains-all",
+    "starts-with",
+    "ends-with",
+    "regex",
+    "equals",
+    "is-json",
+]
+ArgsMatch = Literal["exact", "superset", "subset", "ignore"]
+Metric = Literal["tool_calls", "model_calls", "tokens", "input_tokens", "output_tokens", "cost", "ms"]
+
+
+class TextAssertion(NamedEvaluatorSpec):
+    """The answer holds these texts, begins or ends with one, is one, or is JSON. `flags` belong to `regex`."""
+
+    type: TextQuestion
+    values: tuple[str, ...] = ()
+    flags: str = ""
+
+
+class ExpectedCall(Frozen):
+    """A tool call that is expected. `args` None compares no arguments; `match` is a mode, or the fields that count."""
+
+    tool: str
+    args: dict[str, JsonValue] | None = None
+    match: ArgsMatch | tuple[str, ...] = "exact"
+    max_duration_ms: float | None = None
+
+
+class CallSequence(NamedEvaluatorSpec):
+    """Which tools were called, with which arguments; the score is the share of what is as expected."""
+
+    type: Literal["tool_trajectory"] = "tool_trajectory"
+    mode: Literal["in_order", "exact", "subset", "superset"]
+    expected: tuple[ExpectedCall, ...] = Field(min_length=1)
+
+
+class SkillTrigger(NamedEvaluatorSpec):
+    """The agent made use of this skill, or did not."""
+
+    type: Literal["skill-trigger"] = "skill-trigger"
+    skill: str = Field(min_length=1)
+    should_trigger: bool = True
+
+
+class MetricLimit(Frozen):
+    """The most that one number of an execution may be."""
+
+    of: Metric
+    limit: float = Field(ge=0, allow_inf_nan=False)
+
+
+class ExecutionMetrics(NamedEvaluatorSpec):
+    """Every limit is kept; `in_parts`: the score is the share of those that are, else all or nothing."""
+
+    type: Literal["execution-metrics", "latency", "cost", "token-usage"]
+    limits: tuple[MetricLimit, ...] = Field(min_length=1)
+    in_parts: bool = False
+
+
+class FieldCheck(Frozen):
+    """One field of an answer that is JSON, compared with the same field of the expected answer.
+
+    `day_first` says how `03/04/2026` is read; None takes what the numbers allow, the month first where they allow both.
+    """
+
+    path: str
+    match: Literal["exact", "numeric_tolerance", "date"]
+    required: bool = True
+    weight: float = Field(1.0, ge=0, allow_inf_nan=False)
+    tolerance: float = Field(0.0, ge=0, allow_inf_nan=False)
+    relative: bool = False
+    day_first: bool | None = None
+
+
+class FieldAccuracy(NamedEvaluatorSpec):
+    """The weighted share of the fields that are as expected, or all of them."""
+
+    type: Literal["field-accuracy"] = "field-accuracy"
+    fields: tuple[FieldCheck, ...] = Field(min_length=1)
+    expected: JsonValue
+    all_or_nothing: bool = False

@@ -1,0 +1,40 @@
+"""Files of today's AgentV get the scores that AgentV itself gives, or lower ones with a reason: never higher ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integration.test_integration_run import gate
+from tests.support.agentv_scores import DIFFERENCES, Scored, checkout, given_by_us, recorded
+
+RECORDED = recorded()
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory) -> dict[str, Scored]:
+    project = checkout(tmp_path_factory.mktemp("grading") / "project")
+    done = gate(project, "run", "evals", "--targets", ".agentv/targets.yaml", "--output-dir", "results")
+    assert done.returncode == 1, done.stdout + done.stderr
+    return given_by_us(project / "results")
+
+
+@pytest.mark.contract("agentv.today.scores")
+def test_today__cases_that_agentv_graded__are_all_here(ours: dict[str, Scored]) -> None:
+    assert set(ours) == set(RECORDED)
+    assert set(DIFFERENCES) < set(RECORDED)
+
+
+@pytest.mark.contract("agentv.today.scores")
+@pytest.mark.parametrize("case", sorted(set(RECORDED) - set(DIFFERENCES)))
+def test_today__case_that_agentv_graded__has_its_score(ours: dict[str, Scored], case: str) -> None:
+    theirs, own = RECORDED[case], ours[case]
+    assert own.score == theirs.score
+    assert own.assertions == theirs.assertions or not theirs.assertions  # the default judge is in no list of AgentV's
+
+
+@pytest.mark.contract("agentv.today.scores")
+@pytest.mark.parametrize("case", sorted(DIFFERENCES))
+def test_today__case_with_another_score__has_a_lower_one_or_is_not_judged(ours: dict[str, Scored], case: str) -> None:
+    theirs, own = RECORDED[case], ours[case]
+    assert theirs.score is not None
+    assert own.score is None or own.score < theirs.score
