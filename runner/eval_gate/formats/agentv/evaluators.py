@@ -156,6 +156,8 @@ class EvaluatorReader:
             self._findings.problem(f"is missing; known: {listed(kinds)}", (*path, "type"))
         else:
             message = unknown(kind, kinds) if isinstance(kind, str) else f"expected text, got {kind_of(kind)}"
+            if self._findings.today and isinstance(kind, str) and "did you mean" not in message:
+                message = f'"{kind[:60]}" {refusals.OWN_KIND}'
             self._findings.problem(message, (*path, "type"))
         return None
 

@@ -10,7 +10,8 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import Problem, did_you_mean, nearest
-from eval_gate.formats.agentv.today.refusals import CHECK_KEYS, HARMLESS, refused
+from eval_gate.formats.agentv.today.refusals import CALL_KEYS, CHECK_KEYS, HARMLESS, refused
+from eval_gate.formats.agentv.today.wire import ExpectedCall
 from eval_gate.formats.agentv.wire import Case, Check, Message, Suite, Wire
 from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, Source, WrittenScalars
 from eval_gate.model.base import JsonValue
@@ -19,6 +20,8 @@ from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
 MAX_KEY: Final = 80
 """Characters of an unknown key that are shown."""
+_DEPTH_OF_CASES: Final = 2
+"""The steps from a file to one of its cases."""
 Path = tuple[str | int, ...]
 Model = TypeVar("Model", bound=Wire)
 
@@ -48,11 +51,12 @@ class Findings:
         self._file = source.file
         self._positions = positions
         self._strict = strict
-        self._case = ""
+        self.case = ""
+        """What people call the case that was begun last."""
 
     def begin_case(self, name: str) -> None:
         """What is found from here on belongs to this case."""
-        self._case = name
+        self.case = name
         self._of_case = []
 
     @property
@@ -88,14 +92,14 @@ class Findings:
         if silent and self._strict:
             self.problem(message, path)
             return
-        steps = path[2:] if self._case else path
+        steps = path[2:] if self.case else path
         said = f"{field_path(steps)}: {message}" if steps else message
         self._warned += 1
         if self._warned > FINDINGS:
             return
-        if self._case:
+        if self.case:
             self._of_case.append(said)
-            said = f"{self._case}: {said}"
+            said = f"{self.case}: {said}"
         self._warnings.append(said)
 
     @property
@@ -113,7 +117,7 @@ class Findings:
             found = model.model_validate(raw)
         except ValidationError as error:
             for detail in mistakes(error):
-                self._shape(detail, path, _strangers(model, raw) if isinstance(raw, dict) else ())
+                self._shape(detail, path, model, raw if isinstance(raw, dict) else {})
             found = None
         if isinstance(raw, dict):
             self._keys(model, raw, path, ignored)
@@ -130,15 +134,23 @@ class Findings:
         """A value that is meant as text, and that YAML takes for something else."""
         self.problem(f'YAML does not read this as text: put it in quotes, "{written[:60]}"', path)
 
-    def _shape(self, detail: ErrorDetails, path: Path, strangers: Sequence[str]) -> None:
-        steps = tuple(step for step in detail["loc"] if isinstance(step, int) or "[" not in step)
+    def _shape(self, detail: ErrorDetails, path: Path, model: type[Wire], raw: Mapping[str, JsonValue]) -> None:
+        steps = [step for step in detail["loc"] if isinstance(step, int) or "[" not in step]
+        if steps and isinstance(steps[0], str):  # by the name under which its author wrote it
+            same = next((names for names in _names(model) if steps[0] in names), ())
+            steps[0] = given(raw, same) or steps[0]
         place = (*path, *steps)
         written = self._unquoted(place) if detail["type"] == "string_type" else None
         if written:
             self.no_text(written, place)
             return
-        meant = nearest(str(steps[-1]), strangers) if detail["type"] == "missing" and len(steps) == 1 else None
-        self.problem(f'{sentence(detail)} (is it meant by "{meant}"?)' if meant else sentence(detail), place)
+        said = sentence(detail)
+        if detail["type"] == "missing" and len(steps) == 1:
+            meant = nearest(str(steps[0]), _strangers(model, raw))
+            name = raw.get("id") if "id" in model.model_fields and len(path) == _DEPTH_OF_CASES else None
+            said += f' in the case "{name[:MAX_KEY]}"' if isinstance(name, str) and name else ""
+            said += f' (is it meant by "{meant}"?)' if meant else ""
+        self.problem(said, place)
 
     def _keys(self, model: type[Wire], raw: Mapping[str, JsonValue], path: Path, ignored: Sequence[str]) -> None:
         """Keys that nobody reads, and keys that say the same twice."""
@@ -161,6 +173,8 @@ class Findings:
 def _unknown_today(model: type[Wire], key: str, known: Iterable[str]) -> str:
     """A key that may well be AgentV's, and on which something may depend: it is never passed over."""
     said = refused(key)
+    if said is None and model is ExpectedCall and key in CALL_KEYS:
+        said = f"`{key}` is not supported: {CALL_KEYS[key]}"
     if said is None and model is Check and key in CHECK_KEYS:
         said = f"`{key}` is not supported: a criterion is met or not"
     return said or f"unknown key{did_you_mean(key, known)}: nobody would read it"

@@ -61,9 +61,13 @@ def _record(run: RunResult, suite: SuiteResult, case: CaseResult) -> dict[str, A
 
 
 def _misses(case: CaseResult) -> list[str]:
-    """What the evaluators missed; of a failure that no evaluator saw, such as a timeout, its reason."""
+    """What the evaluators missed; of a failure that no evaluator saw, such as a timeout, its reason.
+
+    A judge that named nothing, or gave no verdict, has missed nothing: that list stays empty (agentv spec).
+    """
     misses = [miss for result in case.evaluator_results for miss in result.misses]
-    return [case.error] if not misses and case.error and case.status is Status.FAILED else misses
+    unseen = not misses and not (case.graded and case.evaluator_results)
+    return [case.error] if unseen and case.error and case.status is Status.FAILED else misses
 
 
 def _reasoning(results: Iterable[EvaluatorResult]) -> str | None:

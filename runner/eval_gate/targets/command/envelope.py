@@ -34,7 +34,9 @@ LONGEST_CALL_MS: Final = 1e9
 
 
 def read_answer(content: str) -> Response:
-    """The answer in all that a program wrote or printed; one line break at its end is not part of a bare text.
+    """The answer in all that a program wrote or printed.
+
+    Of a bare text one line break at its end is no part, and every other is LF, as in AgentV and its eval files.
 
     Raises TargetError (malformed) for messages or a trace beyond all bounds.
     """
@@ -125,8 +127,7 @@ def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
 
 
 def _bare(content: str) -> Response:
-    text = content.removeprefix(_BOM)
-    text = text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+    text = content.removeprefix(_BOM).replace("\r\n", "\n").removesuffix("\n")
     return Response(text=text, calls_known=False)
 
 

@@ -183,8 +183,8 @@ def test_load__everything_that_is_wrong__is_said_at_once_with_its_line(repositor
     assert repository.problems(text) == [
         '1: execution.target: YAML does not read this as text: put it in quotes, "5"',
         "3: evalcases[0].id: is missing",
-        "5: evalcases[1].expected_outcome: is missing",
-        "7: evalcases[2].input_messages: is missing",
+        '5: evalcases[1].expected_outcome: is missing in the case "twice"',
+        '7: evalcases[2].input_messages: is missing in the case "twice"',
         '7: evalcases[2].id: the id "twice" is taken by the case in line 5',
         (
             "12: evalcases[3].input_messages[0].role: expected 'system', 'user', 'assistant' or 'tool', "
@@ -250,10 +250,10 @@ def test_load__wrong_value__is_refused_with_its_place(repository, text, said) ->
 
 def test_load__misspelt_field_that_is_needed__is_named_where_it_is_missing(repository) -> None:
     assert repository.problems(suite("id: one\nexpected_outcom: x\ninput: y")) == [
-        '2: evalcases[0].expected_outcome: is missing (is it meant by "expected_outcom"?)'
+        '2: evalcases[0].expected_outcome: is missing in the case "one" (is it meant by "expected_outcom"?)'
     ]
     assert repository.problems(suite("id: one\nexpected_messages: []\ninput: y")) == [
-        "2: evalcases[0].expected_outcome: is missing"
+        '2: evalcases[0].expected_outcome: is missing in the case "one"'
     ]
 
 

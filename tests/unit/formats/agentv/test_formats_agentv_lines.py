@@ -81,8 +81,8 @@ def test_lines__problems__name_the_line_the_field_and_the_file_they_stand_in(rep
     assert repository.problems(text, "evals/harbour.jsonl") == [
         "2: input[0].role: expected 'system', 'user', 'assistant' or 'tool', got text \"usr\" (did you mean \"user\"?)",
         '3: id: the id "a" is taken by the case in line 1',
-        "4: expected_outcome: is missing",
-        "4: input_messages: is missing",
+        '4: expected_outcome: is missing in the case "c"',
+        '4: input_messages: is missing in the case "c"',
         "5: expected a mapping, got the number 5",
         'evals/harbour.yaml:3: execution.target: YAML does not read this as text: put it in quotes, "5"',
     ]

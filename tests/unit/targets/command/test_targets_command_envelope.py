@@ -33,6 +33,7 @@ def assistant(content, **others) -> dict:
         ("hello", "hello"),
         ("hello\n", "hello"),
         ("hello\r\n", "hello"),
+        ("one\r\ntwo\rthree\r\n\r\n", "one\ntwo\rthree\n"),
         ("hello\n\n", "hello\n"),
         (" hello ", " hello "),
         ("\ufeffhello", "hello"),

@@ -158,11 +158,12 @@ class AssertionReader:
         self, found: wire.FieldAccuracy, said: Mapping[str, Any], path: Path, expected: JsonValue
     ) -> EvaluatorSpec | None:
         if expected is None:
-            message = "compares with the expected output, and there is none that is JSON"
+            message = f'compares with the expected output, and the case "{self._findings.case}" has none that is JSON'
             self._findings.problem(message, path)
             return None
         if all(value_at(expected, one.path) is NOWHERE for one in found.fields):
-            self._findings.problem("none of these fields is in the expected output: nothing would be judged", path)
+            whose = f'the expected output of the case "{self._findings.case}"'
+            self._findings.problem(f"none of these fields is in {whose}: nothing would be judged", path)
             return None
         return FieldAccuracy.model_validate(
             {

@@ -121,7 +121,7 @@ class TodayReader(CaseReader):
         if len(targets) > 1 and self._reading.answers_instead is None:
             self._findings.problem(refusals.SEVERAL_TARGETS, (*path, "targets"))
         if not targets or not all(isinstance(one, str) for one in targets):
-            self._findings.problem("expected a list of names of targets", (*path, "targets"))
+            self._findings.problem(refusals.TARGET_HOOKS, (*path, "targets"))
             return None
         return str(targets[0])
 

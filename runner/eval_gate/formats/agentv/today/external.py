@@ -95,7 +95,12 @@ def gathered(
                 cases.append(case)
                 places.append((place, inside))
         except FileError as error:
-            problem = Problem(f'"{str(entry)[:100]}": {error}', file=shown, line=positions.line(where), field=name)
+            problem = Problem(
+                f'"{str(raw if index < 0 else entry)[:100]}": {error}',
+                file=shown,
+                line=positions.line(where),
+                field=name,
+            )
             raise EvalFileError(shown, [problem]) from error
     return {**document, name: cases}, CasePlaces(shown, positions, name, places)
 
@@ -128,13 +133,11 @@ def _matching(written: str, repository: Repository) -> list[Path]:
     fixed = next(at for at, step in enumerate(steps) if _GLOB.intersection(step))
     below = repository.find_folder("/".join(steps[:fixed]) or ".")
     pattern = "/".join(steps)
-    found = []
-    for number, path in enumerate(sorted(below.rglob("*"))):
-        if number > FILES_LOOKED_THROUGH:
-            raise FileError(f"more than {FILES_LOOKED_THROUGH:,} files to look through")
-        if path.is_file() and glob_match(path.relative_to(repository.folder).as_posix(), [pattern]):
-            found.append(path)
-    return found
+    entries = list(islice(below.rglob("*"), FILES_LOOKED_THROUGH + 1))
+    if len(entries) > FILES_LOOKED_THROUGH:
+        raise FileError(f"more than {FILES_LOOKED_THROUGH:,} files to look through")
+    fitting = (path for path in entries if glob_match(path.relative_to(repository.folder).as_posix(), [pattern]))
+    return sorted(path for path in fitting if path.is_file())
 
 
 def _cases_of_folder(folder: Path, repository: Repository) -> Iterator[tuple[JsonValue, Place, int]]:

@@ -22,6 +22,7 @@ KEYS: Final[Mapping[str, str]] = {
     "on_turn_failure": "a conversation is put to the target as a whole, not turn by turn",
     "window_size": "a conversation is put to the target as a whole, not turn by turn",
     "threshold": "a case passes at a score of 1",
+    "trials": "how often a case is executed is set in the configuration (`trials`)",
     "budget_usd": "what a run may cost is set in the configuration",
     "fail_on_error": "a case that could not be judged never passes",
     "score_ranges": "a criterion is met or not",
@@ -36,9 +37,16 @@ KEYS: Final[Mapping[str, str]] = {
     "explorationTolerance": "what a tool call is for is not known",
 }
 """Keys, and why there is nothing behind them here."""
+CALL_KEYS: Final[Mapping[str, str]] = {
+    "input": "the arguments of a call stand in `args`",
+    "output": "what a call gave back is not compared",
+}
+"""The same for keys of an expected call, which AgentV passes over."""
+OWN_KIND: Final = "is none of the evaluators that are known here, and those of your own are not run: use code-grader"
 CHECK_KEYS: Final = frozenset({"min_score"})
 """The same for keys that only a criterion may not have."""
-SEVERAL_TARGETS: Final = "several targets: choose one with --target, and run once for each"
+SEVERAL_TARGETS: Final = "several targets are not supported: choose one with --target, and run once for each"
+TARGET_HOOKS: Final = "targets with hooks or other settings of their own are not supported: give the name of one"
 MEMBER: Final = "is not supported at a member of a composite: the composite itself can have it"
 IMAGE: Final = "images are not supported: a part is a text or a file of text"
 PROMPT_COMMAND: Final = "a prompt that a command makes is not supported: write the prompt itself, or a file"
@@ -49,6 +57,7 @@ HARMLESS: Final = frozenset(
     | {"governance", "requires", "metadata", "note", "notes", "dataset", "suite"}
 )
 """Keys that say something to people, wherever they stand."""
+_UNREAD: Final = HARMLESS - {"id", "metadata"}
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z_]\w*)\s*\}\}")
 
 
@@ -75,6 +84,7 @@ def environment_variables(
                 yield from environment_variables(one, (*path, index))
         case dict():
             for key, one in value.items():
-                yield from environment_variables(one, (*path, key))
+                if key not in _UNREAD:
+                    yield from environment_variables(one, (*path, key))
         case _:
             return

@@ -163,7 +163,7 @@ class Execution(Wire):
 
     target: Text | None = None
     targets: SkipValidation[list[JsonValue] | None] = None
-    evaluators: SkipValidation[JsonValue] = None
+    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     skip_defaults: bool = False
     workers: JsonValue = Field(None, description="Not used: what is asked at once is set at the target.")
     cache: JsonValue = Field(None, description="Not used: every execution asks anew.")
@@ -179,7 +179,7 @@ class Case(Wire):
     expected_output: SkipValidation[str | dict[str, JsonValue] | list[Message] | None] = None
     conversation_id: str | None = None
     execution: SkipValidation[Execution | None] = None
-    assertions: SkipValidation[JsonValue] = None
+    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     rubrics: SkipValidation[list[Check | str] | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
@@ -196,6 +196,6 @@ class Suite(Wire):
     input_files: Texts | None = None
     execution: SkipValidation[Execution | None] = None
     target: Text | None = None
-    assertions: SkipValidation[JsonValue] = None
+    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     evaluator: str | None = None
     metadata: dict[str, JsonValue] | None = None
