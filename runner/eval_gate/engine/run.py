@@ -148,6 +148,7 @@ class Run:
             mask=plan.redact.data,
             withheld=plan.withheld,
             margin=MARGIN if plan.patterns else 0,
+            run_id=plan.run_id,
         )
         trials = TrialRunner(target, plan.limits, shared)
 

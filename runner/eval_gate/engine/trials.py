@@ -57,6 +57,7 @@ class Shared:
     withheld: Withheld = field(default_factory=Withheld)
     margin: int = 0
     """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
+    run_id: str = ""
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """What evaluators are given to judge this response to this case."""
@@ -99,7 +100,7 @@ class TrialRunner:
         timeout_ms = self._timeout_ms(case)
         started = time.perf_counter()
         try:
-            response = given or await self._ask(request_of(eval_file, case, trial), timeout_ms)
+            response = given or await self._ask(request_of(eval_file, case, trial, self._shared.run_id), timeout_ms)
         except TargetError as error:
             record = self._broken(eval_file, case, trial, error, _since(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
@@ -224,7 +225,7 @@ def _not_judged(record: TrialRecord, error: EvaluatorError) -> TrialRecord:
     )
 
 
-def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
+def request_of(eval_file: str, case: EvalCase, trial: int, run_id: str = "") -> Request:
     """The case as a target is asked it."""
     return Request(
         case.id,
@@ -235,6 +236,7 @@ def request_of(eval_file: str, case: EvalCase, trial: int) -> Request:
         eval_file=eval_file,
         brief=case.brief,
         agent=case.agent,
+        run_id=run_id,
     )
 
 

@@ -83,6 +83,7 @@ ANSWER_CALLS: Final = 10_000
 CALL_NAME: Final = 1_000
 ANSWER_MESSAGES: Final = 10_000
 ANSWER_EVENTS: Final = 100_000
+PATH_CHARACTERS: Final = 1_000
 ERROR_BYTES: Final = 4_096
 COMMAND_BYTES: Final = 8_000_000
 BATCH_BYTES: Final = 64_000_000
@@ -197,6 +198,7 @@ TABLE: Final = (
     Row("the name of a tool that was called", CALL_NAME, "characters"),
     Row("messages of one answer", ANSWER_MESSAGES, "messages"),
     Row("events of one trace", ANSWER_EVENTS, "events"),
+    Row("a path into an agent's answer", PATH_CHARACTERS, "characters"),
     Row("the body of an HTTP error", ERROR_BYTES, "bytes"),
     Row("what a command prints", COMMAND_BYTES, "bytes"),
     Row("what a command prints for a batch", BATCH_BYTES, "bytes"),

@@ -21,7 +21,7 @@ Settings = TypeVar("Settings", bound=TargetSettings)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run.
+    """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run `run_id`.
 
     `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.
     `brief` is there where the case's format says more than messages, `agent` where it describes who is to answer.
@@ -35,6 +35,7 @@ class Request:
     eval_file: str = ""
     brief: Brief | None = None
     agent: SuiteAgent | None = None
+    run_id: str = ""
 
     @property
     def message(self) -> str:

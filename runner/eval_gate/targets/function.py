@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
+from eval_gate.targets.http.reading import Reader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.wire import Wire
 from eval_gate.text.foreign.well_formed import well_formed
 
 Answer: TypeAlias = str | Mapping[str, object]
@@ -37,7 +37,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         name = getattr(function, "__qualname__", type(function).__qualname__)
         # no address is ever asked: what an agent behind one may answer is what a function may give back
         super().__init__(HttpSettings.model_validate({"name": name, "url": "http://localhost"}))
-        self._wire = Wire(self._settings)
+        self._reader = Reader(self._settings)
         self._identity = TargetIdentity(
             name=name, provider="python", identity=f"python:{getattr(function, '__module__', None) or '?'}.{name}"
         )
@@ -82,7 +82,7 @@ class FunctionTarget(DescribedTarget[HttpSettings]):
         except (TypeError, ValueError) as error:
             raise _unreadable(str(error)[:MAX_SAID]) from error
         try:
-            return self._wire.read(body, duration_ms)
+            return self._reader.read(body, duration_ms)
         except TargetError as error:
             error.hint = _SHAPE
             raise

@@ -25,7 +25,6 @@ OTHERS = {
     "evaluators/tool_forge/rubric.py: MAX_CALLS": "what a judge is shown of an answer",
     "github/client.py: REQUEST_TIMEOUT_S": "one try of what GITHUB_S bounds as a whole",
     "targets/vscode/files.py: MAX_FILES": "what we write",
-    "targets/http/wire.py: MAX_INDEX_DIGITS": "an index, beyond which there is nothing",
     "github/environment.py: MAX_DIGITS": "a number of a workflow's environment",
     "github/files.py: MAX_SUMMARY_BYTES": "GitHub's own, for what we write",
     "github/artifacts/upload.py: TIMEOUT_S": "GitHub's answer to what we send",

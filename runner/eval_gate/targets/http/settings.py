@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.model.limits import MAX_ANSWER_BYTES
+from eval_gate.targets.http.paths import Path
+from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in
+from eval_gate.targets.http.presets import PresetName, with_preset
 from eval_gate.targets.settings import Described, TargetSettings, Text
 
+_AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
-class PresetName(StrEnum):
-    """Known ways an agent speaks HTTP."""
 
-    EVAL_GATE = "eval-gate"
-    TOOL_FORGE_SIDECAR = "tool-forge-sidecar"
-    OPENAI_CHAT = "openai-chat"
+class Method(StrEnum):
+    """How an agent is asked."""
+
+    POST = "POST"
+    GET = "GET"
+    PUT = "PUT"
+    PATCH = "PATCH"
+    DELETE = "DELETE"
+
+    @property
+    def has_body(self) -> bool:
+        """Whether the question may be in a body."""
+        return self not in {Method.GET, Method.DELETE}
+
+
+def _path(text: str) -> str:
+    """The path. Raises ValueError for one that cannot be read."""
+    Path.parse(text)
+    return text
+
+
+def _several(value: object) -> object:
+    """One path is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
+def _paths(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The paths. Raises ValueError for one that cannot be read, and for none."""
+    if not all(texts):
+        raise ValueError("must not be empty")
+    return tuple(map(_path, texts))
+
+
+PathText = Annotated[Text, AfterValidator(_path)]
+PathTexts = Annotated[
+    tuple[str, ...],
+    Field(min_length=1),
+    AfterValidator(_paths),
+    BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
+]
 
 
 class HttpHealthCheck(Described):
@@ -32,6 +73,16 @@ def _health_check(value: object) -> object:
     return {"url": value} if isinstance(value, str) else value
 
 
+class ToolResults(Described):
+    """Where results stand that are listed apart from the calls, and which call each belongs to."""
+
+    path: PathText = Field(description="Where the list of results is, such as messages[?type=tool].")
+    id_field: PathText = Field(description="Where a result names its call, by that call's idField.")
+    result_field: PathText | None = Field(None, description="Where the result itself is.")
+    success_field: PathText | None = Field(None, description="Whether it went well: true, false or a word for either.")
+    error_field: PathText | None = Field(None, description="What is there and not null says that it failed.")
+
+
 class HttpSettings(TargetSettings):
     """One HTTP agent. Every key may also be written in snake_case."""
 
@@ -40,12 +91,39 @@ class HttpSettings(TargetSettings):
     provider: Literal["http"] = "http"
     url: Text
     preset: PresetName = PresetName.EVAL_GATE
+    method: Method = Method.POST
     headers: dict[str, str] = Field(default_factory=dict)
     request_template: JsonValue = Field(
-        None, description="The body; {{message}}, {{conversation}} and {{caseId}} are replaced in its texts."
+        None, description="The body as JSON; placeholders such as {{message}} are replaced in its texts."
     )
-    response_path: Text | None = Field(None, description="Where the answer's text is, such as data.reply or a[0].b.")
-    tool_calls_path: Text | None = Field(None, description="Where the list of tool calls is.")
+    form: dict[str, JsonValue] | None = Field(None, min_length=1, description="The body as a form instead.")
+    request_fields: dict[str, JsonValue] = Field(
+        default_factory=dict, description="More members of the JSON body, such as model beside what a preset sends."
+    )
+    query: dict[str, JsonValue] = Field(
+        default_factory=dict, validate_default=True, description="What is added behind the ? of the URL."
+    )
+    message_template: JsonValue = Field(
+        None, description="How {{conversation}} writes each message, with {{role}}, {{content}} and {{index}}."
+    )
+    session: Session = Field(
+        Session.EXECUTION, description="Whether {{session}} is new for every execution of a case, or one for the case."
+    )
+    response_path: PathTexts = Field(
+        ("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
+    )
+    tool_calls_path: PathText = Field("toolCalls", description="Where the list of tool calls is.")
+    called_none_at: PathText | None = Field(
+        None, description="Where something is here, an answer without a list of calls says that no tool was called."
+    )
+    name_field: PathText = Field("name", description="Where a call has the tool's name.")
+    args_field: PathText = Field("params", description="Where a call has its arguments.")
+    success_field: PathText = Field("success", description="Where a call says whether it went well.")
+    error_field: PathText | None = Field(None, description="What is there and not null says that a call failed.")
+    duration_field: PathText = Field("durationMs", description="Where a call says how many milliseconds it took.")
+    result_field: PathText = Field("result", description="Where a call has what the tool gave back.")
+    id_field: PathText = Field("id", description="Where a call has its id, by which results are found.")
+    tool_results: ToolResults | None = Field(None, description="Results that are listed apart from the calls.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
@@ -61,3 +139,87 @@ class HttpSettings(TargetSettings):
     def place(self) -> str:
         """The agent's URL."""
         return self.url
+
+    @property
+    def accepts(self) -> str:
+        """What the agent is asked to answer with."""
+        return "application/json"
+
+    @field_validator("url")
+    @classmethod
+    def _stays_at_its_host(cls, url: str) -> str:
+        check_names(url)
+        authority = _AUTHORITY.match(url)
+        if authority and any(names_in(authority[0])):
+            raise ValueError("no placeholder may stand where the host is named: a case must not say who is asked")
+        return url
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _in_capitals(cls, method: object) -> object:
+        return method.strip().upper() if isinstance(method, str) else method
+
+    @field_validator("headers")
+    @classmethod
+    def _are_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        plain = {name: value.strip() for name, value in headers.items()}
+        for name, value in plain.items():
+            check_names(value)
+            if not _HEADER_NAME.fullmatch(name):
+                raise ValueError(f'"{name[:80]}" is no name of a header')
+            if any(sign < " " or sign == "\x7f" for sign in value):
+                raise ValueError(f"the value of {name} holds a line break or another control character")
+        return plain
+
+    @field_validator("request_template", "form", "request_fields", "query")
+    @classmethod
+    def _names_placeholders(cls, template: JsonValue) -> JsonValue:
+        check_names(template)
+        return template
+
+    @field_validator("message_template")
+    @classmethod
+    def _names_parts_of_a_message(cls, template: JsonValue) -> JsonValue:
+        check_names(template, more=OF_A_MESSAGE)
+        return template
+
+    @field_validator("request_template", "form", "request_fields")
+    @classmethod
+    def _is_sent(cls, body: JsonValue, info: ValidationInfo) -> JsonValue:
+        method = info.data.get("method", Method.POST)
+        if body and not method.has_body:
+            raise ValueError(f"a request with {method} has no body: put {{{{message}}}} into query or url")
+        return body
+
+    @field_validator("form", "request_fields")
+    @classmethod
+    def _is_the_only_body(cls, body: JsonValue, info: ValidationInfo) -> JsonValue:
+        template = info.data.get("request_template")
+        if info.field_name == "form" and body and template is not None:
+            raise ValueError("the body is a form or requestTemplate, not both")
+        if info.field_name == "request_fields" and body:
+            if info.data.get("form"):
+                raise ValueError("these are members of a JSON body, and the body is a form")
+            if template is not None and not isinstance(template, dict):
+                raise ValueError("requestTemplate is no mapping that could have more members")
+        return body
+
+    @field_validator("query")
+    @classmethod
+    def _asks(cls, query: dict[str, JsonValue], info: ValidationInfo) -> dict[str, JsonValue]:
+        """The last of what is sent: somewhere in it the question has to be."""
+        data = info.data
+        if not {"url", "method", "headers", "request_template", "form", "request_fields"} <= data.keys():
+            return query
+        template, form = data["request_template"], data["form"]
+        if data["method"].has_body and template is None and not form:
+            return query
+        sent = [data["url"], query, template, form, data["request_fields"], data["headers"]]
+        if not QUESTION & set(names_in(sent)):
+            raise ValueError("nothing of the question is sent: {{message}} is missing in url, query or body")
+        return query
+
+    @classmethod
+    def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """The settings, completed by the preset's."""
+        return with_preset(values)

@@ -1,10 +1,9 @@
-"""The HTTP agent: one POST per case, over pooled connections."""
+"""The HTTP agent: one request per case, over pooled connections."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
@@ -19,8 +18,9 @@ from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, reachable_host
+from eval_gate.targets.http.asking import Asking
+from eval_gate.targets.http.reading import Reader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.wire import Wire
 from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
@@ -52,8 +52,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._concurrency = concurrency
         self._retry = retry_policy(settings, max_retries)
         self._system = system or System()
-        self._wire = Wire(settings)
-        self._url, self._headers = self._address()
+        self._asking = Asking(settings, self._system)
+        self._reader = Reader(settings)
+        self._url = self._asking.url
         self._transport: AiohttpTransport | None = None
 
     @property
@@ -75,7 +76,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         url = url.copy_with(host=reachable_host(url.host, self._system))
         try:
             async with asyncio.timeout(check.timeout_seconds):
-                answer, body = await self._exchange(httpx.Request("GET", url, headers=self._headers))
+                answer, body = await self._exchange(httpx.Request("GET", url, headers=self._asking.headers))
         except TimeoutError as error:
             what = f"the agent's health check did not answer within {check.timeout_seconds:g} s"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
@@ -91,7 +92,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             await self._transport.aclose()
 
     async def _once(self, request: Request) -> Response:
-        http_request = httpx.Request("POST", self._url, headers=self._headers, content=self._wire.body(request))
+        http_request = self._asking.request(request)
         started = time.perf_counter()
         try:
             answer, body = await self._exchange(http_request)
@@ -100,7 +101,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         duration_ms = (time.perf_counter() - started) * 1000
         if not answer.is_success:
             raise self._refused(answer, body)
-        return self._wire.read(body, duration_ms)
+        return self._reader.read(body, duration_ms)
 
     async def _exchange(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         """One request and the whole answer.
@@ -175,21 +176,6 @@ class HttpTarget(DescribedTarget[HttpSettings]):
     def _words(self, error: Exception) -> str:
         """The library's words, masked before they are cut, or its name where it has none."""
         return self._redact(str(error))[:300] or type(error).__name__
-
-    def _address(self) -> tuple[httpx.URL, httpx.Headers]:
-        """Where to connect to and the headers of every request, made once."""
-        url = httpx.URL(self._settings.url)
-        headers = httpx.Headers(
-            {"content-type": "application/json", "accept": "application/json", "user-agent": "eval-gate"}
-        )
-        headers.update(self._settings.headers)
-        if url.userinfo:
-            credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
-            headers.setdefault("authorization", f"Basic {credentials}")
-        host = reachable_host(url.host, self._system)
-        if host != url.host:
-            headers.setdefault("host", url.netloc.decode())
-        return url.copy_with(host=host, username=None, password=None), headers
 
     def _connected(self) -> AiohttpTransport:
         if self._transport is None:

@@ -14,6 +14,7 @@ from eval_gate.text.redact import Redactor
 from tests.support.agents import Agent, Exchange, agent, unused_port
 
 SECRET = "top-secret-token"
+CALLS = [{"name": "a"}]
 
 
 def request(message: str = "hi", *before: str, case_id: str = "gs-1") -> Request:
@@ -343,7 +344,118 @@ def test_respond__openai_preset__speaks_chat_completions() -> None:
     assert response.usage.output_tokens == 6
 
 
-CALLS = [{"name": "a"}]
+CALL = {"toolName": "get_weather", "input": '{"city": "Rome"}', "status": "ok", "took": 7, "out": {"sky": "clear"}}
+FIELDS = {
+    "nameField": "toolName",
+    "argsField": "input",
+    "successField": "status",
+    "durationField": "took",
+    "resultField": "out",
+}
+
+
+def test_respond__fields_of_a_call__are_read_where_the_description_says() -> None:
+    with agent(answering({"message": "ok", "toolCalls": [CALL, CALL | {"status": "failed"}]})) as running:
+        response = ask(running.url, preset="tool-forge-sidecar", **FIELDS)[0]
+    first, second = response.tool_calls
+    assert (first.name, first.params, first.success, first.duration_ms, first.result) == (
+        "get_weather",
+        {"city": "Rome"},
+        True,
+        7,
+        {"sky": "clear"},
+    )
+    assert second.success is False
+
+
+def test_respond__path_to_names_alone__gives_calls_without_arguments() -> None:
+    with agent(answering({"message": "ok", "toolCalls": [CALL, {"toolName": "b"}]})) as running:
+        response = ask(running.url, preset="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")[0]
+    assert [(call.name, call.params) for call in response.tool_calls] == [("get_weather", {}), ("b", {})]
+
+
+def test_respond__path_to_names_of_which_one_is_missing__is_an_error_and_loses_no_call() -> None:
+    body = {"message": "ok", "toolCalls": [CALL, {"name": "b"}]}
+    error = broken(answering(body), preset="tool-forge-sidecar", toolCallsPath="toolCalls[].toolName")
+    assert '"toolCalls[].toolName" leads nowhere in member 1 of what it gathers' in error.message
+
+
+def test_respond__list_of_messages__the_last_text_and_the_calls_of_all_with_their_results() -> None:
+    calls = [{"id": "1", "name": "a", "args": {"x": 1}}, {"id": "2", "name": "b", "args": {}}]
+    messages = [
+        {"type": "human", "content": "hi"},
+        {"type": "ai", "content": "", "tool_calls": calls},
+        {"type": "tool", "tool_call_id": "2", "content": "boom", "status": "error"},
+        {"type": "tool", "tool_call_id": "1", "content": "one", "status": "success"},
+        {"type": "ai", "content": [{"type": "text", "text": "all "}, {"type": "text", "text": "done"}]},
+    ]
+    with agent(answering({"messages": messages})) as running:
+        response = ask(
+            running.url,
+            responsePath="messages[?type=ai][-1].content",
+            toolCallsPath="messages[?type=ai].tool_calls[]",
+            argsField="args",
+            toolResults={
+                "path": "messages[?type=tool]",
+                "idField": "tool_call_id",
+                "resultField": "content",
+                "successField": "status",
+            },
+        )[0]
+    assert response.text == "all done"
+    assert [(call.name, call.params, call.success, call.result) for call in response.tool_calls] == [
+        ("a", {"x": 1}, True, "one"),
+        ("b", {}, False, "boom"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "settings", "text"),
+    [
+        ({"output": {"content": "a"}}, {"responsePath": ["output.content", "output"]}, "a"),
+        ({"output": "a"}, {"responsePath": ["output.content", "output"]}, "a"),
+        ({"parts": [{"text": "a"}, {"data": {}}, {"text": "b"}]}, {"responsePath": "parts"}, "ab"),
+        ({"out": [{"parts": [{"text": "a"}]}, {"parts": [{"text": "b"}]}]}, {"responsePath": "out[].parts[]"}, "ab"),
+        (
+            {"m": [{"r": "a", "t": "x"}, {"r": "u", "t": "y"}, {"r": "a", "t": "z"}]},
+            {"responsePath": "m[?r=a].t"},
+            "x\nz",
+        ),
+        ({"parts": [], "toolCalls": CALLS}, {"responsePath": "parts"}, ""),
+        ({"m": [], "toolCalls": CALLS}, {"responsePath": "m[?r=a].t"}, ""),
+    ],
+)
+def test_respond__text_in_parts_or_several_places__is_put_together(body, settings, text) -> None:
+    with agent(answering(body)) as running:
+        assert ask(running.url, **settings)[0].text == text
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "said"),
+    [
+        ({"m": []}, "m[?r=a].t", '"m[?r=a].t"'),
+        ({"m": [{"r": "b"}], "toolCalls": []}, "m[?r=a][-1].t", '"m[?r=a][-1].t"'),
+        ({"parts": [{"data": 1}]}, "parts", '"parts"'),
+        ({"a": {"text": "x"}}, ["a.b", "a"], '"a.b" or "a"'),
+        ({"a": 5}, "a", '"a"'),
+    ],
+)
+def test_respond__no_text_where_it_should_be__is_an_error_and_no_empty_answer(body, path, said) -> None:
+    error = broken(answering(body), responsePath=path)
+    assert error.message.startswith(f"agent error: the answer has no text at {said}")
+
+
+@pytest.mark.parametrize(("said", "success"), [("Succeeded", True), ("error", False), (None, None), (True, True)])
+def test_respond__word_for_success__is_understood(said, success) -> None:
+    with agent(answering({"response": "ok", "toolCalls": [{"name": "a", "success": said}]})) as running:
+        assert ask(running.url)[0].tool_calls[0].success is success
+
+
+def test_respond__error_of_a_call__says_that_it_failed() -> None:
+    calls = [{"name": "a", "error": "boom"}, {"name": "a", "error": None}, {"name": "a"}]
+    with agent(answering({"response": "ok", "toolCalls": calls})) as running:
+        response = ask(running.url, errorField="error")[0]
+    assert [call.success for call in response.tool_calls] == [False, None, None]
 
 
 def chat(**message: object) -> dict:

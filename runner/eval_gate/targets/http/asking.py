@@ -1,0 +1,101 @@
+"""What is sent to an HTTP agent: method, address, headers and body, as its description says."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import httpx
+
+from eval_gate.model.base import JsonValue
+from eval_gate.targets.base import Request, TargetError, TargetFault
+from eval_gate.targets.container import System, reachable_host
+from eval_gate.targets.http.placeholders import Values, as_text, filled, in_address, names_in
+from eval_gate.text.foreign.well_formed import well_formed
+
+if TYPE_CHECKING:
+    from eval_gate.targets.http.settings import HttpSettings
+
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+class Asking:
+    """Makes the requests to one target. What is the same for all of them is made once."""
+
+    def __init__(self, settings: HttpSettings, system: System) -> None:
+        self._settings = settings
+        self._system = system
+        self.url, self.headers = self._address(settings.url)
+        """Where to connect to, as far as it is the same for every case, and the headers that are."""
+        self._per_case = bool(settings.query) or any(names_in(settings.url))
+        self._own_headers = {name: text for name, text in settings.headers.items() if any(names_in(text))}
+        self._template = settings.request_template
+
+    def request(self, request: Request) -> httpx.Request:
+        """The request for one case. Raises TargetError for one that must not be sent."""
+        settings = self._settings
+        values = Values(request, settings.session, settings.message_template)
+        url = self._url(values) if self._per_case else self.url
+        headers = self.headers
+        if self._own_headers:
+            headers = headers.copy()
+            headers.update({name: in_address(text, values.__getitem__) for name, text in self._own_headers.items()})
+        return httpx.Request(settings.method, url, headers=headers, content=self._body(request, values))
+
+    def _body(self, request: Request, values: Values) -> bytes | None:
+        settings = self._settings
+        if not settings.method.has_body:
+            return None
+        if settings.form is not None:
+            return _encoded(settings.form, values).encode()
+        if self._template is not None:
+            body = filled(self._template, values.__getitem__)
+        else:
+            body = {"message": request.messages[-1].content}
+            if len(request.messages) > 1:
+                body["conversation"] = values["conversation"]
+        if settings.request_fields:
+            assert isinstance(body, dict)  # the settings were checked
+            body = body | {key: filled(value, values.__getitem__) for key, value in settings.request_fields.items()}
+        return json.dumps(body).encode()
+
+    def _url(self, values: Values) -> httpx.URL:
+        """The address of one case."""
+        text = in_address(self._settings.url, values.__getitem__)
+        address, mark, fragment = text.partition("#")
+        if self._settings.query:
+            address += ("&" if "?" in address else "?") + _encoded(self._settings.query, values)
+        steps = address.partition("?")[0].split("/")
+        if "." in steps or ".." in steps:
+            raise TargetError(
+                "what the case puts into the agent's address would lead elsewhere: it is . or ..",
+                fault=TargetFault.NOT_ASKED,
+            )
+        return self._plain(httpx.URL(address + mark + fragment))
+
+    def _address(self, written: str) -> tuple[httpx.URL, httpx.Headers]:
+        """Where to connect to and the headers of every request."""
+        settings, url = self._settings, httpx.URL(written)
+        headers = httpx.Headers({"accept": settings.accepts, "user-agent": "eval-gate"})
+        if settings.method.has_body:
+            headers["content-type"] = _FORM if settings.form is not None else "application/json"
+        headers.update(settings.headers)
+        if url.userinfo:
+            credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
+            headers.setdefault("authorization", f"Basic {credentials}")
+        plain = self._plain(url)
+        if plain.host != url.host:
+            headers.setdefault("host", url.netloc.decode())
+        return plain, headers
+
+    def _plain(self, url: httpx.URL) -> httpx.URL:
+        """Where to connect to: credentials are sent as a header."""
+        return url.copy_with(host=reachable_host(url.host, self._system), username=None, password=None)
+
+
+def _encoded(fields: dict[str, JsonValue], values: Values) -> str:
+    """The fields as a query or a form has them."""
+    texts = {name: as_text(filled(value, values.__getitem__)) for name, value in fields.items()}
+    return urlencode({well_formed(name): well_formed(text) for name, text in texts.items()})
