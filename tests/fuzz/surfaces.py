@@ -48,10 +48,10 @@ from eval_gate.session.rows import case_of
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
+from eval_gate.targets.http.connection import retry_after as agent_asks
 from eval_gate.targets.http.presets import PRESETS
 from eval_gate.targets.http.reading import Reader
 from eval_gate.targets.http.settings import HttpSettings
-from eval_gate.targets.http.target import _retry_after as agent_asks
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.model.providers.errors import _retry_after as model_asks
 from eval_gate.targets.model.providers.messages import arguments

@@ -115,6 +115,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
             "conversation": conversation,
             "max_turns_reached": response.max_turns_reached,
             "replayed": response.replayed,
+            "first_token_ms": None if response.first_token_ms is None else round(response.first_token_ms, 3),
             "tool_calls": _calls(response, margin),
             "left_out": {what: count for what, count in left_out.items() if count > 0},
         }

@@ -110,6 +110,8 @@ class Response(Frozen):
     usage: Usage | None = None
     cost_usd: float | None = None
     duration_ms: float = 0.0
+    first_token_ms: float | None = None
+    """Until the first piece of text was there, where the answer is streamed."""
     attempts: int = 1
     conversation: tuple[Message, ...] = ()
     """The whole exchange with a model, turn by turn, where we led it ourselves."""

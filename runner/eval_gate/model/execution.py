@@ -85,6 +85,8 @@ class CaseDetails(Record):
     """Answered from a recording: nothing was asked and nothing spent."""
     tool_calls: tuple[KeptCall, ...] = ()
     """The calls with arguments and results, in call order, where answers are stored."""
+    first_token_ms: float | None = None
+    """Milliseconds until the first piece of text was there, where the answer came in pieces."""
     left_out: dict[str, int] = Field(default_factory=dict)
     """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
 

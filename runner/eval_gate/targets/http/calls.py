@@ -47,11 +47,16 @@ class ResultFields:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What one entry of a list of results says of its call."""
+class Said:
+    """What is said of one call at one place; several places may say something of the same call."""
 
-    result: JsonValue = None
+    id: str = ""
+    name: str | None = None
+    args: JsonValue = None
+    """A mapping, or its JSON text or a part of that."""
     success: bool | None = None
+    duration_ms: float | None = None
+    result: JsonValue = None
 
 
 class CallFields:
@@ -65,7 +70,7 @@ class CallFields:
         self._error = _path(settings.error_field)
         self._duration = Path.parse(settings.duration_field)
         self._result = Path.parse(settings.result_field)
-        self._id = Path.parse(settings.id_field)
+        self._ids = tuple(Path.parse(path) for path in settings.id_field)
         apart = settings.tool_results
         self._apart = None if apart is None else ResultFields.of(apart)
 
@@ -84,9 +89,9 @@ class CallFields:
             return None
         if len(entries) > ANSWER_CALLS:
             raise ShapeError(f'"{self._path}" lists {len(entries):,} calls, more than {ANSWER_CALLS:,}')
-        outcomes = _outcomes(document, self._apart) if self._apart and entries else {}
+        apart = _results(document, self._apart) if self._apart and entries else {}
         place = self._path.text.removesuffix("[]")
-        return tuple(self._call(entry, f"{place}[{at}]", outcomes, escaped=escaped) for at, entry in enumerate(entries))
+        return tuple(self._call(entry, f"{place}[{at}]", apart, escaped=escaped) for at, entry in enumerate(entries))
 
     def _entries(self, document: JsonValue) -> list[JsonValue] | None:
         if self._path.gathers:
@@ -101,53 +106,77 @@ class CallFields:
             raise ShapeError(f'"{self._path}" is not a list but {kind_of(calls)}')
         return calls
 
-    def _call(self, call: JsonValue, place: str, outcomes: dict[str, Outcome], *, escaped: bool) -> ToolCall:
+    def _call(self, call: JsonValue, place: str, apart: dict[str, Said], *, escaped: bool) -> ToolCall:
         if isinstance(call, str) and self._path.gathers:  # toolCalls[].toolName: only the names were asked for
-            return ToolCall(name=_name(call, place, self._path))
-        name = _name(self._name.one(call), place, self._name)
-        params = self._params(call, place)
+            return self.joined([Said(name=call)], place)
+        said = self.said(call, place)
+        more = apart.get(said.id)
+        return self.joined([said] if more is None else [more, said], place, escaped=escaped)
+
+    def said(self, call: JsonValue, place: str) -> Said:
+        """What is said of a call here. Raises ShapeError."""
+        name = self._name.one(call)
         success = _went(self._success.one(call), f"{place}.{self._success}")
-        if self._error is not None and _said(self._error.one(call)):
-            success = False
-        result = _value(self._result.one(call))
-        if outcomes and (apart := outcomes.get(_key(self._id.one(call)))) is not None:
-            result = apart.result if result is None else result
-            success = apart.success if success is None else success
-        if escaped:  # only an escape can bring half a surrogate pair
-            params, result = _well_formed_values(params), _well_formed_values(result)
-        return ToolCall(
-            name=name,
-            params=params,
+        if self._error is not None and _there(problem := self._error.one(call)):
+            return Said(self._id(call), _text(name), None, success=False, result=_value(problem))
+        return Said(
+            id=self._id(call),
+            name=_text(name),
+            args=_value(self._args.one(call)),
             success=success,
             duration_ms=in_range(self._duration.one(call), MAX_DURATION_MS),
-            result=result,
+            result=_value(self._result.one(call)),
         )
 
-    def _params(self, call: JsonValue, place: str) -> dict[str, JsonValue]:
-        place = f"{place}.{self._args}"
-        params = _value(self._args.one(call))
-        if isinstance(params, str):
-            params = arguments(params, place)
+    def joined(self, parts: list[Said], place: str, *, escaped: bool = True) -> ToolCall:
+        """The call that all of this is said of; what is said later wins. Raises ShapeError.
+
+        `escaped`: it may hold half a surrogate pair.
+        """
+        name, success, duration_ms, result = None, None, None, None
+        for said in parts:
+            name = name or said.name
+            success = success if said.success is None else said.success
+            duration_ms = duration_ms if said.duration_ms is None else said.duration_ms
+            result = result if said.result is None else said.result
+        if not name or len(name) > CALL_NAME:
+            raise ShapeError(f'"{place}" has no {self._name} of up to {CALL_NAME} characters')
+        params = self._params(parts, place)
+        if escaped:  # only an escape can bring half a surrogate pair
+            params, result = _well_formed_values(params), _well_formed_values(result)
+        return ToolCall(name=well_formed(name), params=params, success=success, duration_ms=duration_ms, result=result)
+
+    def _params(self, parts: list[Said], place: str) -> dict[str, JsonValue]:
+        given = [said.args for said in parts if said.args is not None]
+        params: JsonValue = next((args for args in reversed(given) if not isinstance(args, str)), None)
+        if params is None and given:
+            params = arguments("".join(map(str, given)), f"{place}.{self._args}")
         if params is not None and not isinstance(params, dict):
-            raise ShapeError(f'"{place}" is not a mapping but {kind_of(params)}')
+            raise ShapeError(f'"{place}.{self._args}" is not a mapping but {kind_of(params)}')
         return params or {}
 
+    def _id(self, call: JsonValue) -> str:
+        """What the call is known by; "" for nothing."""
+        return next((key for path in self._ids if (key := _key(path.one(call)))), "")
 
-def _outcomes(document: JsonValue, fields: ResultFields) -> dict[str, Outcome]:
+
+def _results(document: JsonValue, fields: ResultFields) -> dict[str, Said]:
     """What is said of calls apart from them, by the id of the call."""
     found = fields.path.all(document).values
     if not fields.path.gathers and found and isinstance(found[0], list):
         found = found[0]
-    return {key: _outcome(entry, fields) for entry in found if (key := _key(fields.id.one(entry)))}
+    said = (_result(entry, fields) for entry in found[: 2 * ANSWER_CALLS])
+    return {one.id: one for one in said if one.id}
 
 
-def _outcome(entry: JsonValue, fields: ResultFields) -> Outcome:
-    failed = fields.error is not None and _said(fields.error.one(entry))
+def _result(entry: JsonValue, fields: ResultFields) -> Said:
     success = None
     if fields.success is not None:
         success = _went(fields.success.one(entry), f"{fields.path}.{fields.success}")
-    result = _value(fields.result.one(entry)) if fields.result is not None else None
-    return Outcome(result, False if failed else success)
+    if fields.error is not None and _there(fields.error.one(entry)):
+        success = False
+    result = None if fields.result is None else _value(fields.result.one(entry))
+    return Said(_key(fields.id.one(entry)), success=success, result=result)
 
 
 def arguments(text: str, place: str) -> JsonValue:
@@ -167,10 +196,8 @@ def _path(text: str | None) -> Path | None:
     return None if text is None else Path.parse(text)
 
 
-def _name(name: object, place: str, path: Path) -> str:
-    if not isinstance(name, str) or not 0 < len(name) <= CALL_NAME:
-        raise ShapeError(f'"{place}" has no {path} of up to {CALL_NAME} characters')
-    return well_formed(name)
+def _text(found: JsonValue | Missing) -> str | None:
+    return found if isinstance(found, str) else None
 
 
 def _went(said: object, place: str) -> bool | None:
@@ -183,7 +210,7 @@ def _went(said: object, place: str) -> bool | None:
     return said
 
 
-def _said(value: object) -> bool:
+def _there(value: object) -> bool:
     return not isinstance(value, Missing) and value is not None and value is not False
 
 
@@ -193,7 +220,9 @@ def _value(found: JsonValue | Missing) -> JsonValue:
 
 def _key(value: object) -> str:
     """An id as text; "" for none."""
-    return value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def _well_formed_values(value: Values) -> Values:

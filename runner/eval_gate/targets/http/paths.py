@@ -95,6 +95,8 @@ class Path:
     steps: tuple[Step, ...]
     single: str | None = None
     """The only key, where that is all: the usual case, and the quickest."""
+    gathers: bool = False
+    """Whether it stands for several values: it selects and does not pick one of what is selected."""
 
     @classmethod
     def parse(cls, text: str) -> Path:
@@ -111,16 +113,11 @@ class Path:
             steps.append(_step(found))
             at = found.end()
         key = steps[0] if len(steps) == 1 else None
-        return cls(text, tuple(steps), key if isinstance(key, str) else None)
+        return cls(text, tuple(steps), key if isinstance(key, str) else None, _gathers(steps))
 
-    @property
-    def gathers(self) -> bool:
-        """Whether it stands for several values: it selects and does not pick one of what is selected."""
-        after = None
-        for step, following in zip(self.steps, (*self.steps[1:], None), strict=True):
-            if isinstance(step, Each) and not isinstance(following, int):
-                after = step
-        return after is not None
+    def gathering(self) -> Path:
+        """The same path to every member of the list there, if it does not gather by itself."""
+        return self if self.gathers else Path(self.text, (*self.steps, Each()), gathers=True)
 
     def one(self, document: JsonValue) -> JsonValue | Missing:
         """The value there; MISSING where the path leads nowhere. For a gathering path the first value."""
@@ -159,6 +156,11 @@ class Path:
 
     def __str__(self) -> str:
         return self.text
+
+
+def _gathers(steps: list[Step]) -> bool:
+    followed = zip(steps, [*steps[1:], None], strict=False)
+    return any(isinstance(step, Each) and not isinstance(following, int) for step, following in followed)
 
 
 def _pick(values: list[JsonValue], at: int) -> list[JsonValue]:

@@ -15,9 +15,40 @@ class PresetName(StrEnum):
     EVAL_GATE = "eval-gate"
     TOOL_FORGE_SIDECAR = "tool-forge-sidecar"
     OPENAI_CHAT = "openai-chat"
+    OPENAI_RESPONSES = "openai-responses"
+    LANGGRAPH = "langgraph"
+    LANGSERVE = "langserve"
+    A2A = "a2a"
+    A2A_0_3 = "a2a-0.3"
+    AG_UI = "ag-ui"
+    VERCEL_AI = "vercel-ai"
+    OLLAMA = "ollama"
 
 
 Row = Mapping[str, JsonValue]
+
+_TEXT_PARTS: Final[JsonValue] = [{"type": "text", "text": "{{content}}"}]
+_LANGGRAPH: Final[Row] = {
+    "requestTemplate": {"assistant_id": "agent", "input": {"messages": "{{conversation}}"}},
+    "responsePath": "messages[?type=ai|AIMessageChunk][-1].content",
+    "toolCallsPath": "messages[?type=ai|AIMessageChunk].tool_calls[]",
+    "argsField": "args",
+    "toolResults": {
+        "path": "messages[?type=tool]",
+        "idField": "tool_call_id",
+        "resultField": "content",
+        "successField": "status",
+    },
+    "failure": ["__error__.message", {"event": "error", "path": "message"}],
+}
+_LANGSERVE: Final[Row] = {
+    "requestTemplate": {"input": "{{prompt}}"},
+    "responsePath": ["output.content", "output"],
+    "toolCallsPath": "output.tool_calls",
+    "argsField": "args",
+}
+_A2A_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", "task.history[-1].parts")
+_A2A_0_3_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
 
 PRESETS: Final[Mapping[PresetName, Row]] = {
     PresetName.EVAL_GATE: {},
@@ -29,8 +60,160 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
         "calledNoneAt": "choices[0].message",
         "nameField": "function.name",
         "argsField": "function.arguments",
+        "failure": "error.message",
+    },
+    PresetName.OPENAI_RESPONSES: {
+        "requestTemplate": {"input": "{{conversation}}"},
+        "responsePath": "output[?type=message].content[?type=output_text]",
+        "toolCallsPath": "output[?type=function_call|mcp_call]",
+        "argsField": "arguments",
+        "idField": "call_id",
+        "errorField": "error",
+        "resultField": "output",
+        "failure": ["error.message", {"where": "status=failed|cancelled"}],
+    },
+    PresetName.LANGGRAPH: _LANGGRAPH,
+    PresetName.LANGSERVE: _LANGSERVE,
+    PresetName.A2A: {
+        "headers": {"A2A-Version": "1.0"},
+        "requestTemplate": {
+            "jsonrpc": "2.0",
+            "id": "{{uuid}}",
+            "method": "SendMessage",
+            "params": {"message": {"role": "ROLE_USER", "messageId": "{{uuid}}", "parts": [{"text": "{{prompt}}"}]}},
+        },
+        "responsePath": [f"result.{path}" for path in _A2A_PARTS],
+        "failure": [
+            "error.message",
+            {
+                "where": "result.task.status.state=TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED",
+                "path": "result.task.status.message.parts[0].text",
+            },
+        ],
+    },
+    PresetName.A2A_0_3: {
+        "requestTemplate": {
+            "jsonrpc": "2.0",
+            "id": "{{uuid}}",
+            "method": "message/send",
+            "params": {
+                "message": {
+                    "kind": "message",
+                    "role": "user",
+                    "messageId": "{{uuid}}",
+                    "parts": [{"kind": "text", "text": "{{prompt}}"}],
+                }
+            },
+        },
+        "responsePath": [f"result.{path}" for path in _A2A_0_3_PARTS],
+        "failure": [
+            "error.message",
+            {"where": "result.status.state=failed|rejected|canceled", "path": "result.status.message.parts[0].text"},
+        ],
+    },
+    PresetName.AG_UI: {
+        "requestTemplate": {
+            "threadId": "{{session}}",
+            "runId": "{{uuid}}",
+            "messages": "{{conversation}}",
+            "state": {},
+            "tools": [],
+            "context": [],
+            "forwardedProps": {},
+        },
+        "messageTemplate": {"id": "m{{index}}", "role": "{{role}}", "content": "{{content}}"},
+        "responseFormat": "sse",
+        "events": {
+            "text": {"where": "type=TEXT_MESSAGE_CONTENT|TEXT_MESSAGE_CHUNK", "path": "delta", "id": "messageId"},
+            "toolCall": {"where": "type=TOOL_CALL_START|TOOL_CALL_ARGS|TOOL_CALL_CHUNK|TOOL_CALL_RESULT"},
+            "done": {"where": "type=RUN_FINISHED"},
+        },
+        "idField": "toolCallId",
+        "nameField": "toolCallName",
+        "argsField": "delta",
+        "resultField": "content",
+        "calledNoneAt": "type",
+        "failure": {"where": "type=RUN_ERROR", "path": "message"},
+    },
+    PresetName.VERCEL_AI: {
+        "requestTemplate": {"id": "{{session}}", "trigger": "submit-message", "messages": "{{conversation}}"},
+        "messageTemplate": {"id": "m{{index}}", "role": "{{role}}", "parts": _TEXT_PARTS},
+        "responseFormat": "sse",
+        "events": {
+            "text": {"where": "type=text-delta", "path": "delta", "id": "id"},
+            "toolCall": {"where": "type=tool-input-available|tool-input-error|tool-output-available|tool-output-error"},
+            "done": {"where": "type=finish|abort"},
+        },
+        "idField": "toolCallId",
+        "nameField": "toolName",
+        "argsField": "input",
+        "resultField": "output",
+        "errorField": "errorText",
+        "calledNoneAt": "type",
+        "failure": {"where": "type=error", "path": "errorText"},
+    },
+    PresetName.OLLAMA: {
+        "requestTemplate": {"messages": "{{conversation}}", "stream": False},
+        "responsePath": "message.content",
+        "toolCallsPath": "message.tool_calls",
+        "calledNoneAt": "message",
+        "nameField": "function.name",
+        "argsField": "function.arguments",
+        "failure": "error",
     },
 }
+STREAMED: Final[Mapping[tuple[PresetName, str], Row]] = {
+    (PresetName.OPENAI_CHAT, "sse"): {
+        "requestTemplate": {
+            "messages": "{{conversation}}",
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        },
+        "events": {"text": "choices[0].delta.content", "toolCall": "choices[0].delta.tool_calls[]"},
+        "idField": "index",
+        "calledNoneAt": "choices[0].delta",
+    },
+    (PresetName.OPENAI_RESPONSES, "sse"): {
+        "requestTemplate": {"input": "{{conversation}}", "stream": True},
+        "events": {
+            "text": {"where": "type=response.output_text.delta", "path": "delta"},
+            "whole": {"where": "type=response.completed|response.incomplete", "path": "response"},
+            "done": {"where": "type=response.completed|response.incomplete"},
+        },
+        "failure": [
+            {"where": "type=response.failed", "path": "response.error.message"},
+            {"where": "type=error", "path": "message"},
+        ],
+    },
+    (PresetName.LANGGRAPH, "sse"): {
+        "requestTemplate": {
+            "assistant_id": "agent",
+            "input": {"messages": "{{conversation}}"},
+            "stream_mode": ["values", "messages-tuple"],
+        },
+        "events": {
+            "text": {"event": "messages", "where": "[0].type=AIMessageChunk|ai", "path": "[0].content"},
+            "whole": {"event": "values"},
+        },
+    },
+    (PresetName.LANGSERVE, "sse"): {
+        "events": {
+            "text": [{"event": "data", "path": "content"}, {"event": "data"}],
+            "toolCall": [
+                {"event": "data", "path": "tool_call_chunks[]"},
+                {"event": "data", "path": "tool_calls[]"},
+            ],
+            "done": {"event": "end"},
+        },
+        "idField": ["index", "id"],
+        "failure": {"event": "error", "path": "message"},
+    },
+    (PresetName.OLLAMA, "ndjson"): {
+        "requestTemplate": {"messages": "{{conversation}}", "stream": True},
+        "events": {"text": "message.content", "toolCall": "message.tool_calls[]", "done": {"where": "done=true"}},
+    },
+}
+"""What is different where a preset's agent is asked to stream, by the `responseFormat` that asks for it."""
 _OF_THE_LIST: Final = ("calledNoneAt", "toolResults")
 """What a preset knows of its own list of calls, and of no other."""
 _WITHOUT_BODY: Final = ("GET", "DELETE")
@@ -41,10 +224,15 @@ def with_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     named = values.get("preset", PresetName.EVAL_GATE)
     if named not in set(PresetName):  # said by whoever checks the values
         return values
-    row = dict(PRESETS[PresetName(str(named))])
+    name = PresetName(str(named))
+    row = {**PRESETS[name], **STREAMED.get((name, str(values.get("responseFormat"))), {})}
     if "form" in values or str(values.get("method", "")).strip().upper() in _WITHOUT_BODY:
         row.pop("requestTemplate", None)
     if "toolCallsPath" in values:
         for key in _OF_THE_LIST:
             row.pop(key, None)
+    headers, own = row.get("headers"), values.get("headers")
+    if isinstance(headers, dict) and isinstance(own, dict):
+        row["headers"] = {**headers, **own}
+        return {**row, **values, "headers": row["headers"]}
     return {**row, **values}

@@ -6,17 +6,25 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_COST_USD, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.calls import CallFields, ShapeError
 from eval_gate.targets.http.paths import Missing, Path
-from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.rules import Rule, failure_in
+from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.quote import MAX_QUOTE, quote
 from eval_gate.text.foreign.well_formed import well_formed
 
+_FORMATS: Final = {
+    "application/json": ResponseFormat.JSON,
+    "text/plain": ResponseFormat.TEXT,
+    "text/event-stream": ResponseFormat.SSE,
+    "application/x-ndjson": ResponseFormat.NDJSON,
+    "application/jsonl": ResponseFormat.NDJSON,
+}
 _NEVER_NULL: Final = "response"
 """The contract's own field: null there is no answer. Elsewhere an agent that only calls tools may say so with null."""
 
@@ -26,7 +34,8 @@ class Reader:
 
     def __init__(self, settings: HttpSettings) -> None:
         self._texts = tuple(Path.parse(path) for path in settings.response_path)
-        self._calls = CallFields(settings)
+        self.calls = CallFields(settings)
+        self.failures = tuple(map(Rule.of, settings.failure))
         self._none_at = None if settings.called_none_at is None else Path.parse(settings.called_none_at)
         self._calls_place = f"a list of tool calls at `{settings.tool_calls_path[:MAX_QUOTE]}` (toolCallsPath, preset)"
 
@@ -42,18 +51,54 @@ class Reader:
             raise malformed(str(error), body) from None
 
     def response(self, document: JsonValue, duration_ms: float, *, escaped: bool) -> Response:
-        """The answer in a document. `escaped`: its text may hold half a surrogate pair. Raises ShapeError."""
-        calls = self._calls.listed(document, escaped=escaped)
+        """The answer in a document. `escaped`: its text may hold half a surrogate pair.
+
+        Raises ShapeError, and TargetError (refused) where it says that the agent failed.
+        """
+        failure = failure_in(document, self.failures)
+        if failure is not None:
+            raise failure
+        calls = self.calls.listed(document, escaped=escaped)
         text = self._text(document, silent=bool(calls))
-        known = calls is not None or self._says_none(document)
+        known = calls is not None or self._said_none(document)
         return Response(
             text=well_formed(text),
             tool_calls=calls or (),
             calls_known=True if known else None,
             calls_place="" if known else self._calls_place,
-            usage=_usage(document),
+            usage=usage_in(document),
             cost_usd=_cost(document),
             duration_ms=duration_ms,
+        )
+
+    def text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
+        """The answer that is nothing but a text: it has no way to say which tools were called."""
+        try:
+            text = body.decode(encoding or "utf-8", "replace")
+        except LookupError:  # a name of an encoding that nobody knows
+            text = body.decode("utf-8", "replace")
+        return Response(text=well_formed(text), calls_known=False, duration_ms=duration_ms)
+
+    def in_another_format(self, body: bytes, content_type: str) -> TargetError:
+        """The error about an answer that does not come in events: what the agent says that went wrong, if it does."""
+        try:
+            failure = failure_in(read_foreign(body), self.failures)
+        except ForeignJsonError:
+            failure = None
+        if failure is not None:
+            return failure
+        error = malformed(f"the answer is no stream of events but {content_type[:80]}", body)
+        error.hint = "describe it with responseFormat"
+        return error
+
+    def put_together(self, text: str, calls: tuple[ToolCall, ...], *, known: bool) -> Response:
+        """The answer that came in parts. `known`: its calls, be they none, are all that were made."""
+        known = known or bool(calls)
+        return Response(
+            text=text,
+            tool_calls=calls,
+            calls_known=True if known else None,
+            calls_place="" if known else self._calls_place,
         )
 
     def _text(self, document: JsonValue, *, silent: bool) -> str:
@@ -72,25 +117,27 @@ class Reader:
         places = " or ".join(f'"{path}"' for path in self._texts)
         raise ShapeError(f"the answer has no text at {places}")
 
-    def _says_none(self, document: JsonValue) -> bool:
+    def _said_none(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
-        if self._calls.path.is_there(document):
-            return True
+        return self.calls.path.is_there(document) or self.says_none(document)
+
+    def says_none(self, document: JsonValue) -> bool:
+        """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""
         return self._none_at is not None and self._none_at.is_there(document)
 
 
 def _text_at(document: JsonValue, path: Path) -> str | None:
     """The text there, of several messages line by line; None where there is none."""
     if not path.gathers:
-        return _said(path.one(document))
+        return said_by(path.one(document))
     values = path.all(document).values
     if _parts(values):
-        return _said(values)
-    said = [text for value in values if (text := _said(value)) is not None]
+        return said_by(values)
+    said = [text for value in values if (text := said_by(value)) is not None]
     return "\n".join(said) if said else None
 
 
-def _said(value: JsonValue | Missing) -> str | None:
+def said_by(value: JsonValue | Missing) -> str | None:
     """What one message says: a text, or the texts of its parts (`{"type": "text", "text": …}`) one after the other."""
     if isinstance(value, str):
         return value
@@ -105,7 +152,8 @@ def _parts(value: JsonValue | Missing) -> bool:
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
 
 
-def _usage(document: JsonValue) -> Usage | None:
+def usage_in(document: JsonValue) -> Usage | None:
+    """The tokens that were counted, where it says so."""
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
@@ -127,10 +175,22 @@ def _cost(document: JsonValue) -> float | None:
     return None if cost is None else float(cost)
 
 
-def malformed(what: str, body: bytes) -> TargetError:
-    """The error about an answer that is not as described; it quotes how the answer begins."""
+def other_format(content_type: str, described: ResponseFormat) -> str | None:
+    """What to write where the answer says of itself that it is of another format than was described."""
+    kind = content_type.partition(";")[0].strip().lower()
+    found = _FORMATS.get(kind)
+    if found is None or found is described or {found, described} == {ResponseFormat.NDJSON, ResponseFormat.JSON}:
+        return None
+    return f"the answer says that it is {kind}: say responseFormat: {found}, or take a preset"
+
+
+def malformed(what: str, body: bytes, described: str = "responsePath, toolCallsPath or preset") -> TargetError:
+    """The error about an answer that is not as described; it quotes how the answer begins.
+
+    `described`: the settings by which it could be described otherwise.
+    """
     return TargetError(
         f"agent error: {what}; it begins {quote(body)}",
         fault=TargetFault.MALFORMED,
-        hint="describe the endpoint's shape with a target's responsePath, toolCallsPath or preset",
+        hint=f"describe the endpoint's shape with a target's {described}",
     )

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationInfo, field_validator
 
 from eval_gate.model.limits import MAX_ANSWER_BYTES
-from eval_gate.targets.http.paths import Path
+from eval_gate.targets.http.paths import Condition, Path
 from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in
 from eval_gate.targets.http.presets import PresetName, with_preset
 from eval_gate.targets.settings import Described, TargetSettings, Text
@@ -36,6 +36,12 @@ class Method(StrEnum):
 def _path(text: str) -> str:
     """The path. Raises ValueError for one that cannot be read."""
     Path.parse(text)
+    return text
+
+
+def _condition(text: str) -> str:
+    """The condition. Raises ValueError for one that cannot be read."""
+    Condition.parse(text)
     return text
 
 
@@ -83,6 +89,60 @@ class ToolResults(Described):
     error_field: PathText | None = Field(None, description="What is there and not null says that it failed.")
 
 
+class EventRule(Described):
+    """Which events of a stream, or which answers, are meant, and where in them something is."""
+
+    event: str | None = Field(None, description="The name of a server-sent event.")
+    where: Annotated[Text, AfterValidator(_condition)] | None = Field(None, description="As in a path: type=error.")
+    path: PathText | None = Field(None, description="Where it is; else it is the whole of what is meant.")
+    id: PathText | None = Field(
+        None, description="Of text: where its message is named. Messages get a blank line between."
+    )
+
+
+def _rule(value: object) -> object:
+    """A path alone is a rule, and one rule a list of one."""
+    rules = value if isinstance(value, list) else [value]
+    return [{"path": rule} if isinstance(rule, str) else rule for rule in rules]
+
+
+Rules = Annotated[
+    tuple[EventRule, ...],
+    BeforeValidator(_rule, json_schema_input_type=Text | EventRule | list[Text | EventRule]),
+]
+
+
+class ResponseFormat(StrEnum):
+    """How an answer is written."""
+
+    JSON = "json"
+    TEXT = "text"
+    SSE = "sse"
+    NDJSON = "ndjson"
+
+    @property
+    def streams(self) -> bool:
+        """Whether it comes in events."""
+        return self in {ResponseFormat.SSE, ResponseFormat.NDJSON}
+
+
+class Events(Described):
+    """What the events of a streamed answer say."""
+
+    text: Rules = Field((), description="Which carry text, a piece each; else those with something at responsePath.")
+    tool_call: Rules = Field((), description="Which say something of a call: its name, arguments, result. By idField.")
+    whole: Rules = Field((), description="Which hold the whole answer: the last is read as an answer in JSON is.")
+    done: Rules = Field((), description="Which end the answer. One that ends without them broke off.")
+
+
+_ACCEPTS: Final = {
+    ResponseFormat.JSON: "application/json",
+    ResponseFormat.TEXT: "text/plain, */*",
+    ResponseFormat.SSE: "text/event-stream",
+    ResponseFormat.NDJSON: "application/x-ndjson, application/json",
+}
+
+
 class HttpSettings(TargetSettings):
     """One HTTP agent. Every key may also be written in snake_case."""
 
@@ -109,6 +169,13 @@ class HttpSettings(TargetSettings):
     session: Session = Field(
         Session.EXECUTION, description="Whether {{session}} is new for every execution of a case, or one for the case."
     )
+    response_format: ResponseFormat = Field(
+        ResponseFormat.JSON, description="json, text, sse (server-sent events) or ndjson (a JSON value a line)."
+    )
+    events: Events = Field(default_factory=Events, description="What the events of a streamed answer say.")
+    failure: Rules = Field(
+        (), description="Which answers, or events, say that the agent failed, and where its words are."
+    )
     response_path: PathTexts = Field(
         ("response",), description="Where the answer's text is, such as data.reply or messages[-1].content."
     )
@@ -122,7 +189,7 @@ class HttpSettings(TargetSettings):
     error_field: PathText | None = Field(None, description="What is there and not null says that a call failed.")
     duration_field: PathText = Field("durationMs", description="Where a call says how many milliseconds it took.")
     result_field: PathText = Field("result", description="Where a call has what the tool gave back.")
-    id_field: PathText = Field("id", description="Where a call has its id, by which results are found.")
+    id_field: PathTexts = Field(("id",), description="Where a call has its id, by which more is said of it elsewhere.")
     tool_results: ToolResults | None = Field(None, description="Results that are listed apart from the calls.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
@@ -143,7 +210,7 @@ class HttpSettings(TargetSettings):
     @property
     def accepts(self) -> str:
         """What the agent is asked to answer with."""
-        return "application/json"
+        return _ACCEPTS[self.response_format]
 
     @field_validator("url")
     @classmethod

@@ -1,0 +1,210 @@
+"""A streamed answer put together: which events carry text, which tell of calls, which is the whole, when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
+from eval_gate.model.limits import ANSWER_CALLS, ANSWER_EVENTS
+from eval_gate.model.usage import Usage
+from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.http.calls import Said, ShapeError
+from eval_gate.targets.http.lines import Event, NdJson, Sse
+from eval_gate.targets.http.paths import MISSING, Missing, Path
+from eval_gate.targets.http.reading import Reader, malformed, said_by, usage_in
+from eval_gate.targets.http.rules import Rule, failure_in
+from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.well_formed import well_formed
+
+OVER: Final = b"[DONE]"
+"""Says in many protocols that nothing more comes, and is no JSON."""
+_CALL: Final = "a call in the events"
+_HEAD: Final = 1_000
+"""Bytes of the beginning that are kept for a message."""
+
+
+class Incoming:
+    """One event, of which the JSON is read only when somebody looks at it."""
+
+    def __init__(self, event: Event) -> None:
+        self.name = event.name
+        self.data = event.data
+        self._value: JsonValue | Missing = MISSING
+        self._read = False
+
+    @property
+    def value(self) -> JsonValue | Missing:
+        """The JSON of the event; MISSING for another text. Raises ShapeError for more than is read."""
+        if not self._read:
+            self._read = True
+            try:
+                self._value = read_foreign(self.data)
+            except ForeignJsonError as error:
+                if error.too_much:
+                    raise ShapeError(f"an event {error}") from None
+        return self._value
+
+    def fits(self, rule: Rule) -> bool:
+        """Whether the rule means this event."""
+        if rule.event is not None and rule.event != self.name:
+            return False
+        if rule.where is None:
+            return True
+        value = self.value
+        return not isinstance(value, Missing) and rule.where(value)
+
+
+class Collector:
+    """Takes one streamed answer, piece by piece. `feed` says when it is over; `response` is what came of it."""
+
+    def __init__(self, settings: HttpSettings, reader: Reader, mask: Callable[[bytes], bytes]) -> None:
+        self._reader = reader
+        self._mask = mask
+        self._cutter = Sse() if settings.response_format is ResponseFormat.SSE else NdJson()
+        events = settings.events
+        paths = [Path.parse(path) for path in settings.response_path]
+        self._texts = [Rule.of(one) for one in events.text] or [*(Rule(path=path) for path in paths), Rule()]
+        calls = [Rule.of(one) for one in events.tool_call]
+        self._calls = calls or [Rule(path=reader.calls.path.gathering())]
+        self._whole = [Rule.of(one) for one in events.whole]
+        self._done = [Rule.of(one) for one in events.done]
+        self._head = bytearray()
+        self._events = 0
+        self._over = False
+        self._text: list[str] = []
+        self._message: object = MISSING
+        self._called: dict[object, list[Said]] = {}
+        self._calls_known = False
+        self._usage: Usage | None = None
+        self._document: JsonValue | Missing = MISSING
+        self._began = time.perf_counter()
+        self._first_ms: float | None = None
+
+    def feed(self, data: bytes) -> bool:
+        """The next bytes. True when the answer is over, whatever may follow. Raises TargetError."""
+        if len(self._head) < _HEAD:
+            self._head += data[: _HEAD - len(self._head)]
+        return any(self._taken(event) for event in self._cutter.feed(data))
+
+    def response(self, duration_ms: float) -> Response:
+        """The whole answer, which took so long. Raises TargetError for one that is not whole or not as described."""
+        if not self._over:
+            for event in self._cutter.end():
+                self._taken(event)
+        if self._done and not self._over:
+            raise TargetError(
+                "agent error: the stream ended before the event that says that it is done",
+                fault=TargetFault.REFUSED,
+            )
+        try:
+            response = self._made(duration_ms)
+        except ShapeError as error:
+            raise self._malformed(str(error)) from None
+        return response.model_copy(update={"first_token_ms": self._first_ms})
+
+    def _made(self, duration_ms: float) -> Response:
+        if not isinstance(self._document, Missing):
+            return self._reader.response(self._document, duration_ms, escaped=True)
+        calls = tuple(self._reader.calls.joined(said, _CALL) for said in self._called.values())
+        if not self._text and not calls:
+            raise ShapeError(f"none of {self._events:,} events has text where it is looked for")
+        response = self._reader.put_together(well_formed("".join(self._text)), calls, known=self._calls_known)
+        return response.model_copy(update={"duration_ms": duration_ms, "usage": self._usage})
+
+    def _malformed(self, what: str) -> TargetError:
+        return malformed(what, self._mask(bytes(self._head)), "events, responsePath, responseFormat or preset")
+
+    def _taken(self, event: Event) -> bool:
+        """Whether this event, or one before it, ends the answer."""
+        if self._over:
+            return True
+        self._events += 1
+        if self._events > ANSWER_EVENTS:
+            raise self._malformed(f"the stream has more than {ANSWER_EVENTS:,} events")
+        if event.data.strip() == OVER:
+            self._over = True
+            return True
+        incoming = Incoming(Event(event.name, self._mask(event.data)))
+        try:
+            self._heard(incoming)
+            self._over = any(incoming.fits(rule) for rule in self._done)
+        except ShapeError as error:
+            raise self._malformed(str(error)) from None
+        return self._over
+
+    def _heard(self, event: Incoming) -> None:
+        failures = self._reader.failures
+        if failures and not isinstance(event.value, Missing):
+            failure = failure_in(event.value, failures, event.name)
+            if failure is not None:
+                raise failure
+        self._hear_text(event)
+        self._hear_calls(event)
+        for rule in self._whole:
+            if event.fits(rule) and not isinstance(event.value, Missing):
+                self._document = rule.at(event.value)
+        if b"usage" in event.data and not isinstance(event.value, Missing):
+            self._usage = usage_in(event.value) or self._usage
+
+    def _hear_text(self, event: Incoming) -> None:
+        for rule in self._texts:
+            if not event.fits(rule):
+                continue
+            if rule.path is None:
+                text = _bare(event)
+            else:
+                text = None if isinstance(event.value, Missing) else said_by(rule.at(event.value))
+            if text is None:
+                continue
+            if rule.id is not None and not isinstance(event.value, Missing):
+                message = rule.id.one(event.value)
+                if self._text and text and message != self._message:
+                    self._text.append("\n\n")
+                self._message = message
+            if text:
+                self._text.append(text)
+                if self._first_ms is None:
+                    self._first_ms = (time.perf_counter() - self._began) * 1000
+            return
+
+    def _hear_calls(self, event: Incoming) -> None:
+        for rule in self._calls:
+            if not event.fits(rule) or isinstance(event.value, Missing):
+                continue
+            if rule.path is None:
+                entries, listed = [event.value], True
+            elif rule.path.gathers:
+                found = rule.path.all(event.value)
+                entries, listed = found.values, found.listed
+            else:
+                one = rule.path.one(event.value)
+                entries, listed = ([] if isinstance(one, Missing) or one is None else [one]), False
+                listed = bool(entries)
+            self._calls_known = self._calls_known or listed
+            for entry in entries:
+                self._hear_call(entry)
+            if listed:
+                break
+        if not self._calls_known and not isinstance(event.value, Missing):
+            self._calls_known = self._reader.says_none(event.value)
+
+    def _hear_call(self, entry: JsonValue) -> None:
+        said = self._reader.calls.said(entry, _CALL)
+        key = said.id or len(self._called)
+        if key not in self._called and len(self._called) >= ANSWER_CALLS:
+            raise ShapeError(f"the stream tells of more than {ANSWER_CALLS:,} calls")
+        self._called.setdefault(key, []).append(said)
+
+
+def _bare(event: Incoming) -> str | None:
+    """The text that the event is: bare, or as JSON."""
+    value = event.value
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict | list):
+        return None
+    return event.data.decode("utf-8", "replace")
