@@ -110,3 +110,6 @@ class Watching:
 
     def finished(self, record) -> None:
         self.records.append(record)
+
+    def waiting(self, said: str) -> None:
+        self.waited = said

@@ -27,8 +27,14 @@ LOADED = Path(__file__).with_name("loaded.py")
 COLD = bool(os.environ.get("EVAL_GATE_TEST_COLD")) or sys.platform != "linux"
 # the last is set where images are made; with it every process would compile the whole program anew
 OURS = ("EVAL_GATE_", "GITHUB_", "ACTIONS_", "INPUT_", "RUNNER_", "CI", "PYTHONDONTWRITEBYTECODE")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | {"COLUMNS": "1000"}
-"""Our environment without what the program would take for its own; so wide that sentences stay on one line."""
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(OURS)} | {
+    "COLUMNS": "1000",
+    "EVAL_GATE_WAIT_FOR": "0",
+}
+"""Our environment without what the program would take for its own; so wide that sentences stay on one line.
+
+Nobody waits for an agent that is not there: it is away on purpose, but in the tests of waiting.
+"""
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 
 

@@ -10,7 +10,7 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS
 from eval_gate.model.execution import Status
-from eval_gate.reports.words.progress import CalmProgress, Counts, opening_line
+from eval_gate.reports.words.progress import MOST_SAID, CalmProgress, Counts, opening_line
 from eval_gate.session.run import Progress
 from eval_gate.text.escape import console_line
 
@@ -36,6 +36,9 @@ class Silent:
         """Ignore."""
 
     def finished(self, record: TrialRecord) -> None:
+        """Ignore."""
+
+    def waiting(self, said: str) -> None:
         """Ignore."""
 
     def close(self) -> None:
@@ -80,6 +83,11 @@ class LiveProgress:
             self._last = f" · last: {console_line(record.case_id, 60)}"
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], advance=int(first), counts=f"{self._counts}{self._last}")
+
+    def waiting(self, said: str) -> None:
+        """Say it above the line."""
+        if self._bar is not None:
+            self._bar.console.print(console_line(said, MOST_SAID), markup=False)
 
     def close(self) -> None:
         """Take the line away; the summary follows."""

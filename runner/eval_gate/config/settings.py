@@ -57,6 +57,12 @@ class TargetChoice:
     endpoint: Text | None = setting(
         None, "URL of the agent: POST {message} answers {response, toolCalls}.", key="agentEndpoint", metavar="URL"
     )
+    preset: Text | None = setting(
+        None,
+        "How the agent at `agentEndpoint` speaks, such as langgraph or ag-ui.",
+        key="agentPreset",
+        metavar="NAME",
+    )
     name: Text | None = setting(
         None, "Name of the target to evaluate, of those in `targets`.", key="target", metavar="NAME"
     )
@@ -89,6 +95,12 @@ class TargetChoice:
         "Cases in flight at once; the target's `workers`, else 1.",
         other_flags=("--workers",),
         limits={"ge": 1, "le": 1000},
+    )
+    wait_for: float | None = setting(
+        None,
+        "Seconds until the agent has to be there; the target's own, else 30 on this machine and 0 elsewhere.",
+        metavar="SECONDS",
+        limits={"ge": 0, "le": 3600},
     )
     max_retries: int | None = setting(
         None, "Tries after the first one that broke; the target's own, else 2.", limits={"ge": 0, "le": 20}

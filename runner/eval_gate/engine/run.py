@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.redacting import MARGIN
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
+from eval_gate.targets.waiting import told_to
 from eval_gate.text.javascript.regex import PatternMatcher
 
 GIVE_UP_AFTER = 5
@@ -40,6 +41,10 @@ class Observer(Protocol):
 
     def finished(self, record: TrialRecord) -> None:
         """One more trial is finished and journalled."""
+        ...
+
+    def waiting(self, said: str) -> None:
+        """A target is not there yet, in words for people."""
         ...
 
 
@@ -116,11 +121,24 @@ class Run:
         """Asked once a target. The cases of one that is not are `not_run`, and the run says why."""
         if id(target) not in self._healthy:
             try:
-                await target.check_health()
-                self._healthy[id(target)] = True
+                with told_to(self._observer.waiting):
+                    await self._until_stopped(target.check_health())
+                self._healthy[id(target)] = not self._stop.is_set()
             except TargetError as error:
                 self._give_up(target, _sentence(error.message, error.hint))
         return self._healthy[id(target)]
+
+    async def _until_stopped(self, check: Coroutine[None, None, None]) -> None:
+        """Wait for a target no longer than for the end of the run. Raises TargetError."""
+        checking, stopping = asyncio.ensure_future(check), asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait({checking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if checking.done():
+                checking.result()
+        finally:
+            for task in (checking, stopping):
+                task.cancel()
+            await asyncio.gather(checking, stopping, return_exceptions=True)
 
     def _give_up(self, target: Target, reason: str) -> None:
         """This target is asked no more. Other targets of the run are."""

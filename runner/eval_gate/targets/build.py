@@ -22,6 +22,7 @@ from eval_gate.targets.receiving import Doorkeeper
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import mistakes, sentence
+from eval_gate.text.urls import public_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,32 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
             "leave out all but one",
         )
     if choice.endpoint is not None:
-        return Chosen(HttpSettings.model_validate({"name": "agent", "url": choice.endpoint}), Redactor())
+        return Chosen(_endpoint(choice.endpoint, choice.preset), Redactor())
+    if choice.preset is not None:
+        raise GateError(
+            "unknown-value",
+            "agentPreset says how the agent at agentEndpoint speaks, and no agentEndpoint is given",
+            "--agent-endpoint URL beside it; a target of a list has its own `preset`",
+        )
     if choice.provider is not None or choice.model is not None:
         settings = _short_form(choice)
         entry: dict[str, JsonValue] = {"name": settings.name, "provider": settings.provider, "model": settings.model}
         return Chosen(settings, Redactor(), entry=entry | {"baseUrl": settings.base_url})
     return None
+
+
+def _endpoint(url: str, preset: str | None) -> HttpSettings:
+    """The agent at an address. Raises GateError for what is none, and for a preset there is not."""
+    public_url(url)
+    described = {"name": "agent", "url": url} | ({} if preset is None else {"preset": preset})
+    try:
+        return HttpSettings.model_validate(described).written_at("agentEndpoint")
+    except ValidationError as error:
+        (detail, *_) = mistakes(error)
+        what = "agentPreset" if "preset" in detail["loc"] else "agentEndpoint"
+        raise GateError(
+            "unknown-value", f"{what}: {sentence(detail)}", "docs/agent-kinds.md lists the presets"
+        ) from error
 
 
 _FLAGS = {"--agent-endpoint": "endpoint", "--target": "name", "--provider or --model": "model"}

@@ -6,13 +6,11 @@ import socket
 import struct
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 HOST_NAME = "host.docker.internal"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
-HINT = (
-    "inside a container localhost is the container itself: use http://host.docker.internal:PORT for a process on the"
-    " machine, which must listen on 0.0.0.0, or the service's name for a service container"
-)
+LISTENING = "with --host 0.0.0.0 or the like: one that listens on 127.0.0.1 is not reached from a container"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,24 @@ def reachable_host(host: str, system: System) -> str:
     return host
 
 
-def connection_hint(host: str, system: System) -> str | None:
-    """What to do about a refused connection to this host."""
-    return HINT if host in LOCAL_NAMES and system.in_container() else None
+def is_here(host: str) -> bool:
+    """Whether who listens there may have been started a moment ago: on this machine, or on that of the container."""
+    return host in LOCAL_NAMES or host == HOST_NAME or host.startswith("127.")
+
+
+def connection_hint(url: str, written: str | None, system: System) -> str | None:
+    """What to change where nobody listens at this address. `written`: where it is written, for people."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not system.in_container():
+        return None
+    if host == HOST_NAME:
+        return f"start the agent before this step, {LISTENING}"
+    if host not in LOCAL_NAMES:
+        return None
+    port = f":{parts.port}" if parts.port else ""
+    there = f"{parts.scheme}://{HOST_NAME}{port}{parts.path}"
+    return (
+        f"inside a container localhost is the container itself: write {there} for a process on the machine"
+        f"{f' ({written})' if written else ''}, started {LISTENING}; a service container is reached by its name"
+    )

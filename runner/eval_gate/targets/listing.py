@@ -168,6 +168,8 @@ class TargetList:
             f"target {self._names[index]}: {unset.variable} is not set, so {found.written[str(key)][-1]} is left out"
             for key, unset in left_out.items()
         )
+        if "url" in found.written:
+            settings.written_at(str(self._problem("", index, found.written["url"])))
         entry, used = self.entries[index], tuple(resolver.used)
         return Chosen(settings, resolver.redactor, notices, entry, self._file, used)
 

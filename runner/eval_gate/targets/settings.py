@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Final, get_args, get_origin
+from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
 from pydantic.alias_generators import to_camel
 
 LONGEST_S: Final = 86_400
@@ -115,11 +115,23 @@ class TargetSettings(Described):
     refers_within_texts: ClassVar[bool] = False
     """Whether `${{ NAME }}` is replaced within a text too, and not only where it is the whole value."""
 
+    _written: str | None = PrivateAttr(None)
+
     name: Text
     provider: str
     workers: int | None = Field(None, ge=1, le=1000)
     judge_target: Text | None = None
     provider_batching: bool = False
+
+    @property
+    def written(self) -> str | None:
+        """Where its place is written, for people: `targets.yaml:4: targets[a].url`; None where nobody knows."""
+        return self._written
+
+    def written_at(self, where: str) -> Self:
+        """The same settings, which know where their place is written."""
+        self._written = where
+        return self
 
     @property
     def place(self) -> str | None:

@@ -6,7 +6,7 @@ from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.container import System, connection_hint, default_gateway, reachable_host
+from eval_gate.targets.container import System, connection_hint, default_gateway, is_here, reachable_host
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.retry import retry_policy
 
@@ -72,7 +72,7 @@ def test_choose__none_or_unknown_name__says_which_there_are(tmp_path, name, said
     ("text", "said"),
     [
         (
-            "targets:\n- {name: a, url: u, heders: {}}\n",
+            "targets:\n- {name: a, url: 'http://u', heders: {}}\n",
             ['targets.yaml:2: targets[a].heders: unknown setting (did you mean "headers"?)'],
         ),
         (
@@ -90,7 +90,7 @@ def test_choose__wrong_description__names_file_line_and_field(tmp_path, text, sa
 
 
 def test_choose__secret_in_a_wrong_place__is_not_shown(tmp_path) -> None:
-    said = problems(tmp_path, '- {name: a, url: u, workers: "${{ KEY }}x"}\n', environment={"KEY": "s3cret"})
+    said = problems(tmp_path, '- {name: a, url: http://u, workers: "${{ KEY }}x"}\n', environment={"KEY": "s3cret"})
     assert "s3cret" not in said[0]
 
 
@@ -146,10 +146,21 @@ def test_reachable_host__in_a_container__host_name_is_the_gateway(container, tmp
     assert reachable_host("agent", container) == "agent"
 
 
-def test_connection_hint__localhost_in_a_container__says_what_to_do(container, tmp_path) -> None:
-    hint = connection_hint("localhost", container)
+def test_connection_hint__in_a_container__says_what_to_write_where(container, tmp_path) -> None:
+    hint = connection_hint("http://localhost:8080/chat", "targets.yaml:4: targets[a].url", container)
     assert hint is not None
-    assert "host.docker.internal" in hint
-    assert "0.0.0.0" in hint
-    assert connection_hint("agent", container) is None
-    assert connection_hint("localhost", System(marks=(tmp_path / "none",))) is None
+    assert "write http://host.docker.internal:8080/chat for a process on the machine (targets.yaml:4: " in hint
+    assert "--host 0.0.0.0" in hint
+    there = connection_hint("http://host.docker.internal:8080/chat", None, container)
+    assert there is not None
+    assert there.startswith("start the agent before this step, with --host 0.0.0.0")
+    assert connection_hint("http://agent:8080", None, container) is None
+    assert connection_hint("http://localhost", None, System(marks=(tmp_path / "none",))) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [("localhost", True), ("127.3.2.1", True), ("::1", True), ("host.docker.internal", True), ("10.0.0.1", False)],
+)
+def test_is_here__address__of_this_machine(host, here) -> None:
+    assert is_here(host) is here

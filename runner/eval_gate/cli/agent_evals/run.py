@@ -186,6 +186,10 @@ class Clock:
         self._last = now
         self.inner.finished(record)
 
+    def waiting(self, said: str) -> None:
+        """Pass it on."""
+        self.inner.waiting(said)
+
     def close(self) -> None:
         """Put the display away."""
         self.inner.close()

@@ -10,8 +10,11 @@ from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.execution import Status
 from eval_gate.reports.words.numbers import count
+from eval_gate.text.escape import console_line
 
 CALM_SECONDS: Final = 10.0
+MOST_SAID: Final = 400
+"""Characters of a line about a target that is waited for."""
 
 
 def opening_line(plan: RunPlan, total: int, done: int) -> str:
@@ -77,6 +80,10 @@ class CalmProgress:
         self._counts.add(record)
         if self._clock() - self._said_at >= CALM_SECONDS:
             self._tell()
+
+    def waiting(self, said: str) -> None:
+        """Say it."""
+        self._say(f"  {console_line(said, MOST_SAID)}")
 
     def close(self) -> None:
         """Say how far it came, where that was not the last line."""

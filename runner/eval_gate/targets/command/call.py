@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,6 +98,7 @@ class Caller:
             "GUIDELINES": call.guidelines,
             "EVAL_ID": call.eval_id,
             "ATTEMPT": str(call.attempt),
+            "SESSION": str(uuid.uuid4()),
             "OUTPUT_FILE": str(folder.path / output),
         }
         for name in self._template.names:

@@ -94,9 +94,7 @@ class Health:
     def _hint(check: HealthCheck) -> str | None:
         if check.url is None:
             return None
-        import httpx
-
-        return connection_hint(httpx.URL(check.url).host, System())
+        return connection_hint(check.url, None, System())
 
 
 async def _ask_url(url: str, limit_s: float) -> str | None:

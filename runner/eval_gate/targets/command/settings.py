@@ -71,7 +71,8 @@ class CliSettings(ProgramSettings):
     provider: Literal["cli"] = "cli"
     command_template: CommandText = Field(
         description="A shell command with {PROMPT} or {PROMPT_FILE}, {GUIDELINES}, {FILES}, {EVAL_ID}, {ATTEMPT},"
-        " {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it prints."
+        " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
+        " prints."
     )
     files_format: Annotated[str, AfterValidator(_file_format)] = Field(
         "{path}", description="How one file is written into {FILES}, with {path} and {basename}."

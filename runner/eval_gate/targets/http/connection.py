@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from httpx_aiohttp import AiohttpTransport
 
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
+_ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
 
 
@@ -116,8 +120,8 @@ class Connection:
         )
 
     def words(self, error: Exception) -> str:
-        """The library's words, masked before they are cut, or its name where it has none."""
-        return self._redact(str(error))[:300] or type(error).__name__
+        """Why, masked before it is cut: the system's words, else the library's, else the error's name."""
+        return self._redact(_system_words(error) or str(error))[:300] or type(error).__name__
 
     def _too_large(self, body: bytes) -> TargetError:
         shown = quote(self._redact.data(body, cut_after=True))
@@ -158,6 +162,20 @@ def was_made(error: httpx.HTTPError) -> bool:
     if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
         return False
     return isinstance(cause, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+
+
+def _system_words(error: Exception) -> str | None:
+    """`Connection refused`, where the system said so below what the libraries made of it."""
+    import aiohttp
+
+    cause = error.__cause__
+    if not isinstance(cause, aiohttp.ClientConnectorError) or isinstance(cause, aiohttp.ClientSSLError):
+        return None
+    below = cause.os_error
+    if isinstance(below, socket.gaierror):
+        return below.strerror
+    number = below.errno or next(map(int, _ERRNO.findall(str(below))), None)  # of several addresses: the first
+    return os.strerror(number) if number else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

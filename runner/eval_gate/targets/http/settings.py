@@ -13,6 +13,7 @@ from eval_gate.targets.http.paths import Condition, Path
 from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in
 from eval_gate.targets.http.presets import PresetName, with_preset
 from eval_gate.targets.settings import Described, TargetSettings, Text
+from eval_gate.text.urls import url_problem
 
 _AUTHORITY: Final = re.compile(r"[^/?#]*(?://[^/?#]*)?")
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -195,6 +196,9 @@ class HttpSettings(TargetSettings):
         HttpHealthCheck | None,
         BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),
     ] = None
+    wait_for: float | None = Field(
+        None, ge=0, le=3600, description="Seconds until the agent is there: 30 on this machine, else 0."
+    )
     max_retries: int | None = Field(None, ge=0, le=20)
     initial_delay_ms: float | None = Field(None, ge=0)
     max_delay_ms: float | None = Field(None, ge=0)
@@ -219,6 +223,9 @@ class HttpSettings(TargetSettings):
         authority = _AUTHORITY.match(url)
         if authority and any(names_in(authority[0])):
             raise ValueError("no placeholder may stand where the host is named: a case must not say who is asked")
+        problem = url_problem(url)
+        if problem is not None:
+            raise ValueError(problem)
         return url
 
     @field_validator("method", mode="before")

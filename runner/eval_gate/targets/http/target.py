@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from typing import Final
 from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -13,15 +16,19 @@ from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.container import System, connection_hint, reachable_host
+from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.asking import Asking
 from eval_gate.targets.http.connection import Bounds, Connection, was_made
 from eval_gate.targets.http.reading import Reader, other_format
-from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
+from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
+from eval_gate.targets.waiting import until_there
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
+
+_CONNECT_S: Final = 5.0
+_HANGS_UP_S: Final = 0.1
 
 
 class HttpTarget(DescribedTarget[HttpSettings]):
@@ -34,6 +41,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         redact: Redactor,
         concurrency: int,
         max_retries: int | None = None,
+        wait_for: float | None = None,
         system: System | None = None,
     ) -> None:
         super().__init__(settings)
@@ -43,6 +51,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._asking = Asking(settings, self._system)
         self._reader = Reader(settings)
         self._url = self._asking.url
+        self._wait_s = next((given for given in (wait_for, settings.wait_for) if given is not None), self._usual_wait_s)
         bounds = Bounds(settings.max_response_bytes, self._retry.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
 
@@ -56,11 +65,43 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         """Ask once, and again where the policy says so. Raises TargetError."""
         return await with_retries(lambda: self._once(request), self._retry)
 
+    @property
+    def _usual_wait_s(self) -> float:
+        """An agent on this machine may just have been started, by the step before."""
+        return 30 if is_here(urlsplit(self._settings.url).hostname or "") else 0
+
     async def check_health(self) -> None:
-        """Ask the health check's URL, if there is one. Raises TargetError (unreachable) unless it answers 2xx."""
+        """Wait until the health check answers 2xx, or anybody accepts connections. Raises TargetError (unreachable)."""
         check = self._settings.healthcheck
-        if check is None:
-            return
+        shown = self.identity.identity
+        if check is not None:
+            await until_there(lambda: self._healthy(check), self._wait_s, f"the agent's health check ({shown})")
+        elif self._wait_s and not _proxied(self._url):
+            await until_there(self._listens, self._wait_s, f"the agent at {shown}")
+
+    async def _listens(self) -> None:
+        """Raises TargetError (unreachable) where nobody accepts connections."""
+        port = _port(self._url)
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                reader, writer = await asyncio.open_connection(self._url.host, port)
+        except (OSError, TimeoutError) as error:
+            said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no answer in time"
+            raise self._nobody_there(self._url, "agent error: no connection", said) from error
+        try:
+            if self._system.in_container():  # its engine accepts for a port, and hangs up where nobody is behind it
+                async with asyncio.timeout(_HANGS_UP_S):
+                    if not await reader.read(1):
+                        raise self._nobody_there(self._url, "agent error: no connection", "it was closed at once")
+        except ConnectionError as error:
+            raise self._nobody_there(self._url, "agent error: no connection", "it was closed at once") from error
+        except TimeoutError:
+            pass
+        finally:
+            writer.close()
+
+    async def _healthy(self, check: HttpHealthCheck) -> None:
+        """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
         url = httpx.URL(check.url)
         url = url.copy_with(host=reachable_host(url.host, self._system))
         try:
@@ -123,18 +164,18 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         elif was_made(error):
             what, again = "broke before the answer", True
         else:
-            return self._unreachable(error, self._url, "agent error: no connection")
+            return _with_hint(self._unreachable(error, self._url, "agent error: no connection"))
         said = f"agent error: the connection {what}: {self._connection.words(error)}"
         return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
 
     def _unreachable(self, error: httpx.HTTPError, url: httpx.URL, what: str) -> TargetError:
-        port = url.port or (443 if url.scheme == "https" else 80)
-        return TargetError(
-            f"{what} to {url.host}:{port}: {self._connection.words(error)}",
-            fault=TargetFault.UNREACHABLE,
-            retryable=True,
-            hint=connection_hint(httpx.URL(self._settings.url).host, self._system),
-        )
+        return self._nobody_there(url, what, self._connection.words(error))
+
+    def _nobody_there(self, url: httpx.URL, what: str, said: str) -> TargetError:
+        settings = self._settings
+        hint = connection_hint(public_url(settings.url), settings.written, self._system)
+        message = f"{what} to {url.host}:{_port(url)}: {said}"
+        return TargetError(message, fault=TargetFault.UNREACHABLE, retryable=True, hint=hint and self._redact(hint))
 
 
 def build(settings: HttpSettings, choice: TargetChoice, around: Surroundings) -> HttpTarget:
@@ -146,7 +187,25 @@ def build(settings: HttpSettings, choice: TargetChoice, around: Surroundings) ->
         redact=around.redact,
         concurrency=choice.concurrency or settings.workers or 1,
         max_retries=choice.max_retries,
+        wait_for=choice.wait_for,
     )
+
+
+def _with_hint(error: TargetError) -> TargetError:
+    """With what to do in the message itself: a run of few cases has nobody who sums up and says it."""
+    if error.hint:
+        error.message, error.hint = f"{error.message} ({error.hint})", None
+    return error
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def _proxied(url: httpx.URL) -> bool:
+    """Whether a proxy stands between, which accepts connections whoever is behind it."""
+    proxies = getproxies()
+    return bool({url.scheme, "all"} & proxies.keys()) and not proxy_bypass(url.host)
 
 
 def _since(started: float) -> float:

@@ -14,7 +14,7 @@ from typing import Final, Self
 from eval_gate.errors import nearest
 from eval_gate.text.commands.position import Position
 
-PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
+PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
 """What a command template may hold, each as `{NAME}`."""
 FILE_PLACEHOLDERS: Final = ("path", "basename")
 """What the format of one file may hold."""
@@ -38,7 +38,7 @@ _REST: Final = "\0"
 """Closes what nothing closes: no template holds it."""
 _UNREAD: Final = "\0\0"
 """Closes nothing either: it stands for what shells do not read alike."""
-_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "ids_file", "output"})
+_HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION", "ids_file", "output"})
 """Their values are ours, and hold nothing that means something to a shell."""
 
 

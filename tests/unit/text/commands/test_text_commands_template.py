@@ -67,7 +67,7 @@ def test_render__text_of_a_placeholder_in_a_value__is_not_replaced() -> None:
 def test_of_command__every_placeholder__is_known() -> None:
     text = " ".join(("agent", *(f"{{{name}}}" for name in PLACEHOLDERS)))
     assert Template.of_command(text).names == PLACEHOLDERS
-    assert PLACEHOLDERS[:6] == ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "FILES", "OUTPUT_FILE")
+    assert PLACEHOLDERS[:6] == ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES")
 
 
 @pytest.mark.contract("agentv.cli-template-configuration.placeholder-substitution-rules")
