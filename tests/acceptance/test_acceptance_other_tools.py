@@ -275,7 +275,9 @@ def test_judge__each_tools_own_file__is_judged_and_reported(file, arguments, tmp
     assert (tmp_path / "p.html").stat().st_size > 3_000
 
 
-def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path) -> None:
+@pytest.mark.parametrize(("again", "outcome"), [("no", "fail"), ("ok", "pass")])
+def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path, again, outcome) -> None:
+    """Where its re-runs find regressions, and where they clear them."""
     (tmp_path / "evals").mkdir()
     cases = [
         {"id": f"gs-{n}", "input": {"message": f"ask {n}"}, "expect": {"responseContains": ["ok"]}} for n in range(6)
@@ -283,9 +285,13 @@ def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path) -> N
     (tmp_path / "evals" / "weather.golden.json").write_text(json.dumps(cases))
 
     def answering(*failing: int):
+        seen: list[int] = []
+
         async def handler(exchange) -> None:
             asked = int(exchange.json["message"].split()[1])
-            exchange.answer({"response": "no" if asked in failing else "ok", "toolCalls": []})
+            said = again if asked in seen else "no"
+            seen.append(asked)
+            exchange.answer({"response": said if asked in failing else "ok", "toolCalls": []})
 
         return handler
 
@@ -305,7 +311,8 @@ def test_judge__our_own_run_as_lines__gets_the_verdict_of_the_run(tmp_path) -> N
     own = run("change", *rules, "--baseline", "main", failing=(2, 4))
     brought = as_brought("change", *rules, "--baseline", "main-brought")
     assert verdict_of(brought) == verdict_of(own)
-    assert verdict_of(own)[0] == "fail"
+    assert verdict_of(own)[0] == outcome
+    assert verdict_of(own)[3]["gs-2"][1] > 0
 
 
 def record(folder: Path) -> dict:

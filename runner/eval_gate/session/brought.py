@@ -23,7 +23,6 @@ from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.again import Again, redactor_of
-from eval_gate.session.claimed import without_claims
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Around, Session
@@ -43,7 +42,7 @@ def read_brought(config: RunConfig, paths: Sequence[str], around: Around) -> Bro
     found = load_results(paths, config.results.format, rules, redactor_of(around))
     unused = rules.unused()
     notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
-    return without_claims(replace(found, notes=(*found.notes, *notes)))
+    return replace(found, notes=(*found.notes, *notes))
 
 
 async def brought_run(session: Session, brought: Brought) -> BroughtRun:
