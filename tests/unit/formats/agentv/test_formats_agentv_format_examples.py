@@ -187,9 +187,10 @@ PAGE = Path(__file__).parents[4] / "docs" / "agentv.md"
 BLOCKS: list[str] = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("block", [block for block in BLOCKS if "evalcases:" in block])
+@pytest.mark.parametrize("block", [block for block in BLOCKS if re.search("^(evalcases|tests):", block, re.MULTILINE)])
 def test_page__every_suite_it_shows__loads_without_a_warning(repository, block) -> None:
-    for name in ("groups.csv", "house.instructions.md", "gold/saturday.md", "checks/check.py"):
+    repository.write("evals/more/one.yaml", "- {id: other, input: Q, criteria: C}\n")
+    for name in ("groups.csv", "tours.csv", "house.instructions.md", "gold/saturday.md", "checks/check.py"):
         repository.write(f"evals/{name}", f"text of {name}\n")
     repository.write("evals/judges/facts.md", "Facts of {{candidate_answer}}?\n")
     assert repository.load("evals/suite.yaml", block).warnings == ()

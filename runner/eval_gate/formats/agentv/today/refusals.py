@@ -21,7 +21,7 @@ KEYS: Final[Mapping[str, str]] = {
     "aggregation": "a conversation is put to the target as a whole, not turn by turn",
     "on_turn_failure": "a conversation is put to the target as a whole, not turn by turn",
     "window_size": "a conversation is put to the target as a whole, not turn by turn",
-    "threshold": "a case passes at a score of 1",
+    "threshold": "a case passes at 1, or at `passScore` of the configuration",
     "trials": "how often a case is executed is set in the configuration (`trials`)",
     "budget_usd": "what a run may cost is set in the configuration",
     "fail_on_error": "a case that could not be judged never passes",
