@@ -27,22 +27,42 @@ class Asking:
     def __init__(self, settings: HttpSettings, system: System) -> None:
         self._settings = settings
         self._system = system
-        self.url, self.headers = self._address(settings.url)
-        """Where to connect to, as far as it is the same for every case, and the headers that are."""
-        self._per_case = bool(settings.query) or any(names_in(settings.url))
         self._own_headers = {name: text for name, text in settings.headers.items() if any(names_in(text))}
+        self.url, self.headers = self._address(settings.url)
+        """Where to connect to, as far as it is the same for every case, and the headers that are, without those of a
+        case."""
+        self._per_case = bool(settings.query) or any(names_in(settings.url))
         self._template = settings.request_template
 
-    def request(self, request: Request) -> httpx.Request:
+    def values(self, request: Request) -> Values:
+        """What the placeholders stand for in the request for one case, and in what is asked because of it."""
+        return Values(request, self._settings.session, self._settings.message_template)
+
+    def beside(self, address: str) -> httpx.URL | None:
+        """This address, relative to the agent's own; None where it is at another host or port than that."""
+        own = httpx.URL(self._settings.url)
+        try:
+            url = own.join(address)
+        except (httpx.InvalidURL, ValueError):
+            return None
+        same = (url.scheme, url.port) == (own.scheme, own.port) and url.host in {own.host, self.url.host}
+        return self._plain(url) if same else None
+
+    def request(self, request: Request, values: Values | None = None) -> httpx.Request:
         """The request for one case. Raises TargetError for one that must not be sent."""
         settings = self._settings
-        values = Values(request, settings.session, settings.message_template)
+        values = values or self.values(request)
         url = self._url(values) if self._per_case else self.url
-        headers = self.headers
-        if self._own_headers:
-            headers = headers.copy()
-            headers.update({name: in_address(text, values.__getitem__) for name, text in self._own_headers.items()})
+        headers = self.headers_of(values)
         return httpx.Request(settings.method, url, headers=headers, content=self._body(request, values))
+
+    def headers_of(self, values: Values) -> httpx.Headers:
+        """The headers of one case."""
+        if not self._own_headers:
+            return self.headers
+        headers = self.headers.copy()
+        headers.update({name: in_address(text, values.__getitem__) for name, text in self._own_headers.items()})
+        return headers
 
     def _body(self, request: Request, values: Values) -> bytes | None:
         settings = self._settings
@@ -81,7 +101,7 @@ class Asking:
         headers = httpx.Headers({"accept": settings.accepts, "user-agent": "eval-gate"})
         if settings.method.has_body:
             headers["content-type"] = _FORM if settings.form is not None else "application/json"
-        headers.update(settings.headers)
+        headers.update({name: text for name, text in settings.headers.items() if name not in self._own_headers})
         if url.userinfo:
             credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
             headers.setdefault("authorization", f"Basic {credentials}")

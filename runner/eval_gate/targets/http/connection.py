@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import aiohttp
     from httpx_aiohttp import AiohttpTransport
 
+ACCEPTED: Final = 202
+"""The HTTP status of one who will answer later."""
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0

@@ -47,8 +47,9 @@ _LANGSERVE: Final[Row] = {
     "toolCallsPath": "output.tool_calls",
     "argsField": "args",
 }
-_A2A_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", "task.history[-1].parts")
-_A2A_0_3_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
+_A2A_PARTS: Final = ("parts", "artifacts[].parts[]", "status.message.parts")
+_A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status.message.parts", *_A2A_PARTS)
+_FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
 
 PRESETS: Final[Mapping[PresetName, Row]] = {
     PresetName.EVAL_GATE: {},
@@ -82,14 +83,18 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
             "method": "SendMessage",
             "params": {"message": {"role": "ROLE_USER", "messageId": "{{uuid}}", "parts": [{"text": "{{prompt}}"}]}},
         },
-        "responsePath": [f"result.{path}" for path in _A2A_PARTS],
+        "responsePath": [f"result.{path}" for path in _A2A_1_PARTS],
         "failure": [
             "error.message",
-            {
-                "where": "result.task.status.state=TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED",
-                "path": "result.task.status.message.parts[0].text",
-            },
+            {"where": f"result.task.status.state={_FAILED}", "path": "result.task.status.message.parts[0].text"},
+            {"where": f"result.status.state={_FAILED}", "path": "result.status.message.parts[0].text"},
         ],
+        "poll": {
+            "idPath": "result.task.id",
+            "statusPath": ["result.task.status.state", "result.status.state"],
+            "done": ["TASK_STATE_COMPLETED", "TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED"],
+            "requestTemplate": {"jsonrpc": "2.0", "id": "{{uuid}}", "method": "GetTask", "params": {"id": "{{id}}"}},
+        },
     },
     PresetName.A2A_0_3: {
         "requestTemplate": {
@@ -105,7 +110,13 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
                 }
             },
         },
-        "responsePath": [f"result.{path}" for path in _A2A_0_3_PARTS],
+        "responsePath": [f"result.{path}" for path in _A2A_PARTS],
+        "poll": {
+            "idPath": "result.id",
+            "statusPath": "result.status.state",
+            "done": ["completed", "input-required", "auth-required"],
+            "requestTemplate": {"jsonrpc": "2.0", "id": "{{uuid}}", "method": "tasks/get", "params": {"id": "{{id}}"}},
+        },
         "failure": [
             "error.message",
             {"where": "result.status.state=failed|rejected|canceled", "path": "result.status.message.parts[0].text"},

@@ -58,6 +58,16 @@ def _paths(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(_path, texts))
 
 
+def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Words that are compared without regard to capitals."""
+    return tuple(word.lower() for word in words)
+
+
+Words = Annotated[
+    tuple[Text, ...],
+    AfterValidator(_lower),
+    BeforeValidator(_several, json_schema_input_type=Text | list[Text]),
+]
 PathText = Annotated[Text, AfterValidator(_path)]
 PathTexts = Annotated[
     tuple[str, ...],
@@ -136,6 +146,37 @@ class Events(Described):
     done: Rules = Field((), description="Which end the answer. One that ends without them broke off.")
 
 
+class Polling(Described):
+    """How the answer of an agent is had that answers later."""
+
+    url: Text | None = Field(None, description="Where a job is asked about, with {{id}}; relative to the agent's URL.")
+    url_path: PathText | None = Field(None, description="Where the first answer says it instead; else Location does.")
+    id_path: PathText | None = Field(None, description="Where the first answer has {{id}}.")
+    request_template: JsonValue = Field(None, description="A JSON body to ask with: then by POST, else by GET.")
+    status_path: PathTexts = Field(("status",), description="Where an answer says how the job stands.")
+    done: Words = Field(
+        ("done", "completed", "complete", "succeeded", "success", "finished"), description="Words for a finished job."
+    )
+    failed: Words = Field(
+        ("failed", "failure", "error", "errored", "cancelled", "canceled", "rejected", "expired"),
+        description="Words for a job that comes to nothing. All others: it is at work.",
+    )
+    interval_ms: float = Field(1000, ge=20, le=600_000)
+    timeout_seconds: float | None = Field(None, gt=0, le=86_400, description="Else the time limit of the case.")
+
+    @field_validator("url")
+    @classmethod
+    def _names_placeholders(cls, url: str | None) -> str | None:
+        check_names(url, more=("id",))
+        return url
+
+    @field_validator("request_template")
+    @classmethod
+    def _names_placeholders_too(cls, template: JsonValue) -> JsonValue:
+        check_names(template, more=("id",))
+        return template
+
+
 _ACCEPTS: Final = {
     ResponseFormat.JSON: "application/json",
     ResponseFormat.TEXT: "text/plain, */*",
@@ -192,6 +233,7 @@ class HttpSettings(TargetSettings):
     result_field: PathText = Field("result", description="Where a call has what the tool gave back.")
     id_field: PathTexts = Field(("id",), description="Where a call has its id, by which more is said of it elsewhere.")
     tool_results: ToolResults | None = Field(None, description="Results that are listed apart from the calls.")
+    poll: Polling | None = Field(None, description="The answer comes later: ask until it is there.")
     healthcheck: Annotated[
         HttpHealthCheck | None,
         BeforeValidator(_health_check, json_schema_input_type=HttpHealthCheck | Text | None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -18,7 +18,7 @@ from eval_gate.targets.base import DescribedTarget, Request, TargetError, Target
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.asking import Asking
-from eval_gate.targets.http.connection import Bounds, Connection, was_made
+from eval_gate.targets.http.connection import ACCEPTED, Bounds, Connection, was_made
 from eval_gate.targets.http.reading import Reader, other_format
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
@@ -26,6 +26,9 @@ from eval_gate.targets.waiting import until_there
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.redact import Redactor
 from eval_gate.text.urls import public_url
+
+if TYPE_CHECKING:
+    from eval_gate.targets.http.polling import Poller
 
 _CONNECT_S: Final = 5.0
 _HANGS_UP_S: Final = 0.1
@@ -54,6 +57,11 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         self._wait_s = next((given for given in (wait_for, settings.wait_for) if given is not None), self._usual_wait_s)
         bounds = Bounds(settings.max_response_bytes, self._retry.retryable_status_codes)
         self._connection = Connection(redact, bounds, concurrency, secure=self._url.scheme == "https")
+        self._poller: Poller | None = None
+        if settings.poll is not None:
+            from eval_gate.targets.http.polling import Poller
+
+            self._poller = Poller(settings, settings.poll, self._asking, self._connection)
 
     @property
     def identity(self) -> TargetIdentity:
@@ -122,7 +130,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         await self._connection.aclose()
 
     async def _once(self, request: Request) -> Response:
-        http_request = self._asking.request(request)
+        values = self._asking.values(request)
+        http_request = self._asking.request(request, values)
         started = time.perf_counter()
         try:
             if self._settings.response_format.streams:
@@ -130,16 +139,24 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             answer, body = await self._connection.exchange(http_request)
         except httpx.HTTPError as error:
             raise self._broken(error) from error
-        duration_ms = _since(started)
         if not answer.is_success:
             raise self._connection.refused(answer, body)
+        if self._poller is not None:
+            answer, body = await self._poller.finished((answer, body), values, self._retry)
+        duration_ms = _since(started)
         if self._settings.response_format is ResponseFormat.TEXT:
             return self._reader.text(body, answer.charset_encoding, duration_ms)
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:
-            error.hint = other_format(answer.headers.get("content-type", ""), ResponseFormat.JSON) or error.hint
+            error.hint = self._other_hint(answer) or error.hint
             raise
+
+    def _other_hint(self, answer: httpx.Response) -> str | None:
+        """What to write where the answer itself says that it is of another kind than was described."""
+        if answer.status_code == ACCEPTED and self._poller is None:
+            return "HTTP 202 says that the answer comes later: describe where with `poll`"
+        return other_format(answer.headers.get("content-type", ""), ResponseFormat.JSON)
 
     async def _streamed(self, request: httpx.Request, started: float) -> Response:
         """The answer that comes in events, read until it is over. Raises TargetError, and httpx's errors."""
