@@ -11,7 +11,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
-from eval_gate.targets.settings import TargetSettings
+from eval_gate.targets.settings import TargetSettings, styled
 
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
@@ -108,7 +108,7 @@ def names_model(provider: str) -> bool:
 def json_schema() -> dict[str, JsonValue]:
     """The JSON Schema of a targets file."""
     schemas: list[JsonValue] = []
-    definitions: dict[str, JsonValue] = {}
+    definitions: dict[str, Any] = {}
     for kind in KINDS:
         schema = TypeAdapter(kind.settings).json_schema()
         definitions |= schema.pop("$defs", {})
@@ -116,6 +116,9 @@ def json_schema() -> dict[str, JsonValue]:
         if DEFAULT_PROVIDER not in kind.providers:
             schema["required"] = list(dict.fromkeys(("name", "provider", *schema["required"])))
         schemas.append(schema)
+        _take_snake_case(schema, f"#/properties/targets/items/anyOf/{len(schemas) - 1}")
+    for name, definition in definitions.items():
+        _take_snake_case(definition, f"#/$defs/{name}")
     return {
         "title": "Eval Gate targets",
         "type": "object",
@@ -123,3 +126,11 @@ def json_schema() -> dict[str, JsonValue]:
         "properties": {"targets": {"type": "array", "items": {"anyOf": schemas}}},
         "$defs": definitions,
     }
+
+
+def _take_snake_case(schema: dict[str, Any], place: str) -> None:
+    """Let its settings be written in snake_case too, by patterns: editors take these, and offer one name for each."""
+    names = [name for name in schema.get("properties", ()) if name != name.lower()]
+    if names and schema["additionalProperties"] is False:
+        shapes = {f"^{styled(name, '_')}$": {"$ref": f"{place}/properties/{name}"} for name in names}
+        schema["patternProperties"] = shapes

@@ -56,6 +56,8 @@ def test_providers__no_word__means_two_kinds() -> None:
         {"name": "a", "provider": "mock", "responses": {"a": "text", "b": {"response": "whole"}}},
         {"name": "a", "provider": "cli", "command": "x", "healthcheck": {"type": "command", "commandTemplate": "y"}},
         {"name": "a", "provider": "codex-cli", "arguments": "-x"},
+        {"name": "a", "provider": "codex", "timeout_seconds": 5, "logFormat": "json"},
+        {"name": "a", "provider": "cli", "command": "x", "healthcheck": {"type": "command", "command_template": "y"}},
         {"name": "a", "provider": "vscode-insiders"},
         {"name": "a", "provider": "google", "maxTokens": 5},
     ],
@@ -72,8 +74,10 @@ def test_schema__for_editors__fits_one_of_each(target) -> None:
         {"name": "a", "provider": "cli", "command": "x", "healthcheck": {"url": "http://x/"}},
         {"name": "a"},
         {"name": "a", "provider": "nobody"},
+        {"name": "a", "provider": "codex", "timeout_seconds": "long"},
+        {"name": "a", "provider": "codex", "timeout_second": 5},
     ],
-    ids=["command's in http", "http's in a command", "no url", "no provider"],
+    ids=["command's in http", "http's in a command", "no url", "no provider", "wrong value", "misspelt"],
 )
 def test_schema__for_editors__refuses_what_is_read_by_no_kind(target) -> None:
     with pytest.raises(jsonschema.ValidationError):
