@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, TypeVar
 
 from eval_gate.errors import ExitCode
 from eval_gate.gate.compare import changed_since
@@ -13,20 +14,20 @@ from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
-from eval_gate.model.result import RunResult, SuiteResult, Summary
+from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import Kind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.view.blocking import Blocking, blocking
-from eval_gate.reports.view.groups import Cause, StaleSuites, group_causes, stale_suites
+from eval_gate.reports.view.blocking import blocking
+from eval_gate.reports.view.groups import group_causes, stale_suites
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
-from eval_gate.reports.view.scores import Grade, grades_of
-from eval_gate.reports.view.tables import RuleRow, SuiteRow, is_stale, rule_rows, suite_rows
+from eval_gate.reports.view.scores import grades_of
+from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_rows
 from eval_gate.reports.words import verdict as words
 from eval_gate.reports.words.blame import counted
-from eval_gate.reports.words.explained import Explained, explained
-from eval_gate.reports.words.measured import MeasuredWords, measured_words
+from eval_gate.reports.words.explained import explained
+from eval_gate.reports.words.measured import measured_words
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
@@ -38,24 +39,24 @@ OPEN_ROWS: Final = 10
 """Cases that a table shows unfolded; more are held together by their causes first."""
 
 
+T = TypeVar("T")
+
+
+def _once(made: Callable[[View], T]) -> cached_property[T]:
+    """What is made of the view when it is first asked for."""
+    return cached_property(made)
+
+
 @dataclass(frozen=True, eq=False)
 class View(CaseLists):
     """Everything a report shows, in the words it is shown in."""
 
-    @property
-    def summary(self) -> Summary:
-        """The counts."""
-        return self.run.summary
-
-    @property
-    def undecided(self) -> bool:
-        """Whether the run says nothing about the change."""
-        return self.verdict.outcome is Outcome.ERROR
-
-    @cached_property
-    def nothing_comparable(self) -> bool:
-        """Whether there is a baseline, but not one case that could be held against it."""
-        return facts.nothing_comparable(self.run)
+    summary = _once(lambda view: view.run.summary)
+    """The counts."""
+    undecided = _once(lambda view: view.verdict.outcome is Outcome.ERROR)
+    """Whether the run says nothing about the change."""
+    nothing_comparable = _once(lambda view: facts.nothing_comparable(view.run))
+    """Whether there is a baseline, but not one case that could be held against it."""
 
     @property
     def _baseline(self) -> BaselineFacts | None:
@@ -83,40 +84,24 @@ class View(CaseLists):
         """The verdict in a few words."""
         return self._headline[1]
 
-    @cached_property
-    def lead(self) -> str | None:
-        """The words before the opening, in bold."""
-        return words.lead(self.run, self.verdict)
-
-    @cached_property
-    def opening(self) -> str:
-        """Why, in a few sentences."""
-        return words.opening(self.run, self.verdict)
+    lead = _once(lambda view: words.lead(view.run, view.verdict))
+    """The words before the opening, in bold."""
+    opening = _once(lambda view: words.opening(view.run, view.verdict))
+    """Why, in a few sentences."""
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
         """What decided, in half sentences."""
         return tuple(words.message(self.run, reason) for reason in self.verdict.reasons)
 
-    @cached_property
-    def measured(self) -> MeasuredWords | None:
-        """What differs in how this run was measured; it stands below the opening."""
-        return measured_words(self.comparison, self.context)
-
-    @cached_property
-    def prompt(self) -> str | None:
-        """What is another in the agent's system prompt than in the baseline, where that is known."""
-        return prompt_words(self.run)
-
-    @cached_property
-    def since(self) -> str | None:
-        """What became of the regressions since the last push to the pull request."""
-        return since_words(self.run, self.context)
-
-    @cached_property
-    def explained(self) -> Explained | None:
-        """The page of documentation about the state of this run."""
-        return explained(self.run, self.verdict, baseline_is_stale=self.baseline_is_stale)
+    measured = _once(lambda view: measured_words(view.comparison, view.context))
+    """What differs in how this run was measured; it stands below the opening."""
+    prompt = _once(lambda view: prompt_words(view.run))
+    """What is another in the agent's system prompt than in the baseline, where that is known."""
+    since = _once(lambda view: since_words(view.run, view.context))
+    """What became of the regressions since the last push to the pull request."""
+    explained = _once(lambda view: explained(view.run, view.verdict, baseline_is_stale=view.baseline_is_stale))
+    """The page of documentation about the state of this run."""
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -132,10 +117,8 @@ class View(CaseLists):
         said = any(reason.code == RuleCode.SUITE_DROP for reason in self.verdict.reasons)
         return words.suite_drop(self.run) if found is not None and found.dropped and not said else None
 
-    @cached_property
-    def remedy(self) -> str:
-        """Where to look if a run without a verdict ends the same way again."""
-        return words.remedy(self.run, self.verdict)
+    remedy = _once(lambda view: words.remedy(view.run, view.verdict))
+    """Where to look if a run without a verdict ends the same way again."""
 
     @property
     def to_do(self) -> str | None:
@@ -152,15 +135,10 @@ class View(CaseLists):
 
     # Tables and lists beside the cases
 
-    @cached_property
-    def grades(self) -> tuple[Grade, ...]:
-        """What judges gave for the dimensions of rubrics."""
-        return grades_of(self.run)
-
-    @cached_property
-    def causes(self) -> tuple[Cause[CaseRow], ...]:
-        """What the regressions have in common, or else the failures."""
-        return group_causes((row, row.cause) for row in (self.regressions or self.failing))
+    grades = _once(lambda view: grades_of(view.run))
+    """What judges gave for the dimensions of rubrics."""
+    causes = _once(lambda view: group_causes((row, row.cause) for row in (view.regressions or view.failing)))
+    """What the regressions have in common, or else the failures."""
 
     @cached_property
     def examples(self) -> tuple[CaseRow, ...]:
@@ -181,10 +159,8 @@ class View(CaseLists):
         both = zip(self.run.suites, self.suites, strict=True)
         return tuple((suite, row, tuple(islice(rows, len(suite.cases)))) for suite, row in both)
 
-    @cached_property
-    def stale(self) -> tuple[StaleSuites, ...]:
-        """Stale suites by tool."""
-        return stale_suites(self.run.suites)
+    stale = _once(lambda view: stale_suites(view.run.suites))
+    """Stale suites by tool."""
 
     @property
     def stale_count(self) -> int:
@@ -217,32 +193,19 @@ class View(CaseLists):
     def _of_files(self) -> frozenset[str]:
         return frozenset(changed_since(suite.eval_file) for suite in self.run.suites)
 
-    @cached_property
-    def blocking(self) -> Blocking:
-        """Which cases keep the gate from passing, and what else does."""
-        return blocking(self)
-
-    @cached_property
-    def rules(self) -> tuple[RuleRow, ...]:
-        """The rules that decided, and what they rest on."""
-        return rule_rows(self.run, self.verdict, self.context, stale=self.baseline_is_stale)
+    blocking = _once(blocking)
+    """Which cases keep the gate from passing, and what else does."""
+    rules = _once(lambda view: rule_rows(view.run, view.verdict, view.context, stale=view.baseline_is_stale))
+    """The rules that decided, and what they rest on."""
 
     # Numbers, and the words that count
 
-    @cached_property
-    def rates(self) -> facts.Rates:
-        """The pass rate that counts, beside the baseline's."""
-        return facts.rates_of(self.run)
-
-    @cached_property
-    def certainty(self) -> tuple[str, ...]:
-        """How sure the pass rate and its change are, in half sentences."""
-        return certainty(self.run)
-
-    @cached_property
-    def reruns(self) -> str | None:
-        """What re-runs of doubtful cases took."""
-        return rerun_words(self.run)
+    rates = _once(lambda view: facts.rates_of(view.run))
+    """The pass rate that counts, beside the baseline's."""
+    certainty = _once(lambda view: certainty(view.run))
+    """How sure the pass rate and its change are, in half sentences."""
+    reruns = _once(lambda view: rerun_words(view.run))
+    """What re-runs of doubtful cases took."""
 
     @cached_property
     def spending(self) -> str:
