@@ -14,7 +14,7 @@ from eval_gate.config.settings import Store
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.limits import (
     KEPT_ANSWER,
     KEPT_CALL,
@@ -60,18 +60,14 @@ def settled(case: CaseResult, store: Store) -> CaseResult:
     simply = case.passed and all(trial.status is Status.PASSED for trial in case.trials)
     if store is not Store.FAILING or not simply:
         return case
-    return case.model_copy(update=_said_less(case) | {"trials": tuple(map(_trial_said_less, case.trials))})
-
-
-def _trial_said_less(trial: Trial) -> Trial:
-    return trial if trial.details is None else trial.model_copy(update={"details": None, "evaluator_results": ()})
-
-
-def _said_less(case: CaseResult) -> dict[str, object]:
-    return {
-        "details": without_answer(case.details),
-        "evaluator_results": without_prompts(case.evaluator_results),
-    }
+    nothing = {"details": None, "evaluator_results": ()}
+    return case.model_copy(
+        update={
+            "details": without_answer(case.details),
+            "evaluator_results": without_prompts(case.evaluator_results),
+            "trials": tuple(one if one.details is None else one.model_copy(update=nothing) for one in case.trials),
+        }
+    )
 
 
 async def redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:

@@ -14,7 +14,7 @@ from eval_gate.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
 from eval_gate.text.sources.json import JsonPositions, parse_json
-from eval_gate.text.sources.shape import kind_of
+from eval_gate.text.sources.shape import field_path, kind_of
 
 _Path = tuple[str | int, ...]
 _SHAPES: Final = (
@@ -126,7 +126,7 @@ class _Reader:
             raise _invalid(
                 self.file, [*self.problems, Problem("here reading stopped: there may be more", file=self.file)]
             )
-        where = _field(path) or None
+        where = field_path(path) or None
         self.problems.append(Problem(message, file=self.file, line=self.positions.line(path), field=where))
 
     def _text(self, entry: dict[str, JsonValue], key: str, path: _Path) -> str | None:
@@ -148,8 +148,3 @@ class _Reader:
         if not isinstance(entry[key], dict):
             self.problem((*path, key), f"expected a mapping, got {kind_of(entry[key])}")
         return parameters_schema(entry[key])
-
-
-def _field(path: Sequence[str | int]) -> str:
-    """The place as people write it, such as `tools[2].name`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")

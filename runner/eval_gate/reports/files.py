@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from eval_gate.config.written import ReportRequest
@@ -24,9 +24,15 @@ def write_reports(
     requests: Sequence[ReportRequest], result: RunResult, context: ReportContext, folder: Path
 ) -> tuple[Path, ...]:
     """Write every report; where they are. Reports without a file name go to `folder`."""
+    return write_each(requests, folder, DEFAULT_NAMES, lambda form: render(form, result, context))
+
+
+def write_each(
+    requests: Sequence[ReportRequest], folder: Path, names: Mapping[str, str], made: Callable[[str], str]
+) -> tuple[Path, ...]:
+    """Write what is made of each format that is asked for, under its usual name where none is said; where it is."""
     written = []
     for request in requests:
-        file = request.file or folder / DEFAULT_NAMES[request.format]
-        write_atomically(file, render(request.format, result, context))
-        written.append(file)
+        written.append(request.file or folder / names[request.format])
+        write_atomically(written[-1], made(request.format))
     return tuple(written)

@@ -5,6 +5,8 @@ Source: tool-forge runner contract, "Assertion Execution" 4 to 9; behaviour 1.6.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.tool_forge.tally import Tally
 from eval_gate.evaluators.wording import cut, double, names, single
@@ -25,6 +27,18 @@ BYTES_PER_TOKEN = 4
 """The estimate where the provider gives no count: UTF-8 bytes by four, rounded up."""
 
 
+def _resolved(
+    values: Iterable[str], context: EvaluationContext, tally: Tally, *, counted: bool = True
+) -> Iterator[str]:
+    """The values as they are compared, one after the other; one whose tokens lead nowhere is skipped."""
+    for value in values:
+        resolved = resolve(value, context.tokens)
+        if resolved.text is None:
+            tally.unresolved(resolved.unresolved, counted=counted)
+        else:
+            yield resolved.text
+
+
 async def response_non_empty(spec: ResponseNonEmpty, context: EvaluationContext) -> Evaluation:
     """The text is not blank."""
     tally = Tally(spec.type)
@@ -34,14 +48,10 @@ async def response_non_empty(spec: ResponseNonEmpty, context: EvaluationContext)
 async def response_contains(spec: ResponseContains, context: EvaluationContext) -> Evaluation:
     """Every value is in the text; a value with an unresolved token is skipped."""
     tally = Tally(spec.type)
-    for value in spec.values:
-        resolved = resolve(value, context.tokens)
-        if resolved.text is None:
-            tally.unresolved(resolved.unresolved)
-        elif resolved.text in context.response.text:
-            tally.holds()
-        else:
-            return tally.failed(f"expected {single(resolved.text)} in response but not found")
+    for text in _resolved(spec.values, context, tally):
+        if text not in context.response.text:
+            return tally.failed(f"expected {single(text)} in response but not found")
+        tally.holds()
     return tally.passed()
 
 
@@ -49,13 +59,7 @@ async def response_contains_any(spec: ResponseContainsAny, context: EvaluationCo
     """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
     tally = Tally(spec.type)
     for group in spec.groups:
-        members = []
-        for value in group:
-            resolved = resolve(value, context.tokens)
-            if resolved.text is None:
-                tally.unresolved(resolved.unresolved, counted=False)
-            else:
-                members.append(resolved.text)
+        members = [*_resolved(group, context, tally, counted=False)]
         if not members:
             tally.skips("a group with no member left is skipped")
         elif any(member in context.response.text for member in members):
@@ -68,14 +72,10 @@ async def response_contains_any(spec: ResponseContainsAny, context: EvaluationCo
 async def response_not_contains(spec: ResponseNotContains, context: EvaluationContext) -> Evaluation:
     """No value is in the text; a value with an unresolved token is skipped."""
     tally = Tally(spec.type)
-    for value in spec.values:
-        resolved = resolve(value, context.tokens)
-        if resolved.text is None:
-            tally.unresolved(resolved.unresolved)
-        elif resolved.text in context.response.text:
-            return tally.failed(f"found {double(resolved.text)} in response")
-        else:
-            tally.holds()
+    for text in _resolved(spec.values, context, tally):
+        if text in context.response.text:
+            return tally.failed(f"found {double(text)} in response")
+        tally.holds()
     return tally.passed()
 
 

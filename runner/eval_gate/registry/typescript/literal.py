@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from eval_gate.model import limits
+from eval_gate.text.foreign.well_formed import well_formed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -153,9 +154,7 @@ def _text(node: Node) -> str | Unknown:
         if part is None:
             return Unknown.VALUE
         parts.append(part)
-    joined = "".join(parts)
-    # a pair of surrogates is one character, a lone one cannot be written as UTF-8
-    return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return well_formed("".join(parts))
 
 
 def _operands(node: Node) -> Iterator[Node]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import GateError
-from eval_gate.files.writing import write_atomically
 from eval_gate.model.execution import Status
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle
+from eval_gate.reports.files import write_each
 from eval_gate.reports.fit import COMMENT_LIMIT, Detail, fit
 from eval_gate.reports.matrix.view import NOT_THERE, Matrix, MatrixCase, MatrixCell, foot_of
 from eval_gate.reports.templating import environment, tidy
@@ -43,12 +43,7 @@ def refuse_unknown(requests: Sequence[ReportRequest]) -> None:
 
 def write_matrix(requests: Sequence[ReportRequest], matrix: Matrix, folder: Path) -> tuple[Path, ...]:
     """Write every report; where they are. Those without a file name go to `folder`."""
-    written = []
-    for request in requests:
-        file = request.file or folder / FORMATS[request.format]
-        write_atomically(file, render_matrix(request.format, matrix))
-        written.append(file)
-    return tuple(written)
+    return write_each(requests, folder, FORMATS, lambda form: render_matrix(form, matrix))
 
 
 def render_matrix(report_format: str, matrix: Matrix, style: ConsoleStyle | None = None) -> str:
