@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
@@ -12,9 +12,8 @@ from eval_gate.model.result import CaseResult, StaleKind, SuiteResult
 from eval_gate.registry.staleness import console_line as console_words
 from eval_gate.reports.console.changes import changes
 from eval_gate.reports.console.commands import command_lines
-from eval_gate.reports.console.fit import width
-from eval_gate.reports.console.listing import Cells, case_lines
-from eval_gate.reports.console.style import FOLD_ABOVE, ConsoleStyle
+from eval_gate.reports.console.fit import padded, width
+from eval_gate.reports.console.style import FOLD_ABOVE, MAX_DESCRIPTION, MAX_ID, ConsoleStyle
 from eval_gate.reports.phrases import unmeasured
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.tables import SuiteRow
@@ -26,6 +25,13 @@ from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.text.escape import console_line
 
 WIDTH: Final = 67
+Cells: TypeAlias = tuple[str, str, str, str]
+"""Id, description, time, result."""
+_BEFORE: Final = 4
+"""Columns of the sign before each line."""
+_GAP: Final = "  "
+_LEAST: Final = 8
+"""Columns below which a description says nothing and is left out."""
 
 _GLYPHS: Final = {
     Status.PASSED: ("✓", "+"),
@@ -82,7 +88,7 @@ class _Console:
 
     def _cases(self, rows: tuple[CaseRow, ...]) -> Iterator[str]:
         both = [(row, row.case) for row in rows if row.case is not None]
-        lines = case_lines([_cells(row, case) for row, case in both], self._style)
+        lines = _case_lines([_cells(row, case) for row, case in both], self._style)
         for (row, case), line in zip(both, lines, strict=True):
             glyph = _GLYPHS[case.status][1 if self._style.ascii else 0]
             yield f"  {self._style.paint(_PAINTED.get(case.status, 'dim'), glyph)} {line}"
@@ -158,6 +164,29 @@ def _cells(row: CaseRow, case: CaseResult) -> Cells:
         result = row.here or ""
     flaky = " flaky" if result and case.flaky else ""
     return console_line(case.id), console_line(case.description), time, f"{result}{flaky}"
+
+
+def _case_lines(rows: Sequence[Cells], style: ConsoleStyle) -> Iterator[str]:
+    """A line for each case. Where room is short, ids lose their middle and descriptions their end."""
+    if not rows:
+        return
+    times, results = (max(width(style.plain(row[place])) for row in rows) for place in (2, 3))
+    results = min(results, style.width // 2)
+    behind = sum(len(_GAP) + columns for columns in (times, results) if columns)
+    room = style.width - _BEFORE - behind
+    ids = min(max(width(style.plain(row[0])) for row in rows), MAX_ID)
+    words = min(max(width(style.plain(row[1])) for row in rows), MAX_DESCRIPTION)
+    if words and ids + len(_GAP) + words > room:
+        narrow = min(ids, max(room - len(_GAP) - words, room * 3 // 5))
+        left = room - len(_GAP) - narrow
+        ids, words = (narrow, left) if left >= _LEAST else (ids, 0)
+    ids = max(min(ids, room), 1)
+    for name, description, time, result in rows:
+        cells = [padded(style.cut_name(name, ids), ids)]
+        cells += [padded(style.cut(description, words), words)] if words else []
+        cells += [padded(time, times, right=True)] if times else []
+        cells += [style.cut(result, results)] if results else []
+        yield _GAP.join(cells).rstrip()
 
 
 def _totals(suite: SuiteResult, row: SuiteRow) -> Iterator[str]:
