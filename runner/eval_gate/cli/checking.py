@@ -11,15 +11,9 @@ from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
+from eval_gate.model import evaluator as specs
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
-from eval_gate.model.evaluator import (
-    ResponseContains,
-    ResponseContainsAny,
-    ResponseMatches,
-    ResponseNotContains,
-    ToolParams,
-)
 from eval_gate.registry.staleness import check
 from eval_gate.reports.words.numbers import count
 from eval_gate.targets.book import TargetBook
@@ -110,9 +104,9 @@ def _patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, st
     for suite in suites:
         for case in suite.cases:
             for spec in case.evaluators:
-                if isinstance(spec, ResponseMatches):
+                if isinstance(spec, specs.ResponseMatches):
                     yield from ((case, pattern, "expect.responseMatches") for pattern in spec.patterns)
-                if isinstance(spec, ToolParams):
+                if isinstance(spec, specs.ToolParams):
                     for one in spec.checks:
                         if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
                             yield case, one.value, "expect.toolParams"
@@ -139,11 +133,11 @@ def _unresolved_seeds(inputs: Inputs) -> Iterator[str]:
 def _expected_texts(case: EvalCase) -> Iterator[str]:
     for spec in case.evaluators:
         match spec:
-            case ResponseContains() | ResponseNotContains():
+            case specs.ResponseContains() | specs.ResponseNotContains():
                 yield from spec.values
-            case ResponseContainsAny():
+            case specs.ResponseContainsAny():
                 yield from (member for group in spec.groups for member in group)
-            case ToolParams():
+            case specs.ToolParams():
                 yield from (text for one in spec.checks for text in _texts(one.value))
 
 

@@ -16,21 +16,10 @@ from typing import Final
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.judging import Judges, wanted_judges
+from eval_gate.model import evaluator as specs
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.evaluator import (
-    CodeAggregator,
-    CodeJudge,
-    Composite,
-    EvaluatorSpec,
-    JudgeAggregator,
-    LlmJudge,
-    ResponseContains,
-    ResponseContainsAny,
-    ResponseNotContains,
-    ToolParams,
-)
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
 from eval_gate.text.digest import digest
@@ -45,7 +34,7 @@ MAX_WORDS: Final = 50
 MAX_COMMAND: Final = 300
 """Characters of a command that are kept."""
 _CREDENTIALS: Final = re.compile(r"//[^\s/@]*@")
-_WITH_TOKENS: Final = (ToolParams, ResponseContains, ResponseContainsAny, ResponseNotContains)
+_WITH_TOKENS: Final = (specs.ToolParams, specs.ResponseContains, specs.ResponseContainsAny, specs.ResponseNotContains)
 
 
 class Scripts:
@@ -144,17 +133,19 @@ def _grader(case: EvalCase, scripts: Scripts) -> str | None:
     return digest(found) if any(found) else None
 
 
-def _graded_by(part: EvaluatorSpec | CodeAggregator | JudgeAggregator, scripts: Scripts) -> JsonValue:
+def _graded_by(part: specs.EvaluatorSpec | specs.CodeAggregator | specs.JudgeAggregator, scripts: Scripts) -> JsonValue:
     """Own prompts by their text, programs by the content of the files that their command names; nothing for others."""
     match part:
-        case LlmJudge() | JudgeAggregator():
+        case specs.LlmJudge() | specs.JudgeAggregator():
             return part.prompt
-        case CodeJudge() | CodeAggregator():
+        case specs.CodeJudge() | specs.CodeAggregator():
             cwd = Path(part.cwd)
             return [scripts.place(cwd), *scripts.of(part.command, cwd)]
-        case Composite():
+        case specs.Composite():
             aggregator = part.aggregator
-            by = _graded_by(aggregator, scripts) if isinstance(aggregator, CodeAggregator | JudgeAggregator) else None
+            by = None
+            if isinstance(aggregator, specs.CodeAggregator | specs.JudgeAggregator):
+                by = _graded_by(aggregator, scripts)
             found = [by, *(_graded_by(member, scripts) for member in part.members)]
             return found if any(found) else None
         case _:
@@ -178,14 +169,14 @@ def _values(case: EvalCase, data: TokenData, *, snapshot: bool) -> str | None:
     return digest(found) if found else None
 
 
-def _texts(spec: EvaluatorSpec) -> Iterator[str]:
+def _texts(spec: specs.EvaluatorSpec) -> Iterator[str]:
     """The texts of an assertion that may hold tokens."""
     match spec:
-        case ResponseContains() | ResponseNotContains():
+        case specs.ResponseContains() | specs.ResponseNotContains():
             values: Sequence[JsonValue] = spec.values
-        case ResponseContainsAny():
+        case specs.ResponseContainsAny():
             values = [member for group in spec.groups for member in group]
-        case ToolParams():
+        case specs.ToolParams():
             values = [
                 value
                 for check in spec.checks

@@ -10,15 +10,7 @@ from collections.abc import Iterable, Iterator
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.tool_forge.tally import Tally
 from eval_gate.evaluators.wording import cut, double, names, single
-from eval_gate.model.evaluator import (
-    MaxLatency,
-    MaxTokens,
-    ResponseContains,
-    ResponseContainsAny,
-    ResponseMatches,
-    ResponseNonEmpty,
-    ResponseNotContains,
-)
+from eval_gate.model import evaluator as specs
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import js_number
 from eval_gate.text.tokens import resolve
@@ -39,13 +31,13 @@ def _resolved(
             yield resolved.text
 
 
-async def response_non_empty(spec: ResponseNonEmpty, context: EvaluationContext) -> Evaluation:
+async def response_non_empty(spec: specs.ResponseNonEmpty, context: EvaluationContext) -> Evaluation:
     """The text is not blank."""
     tally = Tally(spec.type)
     return tally.passed() if context.response.text.strip() else tally.failed("the response is empty")
 
 
-async def response_contains(spec: ResponseContains, context: EvaluationContext) -> Evaluation:
+async def response_contains(spec: specs.ResponseContains, context: EvaluationContext) -> Evaluation:
     """Every value is in the text; a value with an unresolved token is skipped."""
     tally = Tally(spec.type)
     for text in _resolved(spec.values, context, tally):
@@ -55,7 +47,7 @@ async def response_contains(spec: ResponseContains, context: EvaluationContext) 
     return tally.passed()
 
 
-async def response_contains_any(spec: ResponseContainsAny, context: EvaluationContext) -> Evaluation:
+async def response_contains_any(spec: specs.ResponseContainsAny, context: EvaluationContext) -> Evaluation:
     """Of every group a member is in the text; unresolved members leave their group, an emptied group is skipped."""
     tally = Tally(spec.type)
     for group in spec.groups:
@@ -69,7 +61,7 @@ async def response_contains_any(spec: ResponseContainsAny, context: EvaluationCo
     return tally.passed()
 
 
-async def response_not_contains(spec: ResponseNotContains, context: EvaluationContext) -> Evaluation:
+async def response_not_contains(spec: specs.ResponseNotContains, context: EvaluationContext) -> Evaluation:
     """No value is in the text; a value with an unresolved token is skipped."""
     tally = Tally(spec.type)
     for text in _resolved(spec.values, context, tally):
@@ -79,7 +71,7 @@ async def response_not_contains(spec: ResponseNotContains, context: EvaluationCo
     return tally.passed()
 
 
-async def response_matches(spec: ResponseMatches, context: EvaluationContext) -> Evaluation:
+async def response_matches(spec: specs.ResponseMatches, context: EvaluationContext) -> Evaluation:
     """Every pattern finds something. A pattern that is none, or runs away, fails with the engine's words."""
     tally = Tally(spec.type)
     for pattern in spec.patterns:
@@ -93,7 +85,7 @@ async def response_matches(spec: ResponseMatches, context: EvaluationContext) ->
     return tally.passed()
 
 
-async def max_latency(spec: MaxLatency, context: EvaluationContext) -> Evaluation:
+async def max_latency(spec: specs.MaxLatency, context: EvaluationContext) -> Evaluation:
     """Our wall clock, never the agent's own figure."""
     tally = Tally(spec.type)
     taken = context.response.duration_ms
@@ -102,7 +94,7 @@ async def max_latency(spec: MaxLatency, context: EvaluationContext) -> Evaluatio
     return tally.failed(f"expected at most {js_number(spec.limit_ms)} ms, took {taken:.0f} ms")
 
 
-async def max_tokens(spec: MaxTokens, context: EvaluationContext) -> Evaluation:
+async def max_tokens(spec: specs.MaxTokens, context: EvaluationContext) -> Evaluation:
     """The provider's own count of output tokens, else an estimate; the message says which."""
     tally = Tally(spec.type)
     usage = context.response.usage

@@ -12,27 +12,10 @@ from eval_gate.formats.documents import JSON
 from eval_gate.formats.reader import Findings, Reader
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
+from eval_gate.model import evaluator as specs
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
-from eval_gate.model.evaluator import (
-    EvaluatorSpec,
-    MaxLatency,
-    MaxTokens,
-    NoToolErrors,
-    ParamCheck,
-    ResponseContains,
-    ResponseContainsAny,
-    ResponseMatches,
-    ResponseNonEmpty,
-    ResponseNotContains,
-    Rubric,
-    RubricDimension,
-    ToolParams,
-    ToolsAcceptable,
-    ToolsCalled,
-    ToolsNotCalled,
-)
 from eval_gate.text.digest import digest, fingerprint
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
@@ -146,12 +129,12 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
     )
 
 
-def _rubric(case: Case) -> Iterable[EvaluatorSpec]:
+def _rubric(case: Case) -> Iterable[specs.EvaluatorSpec]:
     """The rubric, after the assertions: it is graded only when these hold."""
     if case.rubric:
-        yield Rubric(
+        yield specs.Rubric(
             dimensions=tuple(
-                RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
+                specs.RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
                 for one in case.rubric
             ),
             question=case.input.message,
@@ -159,22 +142,22 @@ def _rubric(case: Case) -> Iterable[EvaluatorSpec]:
         )
 
 
-_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = NoToolErrors(), ResponseNonEmpty()
+_NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEmpty()
 """The same for every case that has them."""
 
 
-def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the contract's order, one line each)
+def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:  # noqa: C901 (the contract's order, one line each)
     """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
     if expect.tools_called is not None:
-        yield ToolsCalled(names=tuple(expect.tools_called))
+        yield specs.ToolsCalled(names=tuple(expect.tools_called))
     if expect.tools_acceptable is not None:
-        yield ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable)))
+        yield specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable)))
     if expect.tools_not_called is not None:
-        yield ToolsNotCalled(names=tuple(expect.tools_not_called))
+        yield specs.ToolsNotCalled(names=tuple(expect.tools_not_called))
     if expect.tool_params is not None:
-        yield ToolParams(
+        yield specs.ToolParams(
             checks=tuple(
-                ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
+                specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
                 for one in expect.tool_params
             )
         )
@@ -183,18 +166,18 @@ def _evaluators(expect: Expect) -> Iterable[EvaluatorSpec]:  # noqa: C901 (the c
     if expect.response_non_empty:
         yield _RESPONSE_NON_EMPTY
     if expect.response_contains is not None:
-        yield ResponseContains(values=tuple(expect.response_contains))
+        yield specs.ResponseContains(values=tuple(expect.response_contains))
     if expect.response_contains_any is not None:
-        yield ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any)))
+        yield specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any)))
     if expect.response_not_contains is not None:
-        yield ResponseNotContains(values=tuple(expect.response_not_contains))
+        yield specs.ResponseNotContains(values=tuple(expect.response_not_contains))
     patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
     if patterns:
-        yield ResponseMatches(patterns=patterns)
+        yield specs.ResponseMatches(patterns=patterns)
     if expect.max_latency_ms is not None:
-        yield MaxLatency(limit_ms=expect.max_latency_ms)
+        yield specs.MaxLatency(limit_ms=expect.max_latency_ms)
     if expect.max_tokens is not None:
-        yield MaxTokens(limit=expect.max_tokens)
+        yield specs.MaxTokens(limit=expect.max_tokens)
 
 
 _QUESTION = ("input", "stubs", "maxTurns")
