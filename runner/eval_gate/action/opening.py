@@ -5,13 +5,13 @@ from __future__ import annotations
 from eval_gate.action.inputs import Settings
 from eval_gate.action.plan import Known, make_plan, pull_number
 from eval_gate.action.step import Step
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import GateError
 from eval_gate.github.checkout import checked_out
 from eval_gate.github.client import Client
 from eval_gate.github.commits import PullRequest, pull_request, repository
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.event import Event, read_event
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import GitHubError, if_there, unavailable
 
 
 def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
@@ -32,9 +32,7 @@ def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:
         )
     except GitHubError as error:
         client.close()
-        raise GateError(
-            "github-unavailable", str(error), "re-run the failed job", exit_code=ExitCode.INCOMPLETE
-        ) from error
+        raise unavailable(str(error)) from error
     return Step(environment, settings, make_plan(environment, event, settings, known), client)
 
 
@@ -46,11 +44,4 @@ def _default_branch(client: Client, event: Event) -> str:
 
 def _dispatched_pull(client: Client, event: Event) -> PullRequest | None:
     number = pull_number(event)
-    if number is None:
-        return None
-    try:
-        return pull_request(client, number)
-    except GitHubError as error:
-        if error.kind is Kind.NOT_FOUND:
-            return None
-        raise
+    return None if number is None else if_there(lambda: pull_request(client, number))

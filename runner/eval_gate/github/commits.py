@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from eval_gate.github.client import Client, Facts
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import GitHubError, Kind, if_there
 
 CONTENTS: Final = "contents: read"
 ACTIONS: Final = "actions: read"
@@ -97,12 +97,7 @@ def distance(client: Client, base: str, head: str) -> Distance | None:
     """From `base` to `head` (branches or commits); None when one of them is gone, as after a force push."""
     doing = f"comparing {base[:40]} with {head[:40]}"
     path = f"/compare/{quote(base, safe='')}...{quote(head, safe='')}"
-    try:
-        return client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1})
-    except GitHubError as error:
-        if error.kind is Kind.NOT_FOUND:
-            return None
-        raise
+    return if_there(lambda: client.get(doing, path, Distance, permission=CONTENTS, query={"per_page": 1}))
 
 
 def ancestors(client: Client, sha: str, limit: int = MAX_ANCESTORS) -> Iterator[str]:
@@ -154,12 +149,10 @@ def file_at(client: Client, path: str, ref: str) -> bytes | None:
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
         raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
-    try:
-        found = client.get(doing, f"/contents/{quote(str(pure))}", _Content, permission=CONTENTS, query={"ref": ref})
-    except GitHubError as error:
-        if error.kind is Kind.NOT_FOUND:
-            return None
-        raise
+    where = f"/contents/{quote(str(pure))}"
+    found = if_there(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
+    if found is None:
+        return None
     if found.type != "file" or found.encoding != "base64":
         raise GitHubError(Kind.REFUSED, doing, "it is no file, or too large")
     try:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from eval_gate.errors import ExitCode, GateError
 
 if TYPE_CHECKING:
     import httpx
 
+T = TypeVar("T")
 MAX_WAIT_S: Final = 60.0
 """The longest a rate limit is waited for. A primary limit may be an hour away: nobody's job should sleep so long."""
 _SECONDARY_WAIT_S: Final = 60.0
@@ -83,6 +86,21 @@ class GitHubError(Exception):
         if self.kind is Kind.UNAUTHORIZED:
             return "; `github-token` is not a token that is valid here"
         return ""
+
+
+def if_there(call: Callable[[], T]) -> T | None:
+    """What the call gives; None where GitHub knows nothing of that name. Raises GitHubError for all else."""
+    try:
+        return call()
+    except GitHubError as error:
+        if error.kind is Kind.NOT_FOUND:
+            return None
+        raise
+
+
+def unavailable(what: str) -> GateError:
+    """The error for a step that cannot go on without an answer of GitHub's; `what` is the sentence."""
+    return GateError("github-unavailable", what, "re-run the failed job", exit_code=ExitCode.INCOMPLETE)
 
 
 def answer_of(answer: httpx.Response, key: str) -> Answer:

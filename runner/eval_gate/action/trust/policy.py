@@ -19,10 +19,9 @@ from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
 from eval_gate.config.load import CONFIG_NAMES
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.github.commits import file_at
-from eval_gate.github.failure import GitHubError
+from eval_gate.github.failure import GitHubError, unavailable
 from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
 
@@ -46,12 +45,7 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
     try:
         base, name = base_config(step, variables, branch)
     except GitHubError as error:
-        raise GateError(
-            "github-unavailable",
-            f"the rules of {branch} could not be read: {error}",
-            "re-run the failed job",
-            exit_code=ExitCode.INCOMPLETE,
-        ) from error
+        raise unavailable(f"the rules of {branch} could not be read: {error}") from error
     log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
     results = replace(config.results, scores=base.results.scores)
     ruled = replace(config, policy=base.policy, results=results)

@@ -16,9 +16,9 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import base_config
 from eval_gate.config.settings import RunConfig
-from eval_gate.errors import ExitCode, GateError
+from eval_gate.errors import GateError
 from eval_gate.github.commits import file_at
-from eval_gate.github.failure import GitHubError
+from eval_gate.github.failure import GitHubError, unavailable
 from eval_gate.model.base import JsonValue
 from eval_gate.process.environment import is_plain
 from eval_gate.targets.build import described_by_flags
@@ -109,9 +109,4 @@ class _Base:
             return None
 
     def _unavailable(self, error: GitHubError) -> GateError:
-        return GateError(
-            "github-unavailable",
-            f"which targets may be given variables could not be read from {self._branch}: {error}",
-            "re-run the failed job",
-            exit_code=ExitCode.INCOMPLETE,
-        )
+        return unavailable(f"which targets may be given variables could not be read from {self._branch}: {error}")

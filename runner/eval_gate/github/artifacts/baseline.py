@@ -22,7 +22,7 @@ from eval_gate.github.artifacts.listed import (
 )
 from eval_gate.github.client import Client
 from eval_gate.github.commits import RunFacts, distance, workflow_run
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import GitHubError, Kind, if_there
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
@@ -139,12 +139,9 @@ class ArtifactStore:
 
     def of_run(self, run_id: int, now: datetime) -> Found:
         """The artifact of a run that somebody named. Raises GateError when it cannot be used."""
-        try:
-            run = workflow_run(self._client, run_id)
-        except GitHubError as error:
-            if error.kind is not Kind.NOT_FOUND:
-                raise
-            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run") from error
+        run = if_there(lambda: workflow_run(self._client, run_id))
+        if run is None:
+            raise GateError("baseline-not-found", f"there is no run {run_id} here", "name another run")
         trail = Trail()
         if run.of_this_repository:
             for artifact in artifacts_of_run(self._client, run_id, *reversed(self._wanted.names)):

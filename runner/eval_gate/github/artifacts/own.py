@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 from eval_gate.github.artifacts.download import fetched
 from eval_gate.github.artifacts.upload import Calls, Service, backend_ids
 from eval_gate.github.client import Client, Facts
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import if_there
 
 
 class OwnArtifact(Facts):
@@ -54,11 +54,8 @@ def fetch_own(client: Client, service: Service, artifact: OwnArtifact, to: Path)
 
 def delete_own(client: Client, service: Service, artifact: OwnArtifact) -> None:
     """Take it away, as `overwrite: true` of actions/upload-artifact does. Raises GitHubError."""
-    try:
-        _calls(client, service, "replacing", artifact.name).ask("DeleteArtifact", artifact.message, Facts)
-    except GitHubError as error:
-        if error.kind is not Kind.NOT_FOUND:  # gone already: that is what was wanted
-            raise
+    calls = _calls(client, service, "replacing", artifact.name)
+    if_there(lambda: calls.ask("DeleteArtifact", artifact.message, Facts))  # gone already is what was wanted
 
 
 def _calls(client: Client, service: Service, doing: str, name: str) -> Calls:

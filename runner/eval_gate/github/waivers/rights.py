@@ -10,7 +10,7 @@ from pydantic import Field
 
 from eval_gate.github.client import Client, Facts
 from eval_gate.github.commits import PULLS
-from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.failure import GitHubError, Kind, if_there
 from eval_gate.github.waivers.comments import PERSON, Comment
 
 MAX_PEOPLE: Final = 10
@@ -61,13 +61,9 @@ class Rights:
     def _role(self, login: str) -> str:
         """In GitHub's word, which maps every role of an organization to one of a few."""
         path = f"/collaborators/{quote(login, safe='')}/permission"
-        try:
-            found = self._client.get(f"asking what {login[:60]} may do", path, _Permission, permission=METADATA)
-        except GitHubError as error:
-            if error.kind is Kind.NOT_FOUND:
-                return "none"
-            raise
-        return found.permission if _is(found.user, login) else "none"
+        doing = f"asking what {login[:60]} may do"
+        found = if_there(lambda: self._client.get(doing, path, _Permission, permission=METADATA))
+        return found.permission if found is not None and _is(found.user, login) else "none"
 
     def _not_by_hand(self, comment: Comment) -> str | None:
         """An app may write in a person's name, and only REST says so."""
