@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
 
 from eval_gate.engine.journal import TrialRecord
@@ -71,17 +72,22 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
 
 def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
-    return made(
-        Trial,
-        status=record.status,
-        score=record.score,
-        duration_ms=record.duration_ms,
-        error=record.error,
-        blame=record.blame,
-        timed_out=record.timed_out,
-        vetoed=record.vetoed,
-        decisive=decisive,
+    return _trial(
+        ("status", record.status),
+        ("score", record.score),
+        ("duration_ms", record.duration_ms),
+        ("error", record.error),
+        ("blame", record.blame),
+        ("timed_out", record.timed_out),
+        ("vetoed", record.vetoed),
+        ("decisive", decisive),
     )
+
+
+@lru_cache(1_000)
+def _trial(*facts: tuple[str, object]) -> Trial:
+    """One for all executions of which just this is said."""
+    return made(Trial, **dict(facts))
 
 
 def kept_trial_of(record: TrialRecord) -> Trial:

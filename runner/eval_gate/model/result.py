@@ -329,12 +329,12 @@ class RunResult(Record):
         return self.waiving.quarantined if self.waiving else frozenset()
 
 
-# what is asked most often of a large run, of two runs by turns: as it was made, and as it is judged
-@lru_cache(maxsize=4)
+# what is asked most often of a large run, of it and of its baseline by turns
+@lru_cache(maxsize=2)
 def _cases_of(suites: Same[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
     return [(CaseKey(suite.eval_file, case.id), case) for suite in suites.thing for case in suite.cases]
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=2)
 def _by_key_of(suites: Same[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
     return MappingProxyType(dict(_cases_of(suites)))

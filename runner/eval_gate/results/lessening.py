@@ -32,6 +32,8 @@ _GRADED: Final = ("dimensions", "checks")
 """Facts that list grades, each with a judge's words."""
 _FACES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: ")
 """What an error may begin with before it says what happened."""
+_ANSWERED: Final = frozenset({"response", "response_truncated", "conversation", "tool_calls", "left_out"})
+"""Fields that say what was answered, or how much of that is missing."""
 Part = Literal["arguments", "result"]
 
 
@@ -141,9 +143,13 @@ def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, An
 
 def without_answer(details: CaseDetails) -> CaseDetails:
     """What is known of an answer that is not kept: its length, and which tools were called."""
-    return details.model_copy(
-        update={"response": None, "response_truncated": False, "conversation": (), "tool_calls": (), "left_out": {}}
-    )
+    return _unanswered(tuple([fact for fact in details if fact[0] not in _ANSWERED]))
+
+
+@lru_cache(1_000)
+def _unanswered(facts: tuple[tuple[str, Any], ...]) -> CaseDetails:
+    """One for all cases of which a record says just this."""
+    return made(CaseDetails, **dict(facts))
 
 
 def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -42,12 +42,13 @@ def write_record(output_dir: Path, result: RunResult) -> Path:
 def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Written:
     """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run."""
     names: set[str] = set()
-    folder, record = run_folder(output_dir, result.run_id), fitted(result)
-    for suite in record.run.suites:
-        file = folder / _suite_file(suite, names)
-        write_atomically(file, suite_file(suite, record.form))
+    folder = run_folder(output_dir, result.run_id)
     if ledger is not None:
         write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
+        del ledger  # of many cases it takes as much memory as their records do, and nobody looks at it again
+    record = fitted(result)
+    for suite in record.run.suites:
+        write_atomically(folder / _suite_file(suite, names), suite_file(suite, record.form))
     return Written(_write_record(output_dir, record), record.run)
 
 
