@@ -19,7 +19,7 @@ _FIELDS: Final = ("input", "outcome", "criteria")
 """Fields of a case that another format may have too."""
 _OTHERS_FIELDS: Final = ("expect", "rubric", "prompt")
 """Fields of a case that make it one of another format."""
-_OLD_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
+OLD_FIELDS: Final = ("input_messages", "expected_messages", "outcome")
 """Fields that AgentV's version 4 has under other names only."""
 _NEW_FIELDS: Final = ("criteria", "assertions", "assert", "turns")
 """Fields that version 1.6 does not have."""
@@ -58,7 +58,7 @@ def is_of_today(document: Mapping[str, JsonValue], name: str) -> bool:
     """Whether a file of this format is one of today's AgentV, by the names of its list and of its cases' fields."""
     cases = document.get(name)
     fields = {field for case in cases if isinstance(case, dict) for field in case} if isinstance(cases, list) else set()
-    if not fields.isdisjoint(_OLD_FIELDS):
+    if not fields.isdisjoint(OLD_FIELDS):
         return False
     return name == wire.CASES[-1] or not fields.isdisjoint(_NEW_FIELDS)
 

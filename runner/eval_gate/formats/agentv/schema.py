@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.findings import names_of
+from eval_gate.formats.agentv.recognising import OLD_FIELDS
+from eval_gate.formats.agentv.today import wire as today
 from eval_gate.model.base import JsonValue
 
 _MODELS: tuple[type[wire.Wire], ...] = (
@@ -19,18 +21,41 @@ _MODELS: tuple[type[wire.Wire], ...] = (
 )
 
 
+_TODAY_MODELS: tuple[type[wire.Wire], ...] = (today.Case, today.Execution, wire.Check, wire.Message)
+_PREFIX = "Today"
+
+
 def file_schema() -> dict[str, JsonValue]:
-    """The JSON Schema of an AgentV file: the suite, with a definition for each part of it."""
-    schema: dict[str, JsonValue] = wire.Suite.model_json_schema()
-    definitions = schema["$defs"]
+    """The JSON Schema of an AgentV file: the suite, with a definition for each part of it, of 1.6 or of today."""
+    of_old, old = _suite(wire.Suite, _MODELS, "")
+    of_today, new = _suite(today.Suite, _TODAY_MODELS, _PREFIX)
+    _require(of_old, [wire.CASES])
+    case: JsonValue = {"type": "object", "anyOf": [{"required": [name]} for name in OLD_FIELDS]}
+    cases: JsonValue = {"type": "array", "contains": case}
+    is_old: JsonValue = {"properties": {"tests": cases}}
+    return {
+        "title": "AgentV eval file",
+        "$defs": {**old, **new},
+        "if": {"required": ["tests"], "not": is_old},
+        "then": of_today,
+        "else": of_old,
+    }
+
+
+def _suite(
+    suite: type[wire.Wire], models: tuple[type[wire.Wire], ...], prefix: str
+) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
+    """The schema of a suite, and of its parts by their names with this prefix."""
+    schema: dict[str, JsonValue] = suite.model_json_schema(ref_template=f"#/$defs/{prefix}{{model}}")
+    definitions = schema.pop("$defs")
     assert isinstance(definitions, dict)
-    for model in _MODELS:
+    for model in models:
         described = definitions[model.__name__]
         assert isinstance(described, dict)
         _other_names(model, described)
-    _other_names(wire.Suite, schema)
-    _require(schema, [wire.CASES])
-    return {"title": "AgentV eval file", **{key: value for key, value in schema.items() if key != "title"}}
+    _other_names(suite, schema)
+    schema.pop("title")
+    return schema, {f"{prefix}{name}": part for name, part in definitions.items()}
 
 
 def _other_names(model: type[wire.Wire], schema: dict[str, JsonValue]) -> None:

@@ -185,6 +185,9 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+Tags = Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=str | list[Text])]
+
+
 class Case(Wire):
     """One case."""
 
@@ -203,7 +206,7 @@ class Case(Wire):
     evaluators: SkipValidation[list[AnyEvaluator] | None] = Field(None, validation_alias=AliasChoices(*EVALUATORS))
     rubrics: SkipValidation[list[Check | str] | None] = Field(None, description="Checks for a judge, put first.")
     description: str | None = None
-    tags: Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=str | list[Text])] | None = None
+    tags: Tags | None = None
     note: JsonValue = Field(None, description="For people; not read.")
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AliasChoices, Field, JsonValue, SkipValidation
 
-from eval_gate.formats.agentv.wire import CaseId, Check, Count, Evaluator, Message, Text, Weight, Wire
+from eval_gate.formats.agentv.wire import CaseId, Check, Count, Evaluator, Message, Tags, Text, Weight, Wire
 
 CRITERIA: Final = ("criteria", "expected_outcome")
 OUTPUT: Final = ("expected_output",)
@@ -158,12 +158,16 @@ class Threshold(Wire):
     threshold: Annotated[float, Field(ge=0, le=1)]
 
 
+Assertions = list[str | dict[str, JsonValue]] | None
+"""Declared for editors: each is read by its `type`."""
+
+
 class Execution(Wire):
     """Who is asked, and how often."""
 
     target: Text | None = None
     targets: SkipValidation[list[JsonValue] | None] = None
-    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     skip_defaults: bool = False
     workers: JsonValue = Field(None, description="Not used: what is asked at once is set at the target.")
     cache: JsonValue = Field(None, description="Not used: every execution asks anew.")
@@ -179,12 +183,12 @@ class Case(Wire):
     expected_output: SkipValidation[str | dict[str, JsonValue] | list[Message] | None] = None
     conversation_id: str | None = None
     execution: SkipValidation[Execution | None] = None
-    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     rubrics: SkipValidation[list[Check | str] | None] = None
     metadata: dict[str, JsonValue] | None = None
     vars: dict[str, JsonValue] | None = None
     description: str | None = None
-    tags: list[Text] | None = None
+    tags: Tags | None = None
 
 
 class Suite(Wire):
@@ -196,6 +200,9 @@ class Suite(Wire):
     input_files: Texts | None = None
     execution: SkipValidation[Execution | None] = None
     target: Text | None = None
-    assertions: SkipValidation[JsonValue] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
+    assertions: SkipValidation[Assertions] = Field(None, validation_alias=AliasChoices(*ASSERTIONS))
     evaluator: str | None = None
     metadata: dict[str, JsonValue] | None = None
+    tests: SkipValidation[str | list[Case | str] | None] = Field(
+        None, description="The cases; the name of a file or folder with them, or file:// names in the list."
+    )
