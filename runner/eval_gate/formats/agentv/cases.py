@@ -178,6 +178,8 @@ def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
             return {
                 key: repository.inside(FilePath(one))
                 if key == "cwd" and isinstance(one, str)
+                else one
+                if key in _FREE
                 else _without_place(one, repository)
                 for key, one in value.items()
                 if (key, one) not in _UNSAID
@@ -190,6 +192,8 @@ def _without_place(value: JsonValue, repository: Repository) -> JsonValue:
 
 _UNSAID: Final = (("negate", False), ("floor", None))
 """What an evaluator is held to where the file says nothing of it: as it was before there was such a thing."""
+_FREE: Final = frozenset({"minimums", "weights", "expected", "config"})
+"""Parts whose keys are names of tools and members, or a file's own data: any word may stand there."""
 _GRADER: Final = frozenset({"prompt", "command", "cwd", "judge_target"})
 """What an evaluator says of who grades, and how: these are parts of the yardstick by themselves."""
 
@@ -198,10 +202,7 @@ def _without_grader(value: JsonValue) -> JsonValue:
     match value:
         case dict():
             return {
-                # these two are keyed by names of tools and members, which may be any word
-                key: one if key in {"minimums", "weights"} else _without_grader(one)
-                for key, one in value.items()
-                if key not in _GRADER
+                key: one if key in _FREE else _without_grader(one) for key, one in value.items() if key not in _GRADER
             }
         case list():
             return [_without_grader(one) for one in value]

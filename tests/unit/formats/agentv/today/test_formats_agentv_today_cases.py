@@ -159,6 +159,22 @@ def test_case__fingerprint__changes_with_everything_that_is_asked(repository) ->
     assert len({repository.case(text).fingerprint for text in texts}) == len(texts)
 
 
+@pytest.mark.contract("agentv.today.cases")
+@pytest.mark.parametrize("key", ["cwd", "prompt", "command", "judge_target", "negate"])
+def test_case__data_with_the_keys_of_an_evaluator__is_part_of_what_is_expected(repository, key) -> None:
+    """What only says who grades is none, and folders are written as they lie: in data both are data."""
+    expected = []
+    for value in ("/far", "/away", "false"):
+        step = f"{{tool: t, args: {{{key}: {value}}}}}"
+        call = repository.case(asserted(f"{{type: tool-trajectory, mode: exact, expected: [{step}]}}"))
+        given = repository.case(asserted(f"{{type: code-grader, command: [x], config: {{{key}: {value}}}}}"))
+        fields = f"{{type: field-accuracy, fields: [{{path: {key}, match: exact}}]}}"
+        field = repository.case(file(f"  expected_output: {{{key}: {value}}}\n  assertions:\n  - {fields}\n"))
+        expected.append((call.expectation, given.expectation, field.expectation))
+        assert None not in expected[-1]
+    assert [len(set(each)) for each in zip(*expected, strict=True)] == [3, 3, 3]
+
+
 # assertions
 
 
