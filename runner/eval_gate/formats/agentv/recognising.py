@@ -15,7 +15,7 @@ _OWN_NAMES: Final = wire.CASES[:2]
 """Names of the list of cases that no other format has."""
 _OWN_FIELDS: Final = ("input_messages", "expected_outcome")
 """Fields of a case that no other format has."""
-_FIELDS: Final = ("input", "outcome", "criteria")
+_FIELDS: Final = ("input", "outcome", "criteria", "turns")
 """Fields of a case that another format may have too."""
 _OTHERS_FIELDS: Final = ("expect", "rubric", "prompt")
 """Fields of a case that make it one of another format."""
@@ -71,6 +71,8 @@ def _is_case(value: JsonValue) -> bool:
         return False
     if any(name in value for name in _OWN_FIELDS):
         return True
-    if any(name in value for name in _OTHERS_FIELDS) or isinstance(value.get("input"), dict):
+    if any(name in value for name in _OTHERS_FIELDS):
         return False
+    if isinstance(value.get("input"), dict):  # another format has such an input too
+        return "id" in value and any(name in value for name in ("criteria", "assertions"))
     return "id" in value and any(name in value for name in _FIELDS)

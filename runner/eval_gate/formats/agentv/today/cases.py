@@ -6,7 +6,7 @@ Source: AgentV 4.42.4, its documentation of eval files. What it has and this pro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -16,7 +16,7 @@ from eval_gate.formats.agentv.findings import Findings, Path, given
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.today import refusals, wire
-from eval_gate.formats.agentv.today.templating import filled
+from eval_gate.formats.agentv.today.templating import MAX_FILLED, Template
 from eval_gate.formats.agentv.turns import Turn, written
 from eval_gate.formats.agentv.wire import raw as unread
 from eval_gate.formats.base import Reading
@@ -72,13 +72,15 @@ class TodayReader(CaseReader):
             self._findings.problem(f"expected a case, got {kind_of(raw)}", path)
             return None
         variables = raw.get("vars")
-        variables = variables if isinstance(variables, dict) else {}
-        case = {key: filled(value, variables) if key in _FILLED else value for key, value in raw.items()}
+        template = Template(variables if isinstance(variables, dict) else {})
+        case = {key: template.filled(value) if key in _FILLED else value for key, value in raw.items()}
         found = self._findings.read(wire.Case, case, path)
         self.identify(case, path)
         execution = self._run(case.get("execution"), (*path, "execution"))
         alone = execution is not None and execution.skip_defaults
-        turns = self._input(case, path, variables, alone=alone)
+        turns = self._input(case, path, template, alone=alone)
+        if template.too_much:
+            self._findings.problem(f"more than {MAX_FILLED:,} characters are filled in", (*path, "vars"))
         key = given(case, wire.OUTPUT)
         expected = self._expected(case[key], (*path, key)) if key and case[key] is not None else ()
         self._evaluators.expected = _json_of(expected)
@@ -125,9 +127,7 @@ class TodayReader(CaseReader):
             return None
         return str(targets[0])
 
-    def _input(
-        self, case: dict[str, JsonValue], path: Path, variables: dict[str, JsonValue], *, alone: bool
-    ) -> tuple[Turn, ...]:
+    def _input(self, case: dict[str, JsonValue], path: Path, template: Template, *, alone: bool) -> tuple[Turn, ...]:
         """What is put to the target: what the file says to all, then what the case says."""
         if "input" not in case:  # said by the case's own shape
             return ()
@@ -135,10 +135,12 @@ class TodayReader(CaseReader):
         own, files = case["input"], case.get("input_files")
         where: Path = (*path, "input_files")
         if files is None and not alone and self._suite.input_files is not None:
-            files, where = filled(self._suite.input_files, variables), ("input_files",)
+            files, where = template.filled(self._suite.input_files), ("input_files",)
         shared: tuple[Turn, ...] = ()
         if not alone and self._suite.input is not None:
-            shared = self._messages(filled(self._suite.input, variables), ("input",), "user")
+            shared = self._messages(template.filled(self._suite.input), ("input",), "user")
+            if len(self._findings.problems) > before:  # the same
+                self._suite = replace(self._suite, input=None)
         if files is not None and not isinstance(own, str):
             self._findings.problem("stands beside an `input` that is one text, and this one is not", where)
         own_turns = self._messages(own, (*path, "input"), "user", files if isinstance(own, str) else None)
@@ -186,7 +188,10 @@ class TodayReader(CaseReader):
             own, raw = self._list_of(case, path)
         specs = self._evaluators.evaluators(raw, own) if raw is not None else ()
         if self._suite.assertions is not None and not alone:
+            before = len(self._findings.problems)
             specs += self._evaluators.evaluators(self._suite.assertions, self._suite.where)
+            if len(self._findings.problems) > before:  # that was said, and is not said again with every case
+                self._suite = replace(self._suite, assertions=None)
         if case.get("rubrics") is not None:
             rubric = self._evaluators.parts.rubric(case["rubrics"], (*path, "rubrics"))
             specs = (*((rubric,) if rubric else ()), *specs)

@@ -76,6 +76,13 @@ def test_case__variables__are_filled_in_where_agentv_does(repository) -> None:
     assert case.evaluators[0].values == ("{{who.name}}",)
 
 
+@pytest.mark.parametrize("many", ['"' + "{{a}}" * 50_000 + '"', "[" + '"{{a}}", ' * 20_000 + "]"], ids=["text", "list"])
+def test_case__long_variable_in_many_places__is_refused_and_not_written_out(repository, many) -> None:
+    head = f"tests:\n- id: one\n  criteria: x\n  vars: {{a: {'x' * 100_000}}}\n"
+    found = repository.problems(f"{head}  input: {{b: {many}}}\n")
+    assert any("characters are filled in" in line for line in found), found[:3]
+
+
 @pytest.mark.contract("agentv.today.cases")
 def test_case__input_of_the_file_and_files__stand_before_its_own(repository) -> None:
     repository.write("evals/a.md", "A.")
@@ -366,6 +373,12 @@ def test_refused__key_that_agentv_has_and_we_have_not__is_named_with_its_line(re
 )
 def test_refused__what_has_no_meaning_here__is_said_with_line_and_key(repository, text, said) -> None:
     assert [line for line in repository.problems(text) if line.startswith(said)], repository.problems(text)
+
+
+def test_refused__what_the_file_says_for_all__is_said_once(repository) -> None:
+    cases = "".join(f"- {{id: c{number}, input: Q, criteria: x}}\n" for number in range(3))
+    found = repository.problems(f"input: [{{role: usr, content: x}}]\nassertions: [{{type: none}}]\ntests:\n{cases}")
+    assert [line.partition(": ")[0] for line in found] == ["1", "2"]
 
 
 def test_targets__several__are_no_question_where_the_person_running_chose_one(repository) -> None:
