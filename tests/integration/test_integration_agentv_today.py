@@ -13,7 +13,7 @@ RECORDED = recorded()
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory) -> dict[str, Scored]:
     project = checkout(tmp_path_factory.mktemp("grading") / "project")
-    done = gate(project, "run", "evals", "--targets", ".agentv/targets.yaml", "--output-dir", "results")
+    done = gate(project, "run", "evals/*.eval.yaml", "--targets", ".agentv/targets.yaml", "--output-dir", "results")
     assert done.returncode == 1, done.stdout + done.stderr
     return given_by_us(project / "results")
 

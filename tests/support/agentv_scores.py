@@ -24,6 +24,7 @@ DIFFERENCES: Final = {
     "exact-one-extra": "its documentation: `exact` takes no extra tools; the program counts none of them",
     "limits-unknown": "a program that prints a bare text tells nothing of its calls: AgentV takes that for no call",
     "silent-and-negated": "the same, turned round: not judged, where AgentV passes it",
+    "criterion-that-is-left-out": "a criterion of which the judge says nothing is not met: AgentV leaves it out",
     "broken-grader": "what looks like JSON and is none has not judged: AgentV passes it for its exit code of 0",
 }
 """Cases to which we give less, or which we do not judge, and why."""

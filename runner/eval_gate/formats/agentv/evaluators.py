@@ -146,6 +146,7 @@ class EvaluatorReader:
         kind = raw.get("type")
         if isinstance(kind, str) and kind not in kinds and newest(raw) in kinds:
             kind = newest(raw)
+            raw = {**raw, "type": kind}
         if isinstance(kind, str) and kind in kinds:
             free = list(raw) if kinds[kind] is today.CodeGrader else []
             return self._findings.read(kinds[kind], raw, path, ignored=free)

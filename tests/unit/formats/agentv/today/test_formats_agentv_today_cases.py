@@ -237,6 +237,22 @@ def test_assertions__code_grader__is_given_what_stands_beside_what_is_known(repo
     assert (spec.command, spec.config) == ("python3 a.py", {"level": 3})
 
 
+@pytest.mark.contract("agentv.today.assertions")
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{type: llm_grader}",
+        "{type: code_grader, command: x}",
+        "{type: starts_with, value: x}",
+        "{type: is_json}",
+        "{type: rubric, rubrics: [x]}",
+        "{type: tool_trajectory, mode: exact, expected: [{tool: x}]}",
+    ],
+)
+def test_assertions__name_with_underscores_or_of_before__is_read(repository, written) -> None:
+    assert len(repository.case(asserted(written)).evaluators) == 1
+
+
 @pytest.mark.contract("agentv.today.prompts")
 def test_prompt__names_of_today__are_filled_with_what_they_stand_for(repository) -> None:
     repository.write("evals/own.md", "{{ output }} {{input}} {{criteria}} {{expected_output}} {{ nobody }}")
