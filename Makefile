@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: git help demo test lint format types check lock schemas action conformance interop tools pages audit bench fuzz clean
+.PHONY: git help demo test lint format types check lock schemas action conformance interop tools agents pages audit bench fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,9 @@ interop: $(VENV)/dev  ## test against GitHub's own artifact client and a stand-i
 
 tools: $(VENV)/dev  ## test with other people's eval tools, really run: TOOLS=vitest,promptfoo for some (needs npm, the network, GBs)
 	@EVAL_GATE_TOOLS=$${TOOLS:-all} EVAL_GATE_REQUIRE_TOOLS=1 $(BIN)/python -m pytest -rs tests/tools $(ARGS)
+
+agents: $(VENV)/dev  ## test with servers of agent frameworks, really run: AGENTS=asgi,langgraph for some (needs npm, the network)
+	@EVAL_GATE_AGENTS=$${AGENTS:-all} EVAL_GATE_REQUIRE_AGENTS=1 $(BIN)/python -m pytest -rs tests/agents $(ARGS)
 
 pages: $(VENV)/dev  ## test the page of a run in Chromium (needs that and node)
 	@cd tests/pages/library && npm ci --silent

@@ -1,0 +1,62 @@
+"""An agent of a2a-sdk: /message answers with a message, /task with a task that ends, /slow with one to be asked about.
+
+Each speaks the protocol's version 1.0 and the older 0.3. `server.py PORT`.
+"""
+
+import asyncio
+import sys
+
+import uvicorn
+from a2a.helpers import new_task_from_user_message, new_text_artifact_update_event, new_text_message
+from a2a.helpers import new_text_status_update_event as status
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_jsonrpc_routes
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, TaskState
+from starlette.applications import Starlette
+
+
+def answer(question: str) -> str:
+    return "It is 22 degrees in Rome." if "weather" in question else "nothing"
+
+
+class Messenger(AgentExecutor):
+    """Answers at once."""
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        if "crash" in context.get_user_input():
+            raise RuntimeError("the model is out of order")
+        await event_queue.enqueue_event(new_text_message(answer(context.get_user_input())))
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        raise NotImplementedError
+
+
+class Worker(Messenger):
+    """Answers with a task, whose artifact is there after so many seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        task = new_task_from_user_message(context.message)
+        await event_queue.enqueue_event(task)
+        place = {"task_id": task.id, "context_id": task.context_id}
+        await event_queue.enqueue_event(status(**place, state=TaskState.TASK_STATE_WORKING, text="thinking"))
+        await asyncio.sleep(self._seconds)
+        question = context.get_user_input()
+        if "crash" in question:
+            await event_queue.enqueue_event(status(**place, state=TaskState.TASK_STATE_FAILED, text="out of order"))
+            return
+        await event_queue.enqueue_event(new_text_artifact_update_event(**place, name="answer", text=answer(question)))
+        await event_queue.enqueue_event(status(**place, state=TaskState.TASK_STATE_COMPLETED, text="done"))
+
+
+card = AgentCard(name="weather", version="1", capabilities=AgentCapabilities(streaming=True))
+routes = []
+for path, executor in {"/message": Messenger(), "/task": Worker(0.0), "/slow": Worker(1.0)}.items():
+    handler = DefaultRequestHandler(agent_executor=executor, task_store=InMemoryTaskStore(), agent_card=card)
+    routes += create_jsonrpc_routes(handler, path, enable_v0_3_compat=True)
+uvicorn.run(Starlette(routes=routes), port=int(sys.argv[1]), log_level="warning")

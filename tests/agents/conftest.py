@@ -1,0 +1,41 @@
+"""Each framework is installed once, and each of its servers is started once.
+
+`EVAL_GATE_AGENTS` names the frameworks to test, `all` for every one; `make agents` sets it. Else they are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.support.frameworks import Server, started
+from tests.support.tools import NotInstallableError, install
+
+collect_ignore_glob = ["*/*"]
+"""What is in the folders are agents."""
+
+
+@pytest.fixture(scope="session")
+def running(tmp_path_factory) -> Iterator[Callable[[Server], str]]:
+    """The address of a server, started for who asks first."""
+    made: dict[Server, str] = {}
+    with ExitStack() as opened:
+
+        def of(server: Server) -> str:
+            if not {"all", server.framework} & set(os.environ.get("EVAL_GATE_AGENTS", "").split(",")):
+                pytest.skip(f"{server.framework} is not asked for: run `make agents`")
+            if server not in made:
+                try:
+                    installed = install(server)
+                except NotInstallableError as error:
+                    if os.environ.get("EVAL_GATE_REQUIRE_AGENTS") == "1":
+                        raise
+                    pytest.skip(f"*** NOT TESTED with {server}, which cannot be installed here: {error} ***")
+                folder = tmp_path_factory.mktemp(server.framework)
+                made[server] = opened.enter_context(started(server, installed, folder))
+            return made[server]
+
+        yield of
