@@ -21,28 +21,12 @@ if TYPE_CHECKING:
 def progress_for(verbosity: Verbosity) -> Progress:
     """The display that fits where standard error goes."""
     if verbosity is Verbosity.QUIET:
-        return Silent()
+        return CalmProgress(lambda _: None)
     if verbosity is Verbosity.VERBOSE:
         listen_to(DEFECTS)
     if sys.stderr.isatty() and not in_ci():
         return LiveProgress()
     return CalmProgress(say)
-
-
-class Silent:
-    """Says nothing."""
-
-    def started(self, plan: RunPlan, total: int, done: int) -> None:
-        """Ignore."""
-
-    def finished(self, record: TrialRecord) -> None:
-        """Ignore."""
-
-    def waiting(self, said: str) -> None:
-        """Ignore."""
-
-    def close(self) -> None:
-        """Nothing to put away."""
 
 
 class LiveProgress:

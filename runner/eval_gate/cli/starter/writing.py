@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
@@ -61,25 +61,20 @@ def _make_folders(folder: Path, below: PurePosixPath, undo: ExitStack) -> None:
         place = place / part
         if not place.is_dir():
             place.mkdir()
-            undo.callback(_quietly_remove_folder, place)
+            undo.callback(_quietly, place.rmdir)
 
 
 def _write(file: Path, text: str, undo: ExitStack) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(file, flags, 0o666)
-    undo.callback(_quietly_remove, file)
+    undo.callback(_quietly, file.unlink)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(text.encode())
 
 
-def _quietly_remove(file: Path) -> None:
+def _quietly(remove: Callable[[], None]) -> None:
     with contextlib.suppress(OSError):
-        file.unlink()
-
-
-def _quietly_remove_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):
-        folder.rmdir()
+        remove()
 
 
 def _cannot_write(problems: list[Problem]) -> GateError:
