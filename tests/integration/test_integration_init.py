@@ -67,6 +67,9 @@ def gate_step(folder: Path) -> dict:
     return next(step for step in steps if step.get("uses") == "eval-gate/eval-gate@v1")
 
 
+STRICT = {"strict": True}
+
+
 def config(folder: Path) -> dict:
     return yaml.safe_load((folder / "eval-gate.yaml").read_text())
 
@@ -80,7 +83,7 @@ def test_init__empty_folder__writes_everything_and_says_what_to_do_next(tmp_path
     assert (done.returncode, done.stderr) == (0, "")
     assert set(files_in(tmp_path)) == EVERYTHING
     golden("init/empty.txt", done.stdout)
-    assert config(tmp_path) == {"evals": ["evals"], "agentEndpoint": "http://localhost:8080/chat"}
+    assert config(tmp_path) == STRICT | {"evals": ["evals"], "agentEndpoint": "http://localhost:8080/chat"}
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": "http://host.docker.internal:8080/chat"}
     assert workflow(tmp_path)["on"] == {
         "pull_request": None,
@@ -244,7 +247,7 @@ def test_init__agent_elsewhere__is_not_started(tmp_path) -> None:
 def test_init__model__stands_in_the_configuration_and_its_key_comes_from_a_secret(tmp_path, golden) -> None:
     done = init(tmp_path, *WAYS["model"])
     golden("init/model.txt", done.stdout)
-    assert config(tmp_path) == {"evals": ["evals"], "provider": "openai", "model": "gpt-4o"}
+    assert config(tmp_path) == STRICT | {"evals": ["evals"], "provider": "openai", "model": "gpt-4o"}
     assert gate_step(tmp_path)["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
     assert "with" not in gate_step(tmp_path)
     assert gate(tmp_path, "validate", OPENAI_API_KEY="none").returncode == 0
@@ -284,7 +287,7 @@ def test_init__evals_of_several_places__are_taken_into_the_configuration(tmp_pat
     done = init(tmp_path)
     assert done.returncode == 0, done.stderr
     golden("init/several.txt", done.stdout)
-    assert config(tmp_path) == {
+    assert config(tmp_path) == STRICT | {
         "evals": ["services/a/evals", "services/b/evals"],
         "seedManifestPath": "services/b/evals/seed-manifest.json",
         "agentEndpoint": "http://localhost:8080/chat",
@@ -299,6 +302,27 @@ def test_init__evals_beside_something_broken__are_named_one_by_one(tmp_path) -> 
     (tmp_path / "checks/other.json").write_text("{ // a remark\n}")
     assert init(tmp_path).returncode == 0
     assert config(tmp_path)["evals"] == ["checks/weather.golden.json"]
+    assert gate(tmp_path, "validate").returncode == 0
+
+
+def misspelt(folder: Path) -> None:
+    case = {"id": "a", "input": {"message": "hi"}, "expect": {"toolsCaled": ["search"]}}
+    (folder / "evals").mkdir(exist_ok=True)
+    (folder / "evals" / "search.golden.json").write_text(json.dumps([case]))
+
+
+def test_init__a_key_that_is_misspelt_later__is_an_error_and_no_green_run(tmp_path) -> None:
+    assert gate(tmp_path, "init").returncode == 0
+    misspelt(tmp_path)
+    done = gate(tmp_path, "run", "--agent-endpoint", "http://127.0.0.1:9/chat")
+    assert (done.returncode, 'did you mean "toolsCalled"?' in done.stderr) == (2, True)
+
+
+def test_init__a_key_is_misspelt_already__says_so_and_leaves_the_rule_to_be_switched_on(tmp_path) -> None:
+    misspelt(tmp_path)
+    done = gate(tmp_path, "init")
+    assert "evals/search.golden.json says something that nothing checks" in done.stdout + done.stderr
+    assert "\n# strict: true\n" in (tmp_path / "eval-gate.yaml").read_text()
     assert gate(tmp_path, "validate").returncode == 0
 
 
@@ -325,7 +349,7 @@ def test_init__agentv_evals_with_their_targets__leave_the_choice_to_these(tmp_pa
     )
     (tmp_path / "checks/targets.yaml").write_text("targets: [{name: default, provider: mock, judge_target: default}]\n")
     assert init(tmp_path).returncode == 0
-    assert config(tmp_path) == {"evals": ["checks"]}
+    assert config(tmp_path) == STRICT | {"evals": ["checks"]}
     assert "described in checks/targets.yaml" in (tmp_path / "eval-gate.yaml").read_text()
     assert "with" not in gate_step(tmp_path)
     assert gate(tmp_path, "validate").returncode == 0
@@ -337,7 +361,7 @@ def test_init__agent_evals_suites__need_nobody_else(tmp_path) -> None:
     (tmp_path / WORKFLOW).unlink()
     (tmp_path / "evals").rename(tmp_path / "suites")
     done = init(tmp_path)
-    assert config(tmp_path) == {"evals": ["suites"]}
+    assert config(tmp_path) == STRICT | {"evals": ["suites"]}
     assert gate_step(tmp_path)["env"] == {"OPENAI_API_KEY": "${{ secrets.OPENAI_API_KEY }}"}
     assert "export OPENAI_API_KEY=..." in done.stdout
     assert gate(tmp_path, "validate").returncode == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -39,7 +39,8 @@ _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 class Evals:
     """Where evals are, as a configuration says it, and in which formats; `files` are relative to the folder.
 
-    `complete` is whether everything was looked at; `calls` are the commands that grade.
+    `complete` is whether everything was looked at; `calls` are the commands that grade; `unchecked` are files that say
+    something which nothing checks, such as a misspelt key.
     """
 
     places: tuple[str, ...] = ()
@@ -47,6 +48,7 @@ class Evals:
     formats: frozenset[str] = frozenset()
     complete: bool = True
     calls: tuple[Call, ...] = ()
+    unchecked: tuple[str, ...] = ()
 
 
 def repository_of(folder: Path) -> Path | None:
@@ -110,10 +112,10 @@ def evals_at(places: Iterable[str], folder: Path) -> Evals:
             found += [file.path for file in discover([place], folder)]
         except (GateError, OSError):
             continue
-    good, broken, formats, calls = _sorted_out(found[:MAX_FILES], folder)
-    if not (good or broken):
+    sorted_out = _sorted_out(found[:MAX_FILES], folder)
+    if not (sorted_out.good or sorted_out.broken):
         return Evals()
-    return Evals(tuple(places), (*good, *broken), formats, len(found) <= MAX_FILES, calls)
+    return sorted_out.evals(places, (*sorted_out.good, *sorted_out.broken), complete=len(found) <= MAX_FILES)
 
 
 def evals_anywhere(folder: Path) -> Evals:
@@ -122,11 +124,11 @@ def evals_anywhere(folder: Path) -> Evals:
     In `evals` a file that is broken counts too. Elsewhere it may be anything.
     """
     paths, complete = _candidates(folder)
-    good, broken, formats, calls = _sorted_out(paths, folder)
-    own = [file for file in (*good, *broken) if PurePosixPath(file).parts[0] == EVALS]
-    rest = [file for file in good if PurePosixPath(file).parts[0] != EVALS]
-    places = ((EVALS,) if own else ()) + _places(rest, broken)
-    return Evals(places, (*own, *rest), formats, complete, calls)
+    sorted_out = _sorted_out(paths, folder)
+    own = [file for file in (*sorted_out.good, *sorted_out.broken) if PurePosixPath(file).parts[0] == EVALS]
+    rest = [file for file in sorted_out.good if PurePosixPath(file).parts[0] != EVALS]
+    places = ((EVALS,) if own else ()) + _places(rest, sorted_out.broken)
+    return sorted_out.evals(places, (*own, *rest), complete=complete)
 
 
 def _candidates(folder: Path) -> tuple[list[Path], bool]:
@@ -167,23 +169,44 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-def _sorted_out(paths: Iterable[Path], folder: Path) -> tuple[list[str], list[str], frozenset[str], tuple[Call, ...]]:
-    """The files that hold evals, those that are broken, and the formats and commands of the first."""
-    good, broken, formats = [], [], set()
-    calls: dict[Call, None] = {}
+@dataclass(slots=True)
+class _SortedOut:
+    """The files that hold evals, those that are broken, and what there is in the first."""
+
+    good: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    unchecked: list[str] = field(default_factory=list)
+    formats: set[str] = field(default_factory=set)
+    calls: dict[Call, None] = field(default_factory=dict)
+
+    def evals(self, places: Iterable[str], files: Iterable[str], *, complete: bool) -> Evals:
+        """All of it, in these places."""
+        return Evals(
+            tuple(places), tuple(files), frozenset(self.formats), complete, tuple(self.calls), tuple(self.unchecked)
+        )
+
+
+def _sorted_out(paths: Iterable[Path], folder: Path) -> _SortedOut:
+    found = _SortedOut()
+    # somebody will be asked, whatever the files say of models
+    lax, strict = Reading(answers_instead="somebody"), Reading(answers_instead="somebody", strict=True)
     for path in paths:
         shown = path.relative_to(folder).as_posix() if path.is_relative_to(folder) else path.as_posix()
+        file = [EvalFile(path, named=False)]
         try:
-            # somebody will be asked, whatever the files say of models
-            [suite] = load_suites([EvalFile(path, named=False)], folder, Reading(answers_instead="somebody"))
+            [suite] = load_suites(file, folder, lax)
         except GateError as error:
             if error.code == "invalid-eval-files":
-                broken.append(shown)
-        else:
-            good.append(shown)
-            formats.add(suite.format)
-            calls |= dict.fromkeys(calls_of_suite(suite))
-    return good, broken, frozenset(formats), tuple(calls)
+                found.broken.append(shown)
+            continue
+        found.good.append(shown)
+        found.formats.add(suite.format)
+        found.calls |= dict.fromkeys(calls_of_suite(suite))
+        try:
+            load_suites(file, folder, strict)
+        except GateError:
+            found.unchecked.append(shown)
+    return found
 
 
 def _places(files: Iterable[str], broken: Iterable[str]) -> tuple[str, ...]:

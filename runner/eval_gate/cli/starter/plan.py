@@ -28,6 +28,7 @@ from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
+from eval_gate.reports.words.numbers import count
 from eval_gate.targets.listing import read_targets
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
@@ -149,7 +150,15 @@ def _add_config(plan: Plan, kept: Path | None, evals: Evals) -> None:
     if kept is not None:
         plan.left[kept.name] = WAS_THERE
     else:
-        plan.add(CONFIG, texts.config(plan.asked, evals.places or (EVALS,), _seed(plan.folder, evals.places)))
+        places, seed = evals.places or (EVALS,), _seed(plan.folder, evals.places)
+        plan.add(CONFIG, texts.config(plan.asked, places, seed, strict=not evals.unchecked))
+        if evals.unchecked:
+            first, more = evals.unchecked[0], len(evals.unchecked) - 1
+            among = f"{first} and {count(more, 'more file')} say" if more else f"{first} says"
+            plan.notes.append(
+                f"{among} something that nothing checks, such as a misspelt key: `eval-gate validate --strict` says "
+                f"what. With that mended, take the # away before `strict: true` in {CONFIG}"
+            )
 
 
 def _seed(folder: Path, places: tuple[str, ...]) -> str | None:

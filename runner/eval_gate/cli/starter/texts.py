@@ -30,13 +30,18 @@ def ignored(results: str) -> str:
     return f"# what `eval-gate run` leaves behind\n{results}\n"
 
 
-def config(asked: Asked, evals: Sequence[str], seed: str | None = None) -> str:
-    """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments."""
+def config(asked: Asked, evals: Sequence[str], seed: str | None = None, *, strict: bool = True) -> str:
+    """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments.
+
+    Without `strict` that is a comment, too.
+    """
     paragraphs = {_subject(one): one for one in _read("eval-gate.yaml").rstrip("\n").split("\n\n")}
     places = "".join(f"\n  - {_scalar(place)}" for place in evals)
     paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
     if seed is not None:
         paragraphs["evals"] += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_scalar(seed)}"
+    if not strict:
+        paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
     paragraphs["agentEndpoint"] = _target(asked, paragraphs["agentEndpoint"])
     return "\n\n".join(paragraphs.values()) + "\n"
 
