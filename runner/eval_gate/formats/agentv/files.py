@@ -157,7 +157,7 @@ class Repository:
         path = tidy(self.folder / written)
         if not path.is_relative_to(self.root):
             raise FileError("leads out of the repository: only folders inside are worked in")
-        if not path.is_dir():
+        if not is_folder(path):
             raise FileError(f"there is no such folder{self._hint(path)}")
         self._refuse_elsewhere(path)
         return path
@@ -186,6 +186,14 @@ def _may_be_a_path(written: str) -> bool:
 def tidy(path: Path) -> Path:
     """The path without `..`, as it is written: where links lead is looked at later."""
     return Path(os.path.normpath(path))
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder of this name, however long that is."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _is_file(path: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import Problem
-from eval_gate.formats.agentv.files import FileError, Repository, tidy
+from eval_gate.formats.agentv.files import FileError, Repository, is_folder, tidy
 from eval_gate.formats.agentv.guidelines import glob_match
 from eval_gate.formats.base import EvalFileError, Positions, SeveralFiles, WrittenScalars
 from eval_gate.formats.documents import parse_yaml, read_bytes
@@ -119,7 +119,7 @@ def _cases_of(written: str, repository: Repository) -> Iterator[tuple[JsonValue,
             yield from _cases_in(path, repository)
         return
     path = repository.folder / written
-    if path.is_dir():
+    if is_folder(path):
         yield from _cases_of_folder(repository.find_folder(written), repository)
     else:
         yield from _cases_in(path, repository)
