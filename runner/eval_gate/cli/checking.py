@@ -12,6 +12,7 @@ from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
 from eval_gate.model import evaluator as specs
+from eval_gate.model.agentv_assertions import TextAssertion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.registry.staleness import check
@@ -106,6 +107,8 @@ def _patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, st
             for spec in case.evaluators:
                 if isinstance(spec, specs.ResponseMatches):
                     yield from ((case, pattern, "expect.responseMatches") for pattern in spec.patterns)
+                if isinstance(spec, TextAssertion) and spec.type == "regex":
+                    yield case, spec.values[0], "assertions"
                 if isinstance(spec, specs.ToolParams):
                     for one in spec.checks:
                         if one.assertion == "matches" and isinstance(one.value, str) and not find_tokens(one.value):
