@@ -124,6 +124,14 @@ def test_agentv__failure_without_an_evaluator__says_what_is_missing() -> None:
     assert (record["status"], record["misses"], record["error"]) == ("fail", ["timeout: no response"], None)
 
 
+@pytest.mark.contract("agentv.llm-judge-evaluator-json-contract.parse-json-evaluator-response")
+def test_agentv__judge_that_missed_nothing_or_gave_no_verdict__has_empty_lists() -> None:
+    judge = make_evaluator("judge", 0.0, hits=(), misses=())
+    said = "judge: none of 3 replies of the judge held a valid JSON verdict"
+    record = exported(make_graded_run([make_graded("a", 0.0, error=said, evaluator_results=(judge,))]))[0]
+    assert (record["status"], record["hits"], record["misses"]) == ("fail", [], [])
+
+
 @pytest.mark.contract("agentv.results.reasoning")
 def test_agentv__several_evaluators__are_joined_in_their_order() -> None:
     results = (

@@ -388,6 +388,7 @@ def test_composite__what_does_not_count__is_warned_about(repository) -> None:
         ("{type: contians}", 'type: "contians" is not known (did you mean "contains"?); known: '),
         ("{type: levenshtein}", 'type: "levenshtein" is not known; known: '),
         ("{type: llm_judge, name: ''}", "name: must not be empty"),
+        ("{type: llm_judge, includeTrace: 'yes'}", 'includeTrace: expected true or false, got text "yes"'),
         ("{type: llm_judge, include_trace: 'yes'}", 'include_trace: expected true or false, got text "yes"'),
     ],
 )
