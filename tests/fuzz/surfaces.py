@@ -49,9 +49,10 @@ from eval_gate.targets.base import TargetError
 from eval_gate.targets.codex.output import OutputError, failure_of, read_output
 from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.http.connection import retry_after as agent_asks
-from eval_gate.targets.http.presets import PRESETS
+from eval_gate.targets.http.presets import PRESETS, STREAMED
 from eval_gate.targets.http.reading import Reader
 from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.stream import Collector
 from eval_gate.targets.listing import read_targets
 from eval_gate.targets.model.providers.errors import _retry_after as model_asks
 from eval_gate.targets.model.providers.messages import arguments
@@ -228,10 +229,21 @@ _WIRES = [
 ]
 
 
+_STREAMS = [
+    HttpSettings.model_validate({"name": "a", "url": "http://a", "preset": name, "responseFormat": kind})
+    for name, kind in (*STREAMED, ("eval-gate", "sse"), ("eval-gate", "ndjson"), ("ag-ui", "sse"), ("vercel-ai", "sse"))
+]
+
+
 def _wire(data: bytes) -> None:
     for wire in _WIRES:
         with _sentences():
             wire.read(data, 1.0).model_dump_json()
+    for settings in _STREAMS:
+        with _sentences():
+            collector = Collector(settings, Reader(settings), lambda event: event)
+            _ = collector.feed(data[: len(data) // 2]) or collector.feed(data[len(data) // 2 :])
+            collector.response(1.0).model_dump_json()
 
 
 def _outputs(data: bytes) -> None:
