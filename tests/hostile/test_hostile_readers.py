@@ -92,3 +92,35 @@ def test_finding_9__a_suite_with_many_odd_keys__says_how_many_more(tmp_path, mon
     with pytest.raises(GateError) as caught:
         hostile.load_suites(files, Path(), hostile.Reading(strict=True))
     assert any("19,500 more warnings" in str(problem) for problem in caught.value.problems)
+
+
+PROMPTFOO = {
+    "tests": ("tests", '{"vars":{"q":"#"}}'),
+    "prompts": ("prompts", '"# {{q}}"'),
+    "files that are not there": ("tests", '"file://t#.yaml"'),
+}
+
+
+@pytest.mark.parametrize("kind", PROMPTFOO)
+def test_promptfoo__as_many_of_one_thing_as_fit__are_read_soon(tmp_path, kind) -> None:
+    key, one = PROMPTFOO[kind]
+    text = json.dumps(hostile.PROMPTFOO | {key: hostile.HOLE})
+    file = tmp_path / "promptfooconfig.json"
+    file.write_text(text.replace(json.dumps(hostile.HOLE), hostile.listed(one)(SIZE)))
+    with within_cpu(6, kind):
+        hostile.import_promptfoo(file, file.name, "evals")
+
+
+@pytest.mark.parametrize("one", ["openai:gpt-4o", "openai:m#"])
+def test_promptfoo__many_providers__have_different_names_soon_and_too_many_are_refused(tmp_path, one) -> None:
+    """Found by size: for every provider 100,000 names were made up, and held against all that there were."""
+    file = tmp_path / "promptfooconfig.json"
+    providers = [one.replace("#", str(number)) for number in range(1_000)]
+    file.write_text(json.dumps(hostile.PROMPTFOO | {"providers": providers}))
+    with within_cpu(6):
+        targets = hostile.import_promptfoo(file, file.name, "evals").targets
+    assert len({*targets}) == len(targets) == 1_000
+    assert targets[:2] == (("openai-gpt-4o", "openai-gpt-4o-2") if "#" not in one else ("openai-m0", "openai-m1"))
+    file.write_text(json.dumps(hostile.PROMPTFOO | {"providers": [*providers, one]}))
+    with pytest.raises(GateError, match="names more than 1,000 providers"):
+        hostile.import_promptfoo(file, file.name, "evals")

@@ -13,7 +13,7 @@ from eval_gate.formats.reader import Findings, Reader
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
 from eval_gate.model import evaluator as specs
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.text.digest import digest, fingerprint
@@ -112,7 +112,8 @@ def _metadata(envelope: Envelope) -> SuiteMetadata | None:
 
 
 def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, ...]) -> EvalCase:
-    return EvalCase(
+    return made(  # all of it was checked as it is written, and is large where somebody means harm
+        EvalCase,
         id=case.id,
         description=case.description,
         messages=(Message(role="user", content=case.input.message),),
@@ -132,7 +133,8 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
 def _rubric(case: Case) -> Iterable[specs.EvaluatorSpec]:
     """The rubric, after the assertions: it is graded only when these hold."""
     if case.rubric:
-        yield specs.Rubric(
+        yield made(
+            specs.Rubric,
             dimensions=tuple(
                 specs.RubricDimension(name=one.dimension, max_score=one.max_score, criteria=one.criteria)
                 for one in case.rubric
@@ -157,7 +159,9 @@ def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:  # noqa: C901 
     if expect.tool_params is not None:
         yield specs.ToolParams(
             checks=tuple(
-                specs.ParamCheck(tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value)
+                made(
+                    specs.ParamCheck, tool=one.tool, param_name=one.param_name, assertion=one.assertion, value=one.value
+                )
                 for one in expect.tool_params
             )
         )

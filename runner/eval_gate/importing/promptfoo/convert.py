@@ -28,6 +28,7 @@ from eval_gate.text.javascript.regex import PatternMatcher
 TARGETS: Final = "targets.yaml"
 _USUAL: Final = "promptfooconfig"
 _ID: Final = 200
+_PROVIDERS: Final = 1_000
 _SHOWN_VARIABLES: Final = 150
 _PARTS: Final = ("prompts", "tests", "scenarios", "defaultTest")
 _HARMLESS: Final = frozenset(
@@ -74,6 +75,9 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     value = document.value
     if not isinstance(value, dict) or not any(value.get(part) for part in _PARTS):
         raise _no_config(shown, "is no configuration of promptfoo", f"it has one of {', '.join(_PARTS)}")
+    lists = [one for one in (value.get("providers"), value.get("targets")) if isinstance(one, list)]
+    if any(len(one) > _PROVIDERS for one in lists):
+        raise _no_config(shown, f"names more than {_PROVIDERS:,} providers", "import it with those that are asked")
     folder = Folder(config.resolve().parent, Path(shown).parent)
     prompts = tuple(islice(prompts_of(document, folder), CASES))
     variables = {alone(prompt.raw) for prompt in prompts}

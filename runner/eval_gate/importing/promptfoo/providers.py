@@ -82,6 +82,7 @@ def providers_of(config: Document, variable: str | None) -> tuple[list[Provider]
     """
     found: list[Provider] = []
     left: list[Left] = []
+    taken: dict[str, int] = {}
     for place, one in _entries(config):
         shown = _id_of(one)
         try:
@@ -89,7 +90,7 @@ def providers_of(config: Document, variable: str | None) -> tuple[list[Provider]
         except CannotCarryError as error:
             left.append(Left(place, f"provider {shown[:100]}", str(error)))
             continue
-        name = _name(_label_of(one) or shown, {taken.name for taken in found})
+        name = _name(_label_of(one) or shown, taken)
         found.append(Provider(name, {"name": name, **provider}, model=provider["provider"] != "http", place=place))
         left += [Left(place, f"provider {shown[:100]}", f"its `{key[:60]}` is not carried over") for key in lost]
     return found, left
@@ -118,10 +119,15 @@ def _label_of(one: JsonValue) -> str | None:
     return label if isinstance(label, str) and label else None
 
 
-def _name(wish: str, taken: set[str]) -> str:
-    """A name for people to type, which no other target has."""
+def _name(wish: str, taken: dict[str, int]) -> str:
+    """A name for people to type, which no other target has. `taken` counts how often each name was wished for."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", re.sub(r"^https?://", "", wish)).strip("-.")[:60] or "target"
-    return next(name for name in (plain, *(f"{plain}-{number}" for number in range(2, 100_000))) if name not in taken)
+    name = plain
+    while name in taken:
+        taken[plain] += 1
+        name = f"{plain}-{taken[plain]}"
+    taken[name] = 1
+    return name
 
 
 def _provider(one: JsonValue, variable: str | None) -> tuple[dict[str, JsonValue], list[str]]:

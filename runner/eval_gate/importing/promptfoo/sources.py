@@ -25,6 +25,8 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT, EVAL_FILE_BYTES, FINDINGS
 
 YAML_SUFFIXES: Final = frozenset({".yaml", ".yml"})
+_SOUGHT: Final = 10_000
+"""Names of files that are looked for; each costs some calls of the system."""
 _INT: Final = re.compile(r"[-+]?[0-9][0-9_]*")
 _FLOAT: Final = re.compile(r"[-+]?[0-9][0-9_]*(?:\.[0-9_]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9_]+(?:[eE][-+]?[0-9]+)?")
 _OTHER_BASES: Final = {"0x": (16, "0-9a-fA-F"), "0o": (8, "0-7"), "0b": (2, "01")}
@@ -64,11 +66,17 @@ class Folder:
     path: Path
     shown: Path
     kept: dict[str, str] = field(default_factory=dict, compare=False)
+    sought: set[str] = field(default_factory=set, compare=False)
 
     def files(self, name: str) -> list[tuple[Path, str]]:
         """The files that a path or glob leads to, each as people see it, sorted. Raises CannotCarryError."""
         if "\x00" in name or len(name) > 1_000:
             raise CannotCarryError(f"{_short(name)} is no name of a file")
+        self.sought.add(name)
+        if len(self.sought) > _SOUGHT:
+            raise CannotCarryError(
+                f"{_short(name)} is not looked for: the configuration names more than {_SOUGHT:,} files"
+            )
         if self._real(name).is_file():
             return [(self._real(name), self._seen(self._real(name)))]
         if not re.search(r"[*?\[]", name):
