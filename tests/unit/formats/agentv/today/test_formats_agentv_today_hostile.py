@@ -116,7 +116,7 @@ def test_load__anything_in_one_place__is_a_suite_or_problems_with_lines(reposito
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(WEIRD)), min_size=2, max_size=4))
 def test_load__anything_anywhere__is_a_suite_or_problems_with_lines(repository, changes) -> None:
     document = copy.deepcopy(SUITE)
