@@ -84,6 +84,14 @@ def test_inputs__empty_name_of_the_check_run__is_none() -> None:
     assert read_inputs(given(check_run="")).check_run is None
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False)],
+)
+def test_inputs__truth__in_every_spelling_of_yaml(word, meant) -> None:
+    assert read_inputs(given(upload=word)).upload is meant
+
+
 def test_inputs__lists__by_comma_and_line() -> None:
     settings = read_inputs(given(case="a/*, b\nc", baseline_workflow="nightly.yml"))
     assert (settings.cases, settings.baseline_workflows) == (("a/*", "b", "c"), ("nightly.yml",))
