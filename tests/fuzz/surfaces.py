@@ -211,7 +211,7 @@ def _brought(data: bytes) -> None:
     with _sentences():
         found = load_results(["results"], ResultsFormat.AUTO, Rules((), 0.7))
         for rows in list(found.cases.values())[:50]:
-            case = case_of(rows, (), None, None)
+            case = case_of(rows, (), None, (), confirm=6)
             assert CaseResult.model_validate_json(case.model_dump_json()) == case
         assert all(len(note) <= MOST_CHARACTERS for note in found.notes)
 

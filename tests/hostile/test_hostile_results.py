@@ -237,6 +237,18 @@ def main_passed(folder: Path, runs: int = 3) -> tuple[str, ...]:
     return "--baseline", "main", "--fail-on", "regressions"
 
 
+@pytest.mark.parametrize(("confirm", "counted", "code"), [("0", 0, 1), ("2", 2, 0), ("6", 6, 0)])
+def test_results_of_another_tool__more_re_runs_than_the_gate_would_make__do_not_count(
+    tmp_path, confirm, counted, code
+) -> None:
+    against = main_passed(tmp_path)
+    file = claiming(f"{tmp_path}/out.jsonl", ["passed"] * 500)
+    done = gate(tmp_path, "judge", file, *against, "--confirm", confirm, "--output-dir", "out")
+    (record,) = (tmp_path / "out").glob("*/run.json")
+    cases = {case["id"]: case for suite in json.loads(record.read_text())["suites"] for case in suite["cases"]}
+    assert (done.returncode, cases["c1"]["reruns"]) == (code, counted), done.stdout
+
+
 def test_results_of_another_tool__re_runs_that_failed_too__are_what_the_file_says(tmp_path) -> None:
     against = main_passed(tmp_path)
     file = claiming(f"{tmp_path}/out.jsonl", ["failed"] * 3)

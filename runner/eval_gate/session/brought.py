@@ -51,14 +51,13 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
     """
     config = session.config
-    rules = config.results.scores
+    rules, confirm = config.results.scores, config.policy.confirm
     named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
     brought = replace(brought, cases=await storable(config, brought.cases))
     again_by = config.results.rerun_command
     rows_of = brought.cases.items() if again_by else brought.let_go()
-    cases = {key: case_of(rows, (), None, rules) for key, rows in rows_of}
+    cases = {key: case_of(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
     run = _run(session, brought, cases)
-    confirm = config.policy.confirm
     reruns = Reruns(session.question, confirm)
     _refuse_a_rest(run, session)
     doubtful = list(reruns.doubtful(run)) if confirm else []
@@ -66,7 +65,7 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
         again = await Again(session, brought).rerun(reruns, doubtful)
         said = await storable(config, again.rows)
         for key in doubtful:
-            cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules)
+            cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules, confirm=confirm)
         run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
     elif doubtful:
         run = _not_again(run, frozenset(doubtful))

@@ -30,10 +30,16 @@ def rules_of(config: RunConfig) -> Rules:
     return Rules(config.results.scores, least if least < 1.0 else None)
 
 
-def case_of(rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[ScoreRule]) -> CaseResult:
-    """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores."""
+def case_of(
+    rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[ScoreRule], *, confirm: int
+) -> CaseResult:
+    """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
+
+    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
+    """
     firsts = [row for row in rows if not row.rerun] or list(rows[:1])
-    reruns = [*(row for row in rows if row.rerun and row is not firsts[0]), *more]
+    told = [row for row in rows if row.rerun and row is not firsts[0]]
+    reruns = [*told[:confirm], *more]
     first, every = firsts[0], [*firsts, *reruns]
     about = _About(
         first.id,
