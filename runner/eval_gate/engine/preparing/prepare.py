@@ -46,7 +46,7 @@ _ABOUT_TOOLS = (ToolsCalled, ToolsAcceptable, ToolParams, ToolTrajectory)
 """What a model that is told of no tools can hardly pass."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Inputs:
     """The eval files and what they refer to, read and checked. `suites` hold only the selected cases."""
 
