@@ -126,7 +126,7 @@ def test_link__of_a_case__opens_it_and_is_the_one_that_others_make(chrome, sixty
         page.keyboard.press("j")
         assert "#case-refunds-refund-arabic-" in page.url
         page.evaluate(f"location.hash = '{anchor_of(key)}'")
-        page.wait_for_function("document.querySelector('#case h2').textContent === 'refund/terms'")
+        page.locator("#case h2", has_text=re.compile("^refund/terms$")).wait_for()
 
 
 def test_link__to_a_case_that_is_not_here__opens_the_page_as_it_is(chrome, sixty) -> None:
@@ -206,7 +206,7 @@ def test_copy__rerun_command__is_on_the_clipboard(chrome, sixty) -> None:
     with opened(chrome, sixty, permissions=["clipboard-read", "clipboard-write"]) as seen:
         page = seen.page
         page.get_by_role("button", name="Copy: Run it again").click()
-        page.wait_for_function("document.getElementById('said').textContent === 'Copied'")
+        page.locator("#said", has_text=re.compile("^Copied$")).wait_for(state="attached")
         assert page.evaluate("navigator.clipboard.readText()").endswith("--case refund/partial-order")
 
 
@@ -241,7 +241,7 @@ def test_thousands__page__has_few_elements_and_all_cases(chrome, thousands) -> N
         assert page.locator("#rows li").count() < 40
         assert page.locator("#count").inner_text() == "10,000 cases"
         page.locator("#list").evaluate("list => { list.scrollTop = list.scrollHeight; }")
-        page.wait_for_function("document.querySelector('#rows').textContent.includes('area-39/case-0249')")
+        page.locator("#rows", has_text="area-39/case-0249").wait_for()
         assert page.locator("#rows li").count() < 40
 
 
@@ -250,7 +250,7 @@ def test_thousands__link_to_the_last_case__opens_it_and_shows_its_row(chrome, th
     with opened(chrome, thousands, f"#{anchor_of(key)}") as seen:
         page = seen.page
         assert page.locator("#case h2").inner_text() == key.case_id
-        page.wait_for_function("document.querySelector('#case').textContent.includes('passing ones are only listed')")
+        page.locator("#case", has_text="passing ones are only listed").wait_for()
         assert page.locator("a.row[aria-current]").inner_text().startswith("✓")
 
 
@@ -276,7 +276,7 @@ def test_thousands__browser_that_cannot_unpack__says_so(chrome, thousands) -> No
     with opened(chrome, thousands) as seen:
         seen.page.add_init_script("delete globalThis.DecompressionStream")
         seen.page.reload()
-        seen.page.wait_for_function("document.querySelector('#case').textContent.includes('cannot unpack')")
+        seen.page.locator("#case", has_text="cannot unpack").wait_for()
 
 
 def test_results_of_another_tool__what_its_format_never_carries__leaves_no_gap(chrome, tmp_path) -> None:
