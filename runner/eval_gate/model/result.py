@@ -330,11 +330,11 @@ class RunResult(Record):
 
 
 # what is asked most often of a large run, of it and of its baseline by turns
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _cases_of(suites: Same[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, CaseResult]]:
     return [(CaseKey(suite.eval_file, case.id), case) for suite in suites.thing for case in suite.cases]
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def _by_key_of(suites: Same[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
     return MappingProxyType(dict(_cases_of(suites)))
