@@ -195,9 +195,9 @@ def test_checks__judge_and_members__are_under_their_names(chrome, tmp_path) -> N
         assert "1.00 → 0.25" in checks.inner_text()
         assert checks.locator("figcaption").inner_text() == "policy (gpt-5-mini) says"
         checks.get_by_text("What it was asked: gpt-5-mini").click()
-        assert "You are a strict reviewer of refunds." in checks.inner_text()
+        checks.get_by_text("You are a strict reviewer of refunds.").wait_for()  # a fold is filled a moment later
         page.get_by_text("Here: 5 messages").click()
-        page.locator(".talk li").nth(4).wait_for()  # a fold tells that it is open a moment later
+        page.locator(".talk li").nth(4).wait_for()
         assert page.locator(".talk li").count() == 5
         assert page.locator(".past li").count() == 20
 
