@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import made
@@ -25,29 +25,19 @@ class Measure(NamedTuple):
 NO_MEASURE: Final = Measure()
 
 
-class Described(Protocol):
-    """What is known of a case beside its executions: an `EvalCase` says it, and a row of another tool does."""
+class Described(NamedTuple):
+    """A case of which no more is known than this, in the place of an `EvalCase`: another tool has asked it."""
 
-    @property
-    def id(self) -> str: ...  # noqa: D102
-    @property
-    def description(self) -> str: ...  # noqa: D102
-    @property
-    def difficulty(self) -> str | None: ...  # noqa: D102
-    @property
-    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
-    @property
-    def aggregation(self) -> Aggregation: ...  # noqa: D102
-    @property
-    def conversation_id(self) -> str | None: ...  # noqa: D102
-    @property
-    def dependent(self) -> bool: ...  # noqa: D102
-    @property
-    def location(self) -> Location | None: ...  # noqa: D102
-    @property
-    def fingerprint(self) -> str | None: ...  # noqa: D102
-    @property
-    def warnings(self) -> tuple[str, ...]: ...  # noqa: D102
+    id: str
+    description: str
+    tags: tuple[str, ...]
+    aggregation: Aggregation
+    location: Location | None
+    fingerprint: str | None
+    difficulty: str | None = None
+    conversation_id: str | None = None
+    dependent: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
@@ -103,7 +93,7 @@ def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, 
 
 
 def settle(
-    case: Described,
+    case: EvalCase | Described,
     records: Sequence[TrialRecord],
     target: str | None = None,
     *,

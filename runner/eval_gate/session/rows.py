@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import answer_of, details_of
-from eval_gate.engine.settling import Measure, settle
+from eval_gate.engine.settling import Described, Measure, settle
 from eval_gate.model.base import JsonValue, made
-from eval_gate.model.case import Aggregation, Location
+from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import NO_DETAILS, CaseDetails, Status
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
@@ -41,7 +41,7 @@ def case_of(
     told = [row for row in rows if row.rerun and row is not firsts[0]]
     reruns = [*told[:confirm], *more]
     first, every = firsts[0], [*firsts, *reruns]
-    about = _About(
+    about = Described(
         first.id,
         first.description,
         first.tags,
@@ -57,21 +57,6 @@ def case_of(
         end=end,
         measure=Measure(_asked(first), _yardstick(first, first.content or "", _graded_by(every, rules))),
     )
-
-
-class _About(NamedTuple):
-    """What a row says of its case."""
-
-    id: str
-    description: str
-    tags: tuple[str, ...]
-    aggregation: Aggregation
-    location: Location | None
-    fingerprint: str | None
-    difficulty: str | None = None
-    conversation_id: str | None = None
-    dependent: bool = False
-    warnings: tuple[str, ...] = ()
 
 
 def _yardstick(row: Row, content: str, grader: str | None) -> Yardstick:
