@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import hostile
 from eval_gate.errors import GateError, nearest
-from eval_gate.model.limits import FINDINGS
+from eval_gate.model.limits import FINDINGS, RUBRIC_CHECKS
 from eval_gate.reports.words.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
@@ -124,3 +124,11 @@ def test_promptfoo__many_providers__have_different_names_soon_and_too_many_are_r
     file.write_text(json.dumps(hostile.PROMPTFOO | {"providers": [*providers, one]}))
     with pytest.raises(GateError, match="names more than 1,000 providers"):
         hostile.import_promptfoo(file, file.name, "evals")
+
+
+@pytest.mark.parametrize(("count", "code"), [(RUBRIC_CHECKS, 0), (RUBRIC_CHECKS + 1, 2)])
+def test_agentv__more_checks_of_a_rubric_than_anybody_grades__are_refused(tmp_path, count, code) -> None:
+    case = {"id": "a", "criteria": "polite", "input": "q", "assertions": ["ok"] * count}
+    (tmp_path / "a.eval.jsonl").write_text(json.dumps(case) + "\n")
+    done = measured(tmp_path, "validate", "a.eval.jsonl")
+    assert ("has more than 10,000 checks" in done.stderr) == (code == 2), done.stderr

@@ -24,7 +24,7 @@ from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Findings:
     """Everything that was found. Problems stop a run or make a check worthless; warnings do neither."""
 

@@ -30,6 +30,8 @@ REGISTRY_VALUES: Final = 250_000
 """Values in a file of tool definitions."""
 CASES: Final = 100_000
 """Cases of one eval file."""
+RUBRIC_CHECKS: Final = 10_000
+"""Checks of one rubric of AgentV."""
 MISTAKES: Final = 1_000
 """Mistakes in the shape of one file that are named. Of more their number has to do."""
 FINDINGS: Final = 500
@@ -148,6 +150,7 @@ TABLE: Final = (
     Row("values of one YAML file, aliases written out", YAML_VALUES, "values"),
     Row("values of a JSON file with settings", SETTING_VALUES, "values"),
     Row("cases of one eval file", CASES, "cases"),
+    Row("checks of one rubric of AgentV", RUBRIC_CHECKS, "checks"),
     Row("a file of tool definitions", REGISTRY_BYTES, "bytes"),
     Row("values in it", REGISTRY_VALUES, "values"),
     Row("mistakes in the shape of one file that are named", MISTAKES, "mistakes"),

@@ -14,6 +14,7 @@ from eval_gate.formats.agentv.files import FileError, NoSuchFileError, Repositor
 from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.evaluator import RubricCheck, RubricJudge
+from eval_gate.model.limits import RUBRIC_CHECKS
 from eval_gate.text.judge_template import names_in, template_problem, today_template
 from eval_gate.text.sources.shape import kind_of
 
@@ -112,6 +113,9 @@ class PartReader:
             return ()
         if not raw:
             self._findings.problem("an empty list: nothing would be judged", path)
+        if len(raw) > RUBRIC_CHECKS:
+            self._findings.problem(f"has more than {RUBRIC_CHECKS:,} checks", path)
+            return ()
         checks = tuple(self._checks(raw, path))
         if checks and not any(check.weight for check in checks):
             self._findings.warn("every check has weight 0: the score is always 0", path)
