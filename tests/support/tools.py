@@ -154,7 +154,7 @@ class Repository:
         """
         kept = self.job.folder / "kept"
         self._checkout(overlays)
-        code = self._shell(run)
+        code = self._shell(run, {})
         assert code in {0, 100}, f"{run}: exit {code}"  # promptfoo's for tests that failed
         options = ["--baseline", "latest", "--output-dir", str(kept), "--fail-on", "regressions", "--confirm", "6"]
         words = ["eval-gate", "judge", results, *options, "--rerun-command", recipe]
