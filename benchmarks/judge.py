@@ -16,7 +16,7 @@ from eval_gate.evaluators.base import EvaluationContext
 from eval_gate.evaluators.judge.judge import llm_judge, render
 from eval_gate.model.case import Brief, EvalCase, Location
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.pace import Pace

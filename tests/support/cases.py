@@ -9,8 +9,8 @@ from eval_gate.config.settings import Limits
 from eval_gate.engine.plan import RunPlan
 from eval_gate.model.case import EvalCase, EvalSuite, Location, Tier
 from eval_gate.model.conversation import Message, Response
-from eval_gate.model.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.model.result import TargetIdentity
+from eval_gate.model.specs.evaluator import EvaluatorSpec, ResponseContains
 from eval_gate.targets.base import Request, Target
 from eval_gate.text.tokens import TokenData
 

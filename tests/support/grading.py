@@ -10,7 +10,7 @@ from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judge, Judgement, JudgeReply
 from eval_gate.model.case import Aggregation, Brief
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall, TraceEvent
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case

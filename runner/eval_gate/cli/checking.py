@@ -11,10 +11,10 @@ from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
-from eval_gate.model import evaluator as specs
-from eval_gate.model.agentv_assertions import TextAssertion
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
+from eval_gate.model.specs import evaluator as specs
+from eval_gate.model.specs.agentv import TextAssertion
 from eval_gate.registry.staleness import check
 from eval_gate.reports.words.numbers import count
 from eval_gate.targets.book import TargetBook

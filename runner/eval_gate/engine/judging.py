@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.conversation import Message
-from eval_gate.model.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
+from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.model.asking import Asker
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eval_gate.config.settings import RubricMode
 from eval_gate.engine.judging import Judges
 from eval_gate.model.case import EvalCase, EvalSuite
-from eval_gate.model.evaluator import Rubric
+from eval_gate.model.specs.evaluator import Rubric
 
 NO_JUDGE = "rubric dimensions need a judge, and none is configured"
 SWITCHED_OFF = "rubric cases are switched off (rubric: never)"

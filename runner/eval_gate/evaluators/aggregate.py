@@ -13,7 +13,7 @@ from eval_gate.evaluators.trace import trace_summary
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import cut, score_text
 from eval_gate.model.case import Aggregation
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage, total
 
 MAX_ERROR = 500

@@ -9,9 +9,9 @@ from typing import ClassVar, Protocol, TypeAlias
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import EvaluatorSpec
 from eval_gate.model.execution import Blame, EvaluatorResult
 from eval_gate.model.result import TraceSummary
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from eval_gate.evaluators.agentv.words import WORDS as AGENTV
 from eval_gate.evaluators.wording import MAX_MEMBERS, cut, either, in_order, quoted, times
-from eval_gate.model import evaluator as specs
-from eval_gate.model import suite_assertions as suite
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.model.specs import agent_evals as suite
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.javascript.strings import compact_json, js_number
 from eval_gate.text.tokens import TokenData, resolve, value_text
 

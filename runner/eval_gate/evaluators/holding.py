@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eval_gate.evaluators.base import Evaluation
 from eval_gate.evaluators.wording import cut, score_text
-from eval_gate.model.evaluator import EvaluatorSpec, NamedEvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec, NamedEvaluatorSpec
 
 
 def held_to(spec: EvaluatorSpec, evaluation: Evaluation) -> Evaluation:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from eval_gate.evaluators.base import Evaluation
-from eval_gate.model.evaluator import EvaluatorSpec
 from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
 def result_of(spec: EvaluatorSpec, evaluation: Evaluation, weight: float) -> EvaluatorResult:

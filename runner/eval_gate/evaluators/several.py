@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from eval_gate.evaluators.base import Evaluate, Evaluation, EvaluationContext
-from eval_gate.model.evaluator import EvaluatorSpec, LlmJudge, Rubric, RubricJudge
+from eval_gate.model.specs.evaluator import EvaluatorSpec, LlmJudge, Rubric, RubricJudge
 
 _ASKING: tuple[type[EvaluatorSpec], ...] = (LlmJudge, RubricJudge, Rubric)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import ByClass, Evaluation, EvaluationContext, EvaluatorError, Grader
 from eval_gate.evaluators.holding import held_to
-from eval_gate.model.evaluator import Composite, EvaluatorSpec
+from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec
 from eval_gate.text.javascript.regex import PatternWorkerError
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")

@@ -10,7 +10,7 @@ from pydantic import SerializeAsAny
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.base import Frozen, JsonValue, Record
 from eval_gate.model.conversation import Message
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
 class Tier(StrEnum):

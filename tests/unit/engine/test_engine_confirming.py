@@ -9,9 +9,9 @@ from eval_gate.engine.run import Run
 from eval_gate.evaluators.base import JudgeReply
 from eval_gate.model.case import Aggregation, CaseKey
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import LlmJudge
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd
+from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.base import EvaluatorError, Judgement
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import FileEntry, Response
-from eval_gate.model.suite_assertions import FileExists, OutputContains, OutputEquals, OutputJsonPath, SuiteAssertion
+from eval_gate.model.specs.agent_evals import FileExists, OutputContains, OutputEquals, OutputJsonPath, SuiteAssertion
 from tests.support.grading import judgement_of
 
 NOTE = FileEntry(path="note.txt", kind="file", text="milk")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from eval_gate.evaluators.expectation import expectation_of, words_of
-from eval_gate.model import agentv_assertions as agentv
-from eval_gate.model import evaluator as specs
-from eval_gate.model import suite_assertions as suite
 from eval_gate.model.case import Brief
 from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS
+from eval_gate.model.specs import agent_evals as suite
+from eval_gate.model.specs import agentv
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case
 

@@ -5,8 +5,8 @@ import pytest
 from eval_gate.evaluators.base import Evaluation
 from eval_gate.evaluators.results import result_of
 from eval_gate.evaluators.wording import items
-from eval_gate.model.evaluator import ResponseContains
 from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.specs.evaluator import ResponseContains
 
 SPEC = ResponseContains(values=("ok",))
 MEMBER = EvaluatorResult(name="m", type="tool_trajectory", score=1.0, weight=1.0)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from eval_gate.evaluators.table import DIALECTS, _grader
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 
 
 def kinds(base: type[EvaluatorSpec] = EvaluatorSpec) -> Iterator[type[EvaluatorSpec]]:
@@ -33,7 +33,8 @@ def test_table__kind_that_nobody_knows__is_a_defect_of_ours() -> None:
 
 def test_table__assertion_of_tool_forge__loads_no_other_dialect_and_no_judge() -> None:
     code = (
-        "import sys; from eval_gate.evaluators import aggregate, table; from eval_gate.model import evaluator as specs;"
+        "import sys; from eval_gate.evaluators import aggregate, table;"
+        "from eval_gate.model.specs import evaluator as specs;"
         "table._grader(specs.MaxTokens); print(sorted(name for name in sys.modules if name.endswith('.table')),"
         "[name for name in sys.modules if 'evaluators.judge' in name])"
     )

@@ -19,8 +19,8 @@ from eval_gate.evaluators.trace import (
     trace_summary,
 )
 from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
-from eval_gate.model.evaluator import ResponseContains, ToolTrajectory
 from eval_gate.model.result import TraceSummary
+from eval_gate.model.specs.evaluator import ResponseContains, ToolTrajectory
 from tests.support.grading import judgement_of, with_messages, with_trace
 
 BARE = Response(text="In Rome.", calls_known=False)

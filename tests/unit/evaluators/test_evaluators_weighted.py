@@ -14,7 +14,7 @@ from eval_gate.evaluators import aggregate
 from eval_gate.evaluators.base import EvaluatorError, Judgement, JudgeReply
 from eval_gate.evaluators.weighing import TOLERANCE, is_full, weighted_mean
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     EvaluatorSpec,
     LlmJudge,
     ResponseContains,

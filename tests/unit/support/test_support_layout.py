@@ -15,6 +15,7 @@ TESTED_ELSEWHERE = {
     "cli/commands": "integration",
     "cli/starter": "integration",
     "files": "unit/results",
+    "model/specs": "unit/evaluators",
     "reports/exports": "unit/reports",
 }
 """Rooms without a folder of unit tests, and the folder whose tests walk through them."""

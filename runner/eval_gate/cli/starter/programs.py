@@ -19,7 +19,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.model.case import EvalSuite
-from eval_gate.model.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
+from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
 from eval_gate.text.escape import console_line
 
 

@@ -10,7 +10,7 @@ from eval_gate.config.settings import RubricMode
 from eval_gate.engine.judging import Grading, Judges, ModelJudge, TargetJudge, wanted_judges
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import EvalCase, EvalSuite
-from eval_gate.model.evaluator import Rubric
+from eval_gate.model.specs.evaluator import Rubric
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import Grader, TargetBook
 from eval_gate.targets.model.asking import Asker

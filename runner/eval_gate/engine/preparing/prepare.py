@@ -23,8 +23,8 @@ from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
 from eval_gate.model.result import GitFacts
+from eval_gate.model.specs.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry

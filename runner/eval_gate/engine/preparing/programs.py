@@ -8,7 +8,7 @@ from pathlib import Path
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.model.case import EvalSuite
-from eval_gate.model.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
+from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
 from eval_gate.process.identity import NOBODY, identity_for, only_root_fits
 from eval_gate.process.run import CAN_RUN, NOT_HERE
 from eval_gate.targets.book import TargetBook

@@ -16,12 +16,12 @@ from typing import Final
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.judging import Judges, wanted_judges
-from eval_gate.model import evaluator as specs
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import digest
 from eval_gate.text.escape import one_line
 from eval_gate.text.tokens import TokenData, find_tokens, resolve, snapshot_tokens

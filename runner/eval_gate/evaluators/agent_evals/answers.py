@@ -11,7 +11,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.equality import same
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.base import JsonValue
-from eval_gate.model.suite_assertions import FileJsonPath, OutputContains, OutputEquals, OutputJsonPath, OutputMatches
+from eval_gate.model.specs.agent_evals import FileJsonPath, OutputContains, OutputEquals, OutputJsonPath, OutputMatches
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.javascript.regex import PatternError
 

@@ -11,7 +11,7 @@ from eval_gate.evaluators.agent_evals.outcome import NotJsonError, as_json, fail
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.conversation import FileEntry
-from eval_gate.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
+from eval_gate.model.specs.agent_evals import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
 from eval_gate.sandbox.paths import MISSING, NO_FILE, SandboxError, file_names
 
 

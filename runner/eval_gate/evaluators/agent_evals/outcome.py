@@ -10,7 +10,7 @@ from typing import Final
 from eval_gate.evaluators.base import Evaluation
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.base import JsonValue
-from eval_gate.model.suite_assertions import SuiteAssertion
+from eval_gate.model.specs.agent_evals import SuiteAssertion
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json

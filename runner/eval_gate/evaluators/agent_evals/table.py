@@ -6,7 +6,7 @@ from typing import Final
 
 from eval_gate.evaluators.agent_evals import answers, files
 from eval_gate.evaluators.base import ByClass
-from eval_gate.model import suite_assertions as specs
+from eval_gate.model.specs import agent_evals as specs
 
 TABLE: Final[ByClass] = {
     specs.OutputContains: answers.contains,

@@ -10,7 +10,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.wording import cut, double, names
-from eval_gate.model.agentv_assertions import TextAssertion
+from eval_gate.model.specs.agentv import TextAssertion
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.regex import PatternError

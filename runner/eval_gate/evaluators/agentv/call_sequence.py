@@ -14,8 +14,8 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTarge
 from eval_gate.evaluators.equality import same
 from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import MAX_NAME, cut, items
-from eval_gate.model.agentv_assertions import CallSequence, ExpectedCall
 from eval_gate.model.base import JsonValue
+from eval_gate.model.specs.agentv import CallSequence, ExpectedCall
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.foreign.well_formed import well_formed
 

@@ -15,7 +15,7 @@ from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items, score_text
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputMessage, Response
-from eval_gate.model.evaluator import CodeGrader
+from eval_gate.model.specs.evaluator import CodeGrader
 from eval_gate.process.run import Finished
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 

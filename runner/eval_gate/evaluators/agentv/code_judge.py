@@ -18,7 +18,7 @@ from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import CodeAggregator, CodeJudge
+from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge
 from eval_gate.process.run import Command, Finished, ProcessError, run
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed

@@ -22,7 +22,7 @@ from eval_gate.evaluators.weighing import falls_short, weighted_mean
 from eval_gate.evaluators.wording import MAX_NAME, cut, items, score_text
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     Composite,
     EvaluatorSpec,

@@ -15,8 +15,8 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.equality import same
 from eval_gate.evaluators.weighing import weighted_mean
 from eval_gate.evaluators.wording import cut, items
-from eval_gate.model.agentv_assertions import FieldAccuracy, FieldCheck
 from eval_gate.model.base import JsonValue
+from eval_gate.model.specs.agentv import FieldAccuracy, FieldCheck
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 

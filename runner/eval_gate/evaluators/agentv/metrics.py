@@ -12,8 +12,8 @@ from typing import Final
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
 from eval_gate.evaluators.trace import made_calls
 from eval_gate.evaluators.wording import cut
-from eval_gate.model.agentv_assertions import ExecutionMetrics, Metric, MetricLimit
 from eval_gate.model.conversation import Response
+from eval_gate.model.specs.agentv import ExecutionMetrics, Metric, MetricLimit
 from eval_gate.model.usage import total
 
 Number = float | int | None

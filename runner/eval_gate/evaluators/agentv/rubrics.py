@@ -18,7 +18,7 @@ from eval_gate.evaluators.wording import cut, items, names
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import RubricCheck, RubricJudge
+from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
 
 SYSTEM: Final = f"""\
 You examine one answer of an AI assistant by a list of checks, strictly and only by what you are given.

@@ -9,7 +9,7 @@ from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
 from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import cut, double
-from eval_gate.model.agentv_assertions import SkillTrigger
+from eval_gate.model.specs.agentv import SkillTrigger
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
 

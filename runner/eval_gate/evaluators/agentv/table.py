@@ -16,8 +16,8 @@ from eval_gate.evaluators.agentv.skill_trigger import skill_trigger
 from eval_gate.evaluators.agentv.tool_trajectory import tool_trajectory
 from eval_gate.evaluators.base import ByClass
 from eval_gate.evaluators.judge.judge import llm_judge
-from eval_gate.model import agentv_assertions as assertions
-from eval_gate.model import evaluator as specs
+from eval_gate.model.specs import agentv as assertions
+from eval_gate.model.specs import evaluator as specs
 
 TABLE: Final[ByClass] = {
     specs.LlmJudge: llm_judge,

@@ -16,7 +16,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorEr
 from eval_gate.evaluators.trace import calls_of
 from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, cut, items, names, times
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import ToolTrajectory
+from eval_gate.model.specs.evaluator import ToolTrajectory
 from eval_gate.text.foreign.well_formed import well_formed
 
 NO_TRACE: Final = "No trace available for evaluation"

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from eval_gate.evaluators.wording import either, in_order, quoted
-from eval_gate.model.agentv_assertions import (
+from eval_gate.model.specs.agentv import (
     CallSequence,
     ExecutionMetrics,
     FieldAccuracy,
     SkillTrigger,
     TextAssertion,
 )
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.javascript.strings import compact_json, js_number
 from eval_gate.text.tokens import TokenData

@@ -17,7 +17,7 @@ from eval_gate.evaluators.wording import cut, names, score_text
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage, total
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.judge_template import template_problem

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.tool_forge.tally import Tally
 from eval_gate.evaluators.wording import cut, double, names, single
-from eval_gate.model import evaluator as specs
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.javascript.regex import PatternError
 from eval_gate.text.javascript.strings import js_number
 from eval_gate.text.tokens import resolve

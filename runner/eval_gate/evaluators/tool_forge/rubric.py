@@ -17,7 +17,7 @@ from eval_gate.evaluators.judge.reply import MAX_ITEM, clamped, first_valid, num
 from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import Rubric, RubricDimension
+from eval_gate.model.specs.evaluator import Rubric, RubricDimension
 from eval_gate.text.javascript.strings import js_number
 
 MAX_CALLS: Final = 100

@@ -6,7 +6,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import ByClass, Evaluation, EvaluationContext
 from eval_gate.evaluators.tool_forge import response, tools
-from eval_gate.model import evaluator as specs
+from eval_gate.model.specs import evaluator as specs
 
 
 async def _rubric(spec: specs.Rubric, context: EvaluationContext) -> Evaluation:

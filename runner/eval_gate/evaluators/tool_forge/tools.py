@@ -14,7 +14,7 @@ from eval_gate.evaluators.trace import reports_calls
 from eval_gate.evaluators.wording import cut, names, single
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolCall
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     EvaluatorSpec,
     NoToolErrors,
     ParamCheck,

@@ -12,11 +12,11 @@ from eval_gate.formats.agent_evals import wire
 from eval_gate.formats.agent_evals.checks import check
 from eval_gate.formats.base import Positions, Reading, Source
 from eval_gate.formats.reader import Findings, Path, Reader
-from eval_gate.model import suite_assertions as specs
 from eval_gate.model.agent import SUITE_MODEL, SuiteAgent
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, EvalSuite, Location
 from eval_gate.model.conversation import Message
+from eval_gate.model.specs import agent_evals as specs
 from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import kind_of, sentence

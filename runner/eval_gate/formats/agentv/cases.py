@@ -20,7 +20,7 @@ from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.turns import Turn, TurnReader, written
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.model.evaluator import EvaluatorSpec
+from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.sources.shape import field_path
 

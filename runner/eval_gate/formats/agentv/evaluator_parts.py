@@ -13,8 +13,8 @@ from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.files import FileError, NoSuchFileError, Repository, unix_lines
 from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import RubricCheck, RubricJudge
 from eval_gate.model.limits import RUBRIC_CHECKS
+from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
 from eval_gate.text.judge_template import names_in, template_problem, today_template
 from eval_gate.text.sources.shape import kind_of
 

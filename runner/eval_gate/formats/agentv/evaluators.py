@@ -23,7 +23,7 @@ from eval_gate.formats.agentv.today.assertions import AssertionReader, said_of
 from eval_gate.formats.agentv.today.refusals import HARMLESS
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     CodeGrader,
     CodeJudge,

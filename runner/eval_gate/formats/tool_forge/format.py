@@ -12,10 +12,10 @@ from eval_gate.formats.documents import JSON
 from eval_gate.formats.reader import Findings, Reader
 from eval_gate.formats.tool_forge import checks
 from eval_gate.formats.tool_forge.wire import Case, Envelope, Expect
-from eval_gate.model import evaluator as specs
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
+from eval_gate.model.specs import evaluator as specs
 from eval_gate.text.digest import digest, fingerprint
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}

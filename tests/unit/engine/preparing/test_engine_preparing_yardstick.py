@@ -10,7 +10,9 @@ from eval_gate.config.load import load_config
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.preparing.yardstick import MAX_SCRIPT_BYTES, Scripts, measuring, yardsticks
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Location
-from eval_gate.model.evaluator import (
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import Yardstick
+from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     CodeJudge,
     Composite,
@@ -21,8 +23,6 @@ from eval_gate.model.evaluator import (
     ResponseContains,
     ToolParams,
 )
-from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Yardstick
 from eval_gate.results.merge import merge
 from eval_gate.text.tokens import TokenData
 from tests.support.results import make_run, make_suite_result

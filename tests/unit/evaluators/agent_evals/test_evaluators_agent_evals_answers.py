@@ -15,7 +15,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.equality import same
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import EvaluatorResult
-from eval_gate.model.suite_assertions import (
+from eval_gate.model.specs.agent_evals import (
     OutputContains,
     OutputEquals,
     OutputJsonPath,

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.evaluators.agent_evals.table import TABLE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.model.conversation import FileEntry, Response
-from eval_gate.model.suite_assertions import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
+from eval_gate.model.specs.agent_evals import FileContains, FileExists, FileJsonPath, FileNotExists, SuiteAssertion
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 from tests.support.cases import make_case

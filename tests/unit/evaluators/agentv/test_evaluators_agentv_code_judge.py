@@ -14,7 +14,7 @@ from eval_gate.evaluators.agentv import code_judge as module
 from eval_gate.evaluators.base import Evaluation, EvaluatorError
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall
-from eval_gate.model.evaluator import CodeJudge
+from eval_gate.model.specs.evaluator import CodeJudge
 from eval_gate.text.redact import Redactor
 from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
 

@@ -11,7 +11,7 @@ from eval_gate.evaluators.agentv.composite import MAX_DEPTH, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     Composite,
     EvaluatorSpec,

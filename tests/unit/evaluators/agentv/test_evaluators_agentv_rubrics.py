@@ -12,7 +12,7 @@ from eval_gate.evaluators.agentv.rubrics import read_findings, render
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import Response
-from eval_gate.model.evaluator import LlmJudge, RubricCheck, RubricJudge
+from eval_gate.model.specs.evaluator import LlmJudge, RubricCheck, RubricJudge
 from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context
 

@@ -9,7 +9,8 @@ import pytest
 from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, SilentTargetError
 from eval_gate.evaluators.table import evaluate
-from eval_gate.model.agentv_assertions import (
+from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
+from eval_gate.model.specs.agentv import (
     CallSequence,
     ExecutionMetrics,
     ExpectedCall,
@@ -19,8 +20,14 @@ from eval_gate.model.agentv_assertions import (
     SkillTrigger,
     TextAssertion,
 )
-from eval_gate.model.conversation import Message, OutputCall, OutputMessage, Response, ToolCall, TraceEvent
-from eval_gate.model.evaluator import CodeGrader, Composite, LlmJudge, RubricCheck, RubricJudge, ThresholdAggregator
+from eval_gate.model.specs.evaluator import (
+    CodeGrader,
+    Composite,
+    LlmJudge,
+    RubricCheck,
+    RubricJudge,
+    ThresholdAggregator,
+)
 from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_trace
 

@@ -12,7 +12,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluatorError
 from eval_gate.evaluators.table import evaluate
 from eval_gate.evaluators.wording import MAX_ITEMS
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.evaluator import ToolTrajectory
+from eval_gate.model.specs.evaluator import ToolTrajectory
 from tests.support.grading import judgement_of, make_context, with_messages, with_trace
 
 SEARCH_3 = """

@@ -9,7 +9,7 @@ import pytest
 from eval_gate.evaluators.base import Evaluation, EvaluatorError, JudgeReply
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import OutputMessage, Response, ToolCall
-from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_messages, with_trace
 

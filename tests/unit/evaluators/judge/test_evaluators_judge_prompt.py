@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from eval_gate.evaluators.judge.judge import render
 from eval_gate.evaluators.judge.prompt import SYSTEM, Prompts, quoted, section
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.text.judge_template import template_problem
 from tests.support.grading import make_brief
 

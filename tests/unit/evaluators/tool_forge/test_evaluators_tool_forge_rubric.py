@@ -14,8 +14,8 @@ from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorEr
 from eval_gate.evaluators.table import evaluate
 from eval_gate.evaluators.tool_forge.rubric import MAX_CALLS, read_grades, render
 from eval_gate.model.conversation import Response, ToolCall
-from eval_gate.model.evaluator import Rubric, RubricDimension
 from eval_gate.model.execution import Blame
+from eval_gate.model.specs.evaluator import Rubric, RubricDimension
 from eval_gate.model.usage import Usage
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData

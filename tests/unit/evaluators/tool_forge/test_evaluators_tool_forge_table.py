@@ -8,7 +8,7 @@ from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import Message, Response, ToolCall
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     MaxLatency,
     MaxTokens,
     NoToolErrors,

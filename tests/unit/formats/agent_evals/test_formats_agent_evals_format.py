@@ -17,7 +17,7 @@ from eval_gate.formats.base import EvalFileError, Reading, Source
 from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.case import Aggregation, EvalSuite
-from eval_gate.model.suite_assertions import (
+from eval_gate.model.specs.agent_evals import (
     FileContains,
     FileExists,
     FileJsonPath,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eval_gate.model.evaluator import (
+from eval_gate.model.specs.evaluator import (
     CodeAggregator,
     CodeJudge,
     Composite,

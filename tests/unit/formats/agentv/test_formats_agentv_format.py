@@ -6,7 +6,7 @@ import pytest
 
 from eval_gate.formats.agentv import format as agentv
 from eval_gate.model.case import Aggregation
-from eval_gate.model.evaluator import LlmJudge
+from eval_gate.model.specs.evaluator import LlmJudge
 from tests.support.agentv import ASKED, Repository, suite
 
 CASE = {"id": "a", "expected_outcome": "x", "input_messages": [{"role": "user", "content": "y"}]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eval_gate.model.conversation import Message
-from eval_gate.model.evaluator import CodeJudge, LlmJudge, ToolTrajectory
+from eval_gate.model.specs.evaluator import CodeJudge, LlmJudge, ToolTrajectory
 from tests.support.agentv import Repository
 
 

@@ -11,7 +11,7 @@ from eval_gate.errors import GateError
 from eval_gate.formats.base import EvalFileError, Reading, Source
 from eval_gate.formats.tool_forge import format as tool_forge
 from eval_gate.model.case import EvalSuite, Tier
-from eval_gate.model.evaluator import Rubric
+from eval_gate.model.specs.evaluator import Rubric
 from eval_gate.text.sources.json import parse_json
 
 ALL_KEYS = {

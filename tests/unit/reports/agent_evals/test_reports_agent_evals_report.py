@@ -16,7 +16,7 @@ from eval_gate.evaluators.results import result_of
 from eval_gate.model.conversation import FileEntry, Response
 from eval_gate.model.execution import CaseDetails
 from eval_gate.model.result import CaseResult, RunResult
-from eval_gate.model.suite_assertions import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
+from eval_gate.model.specs.agent_evals import FileExists, FileJsonPath, OutputContains, OutputEquals, SuiteAssertion
 from eval_gate.reports.agent_evals.report import Moments, as_json, as_markdown, failures, report, write
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData

@@ -11,7 +11,8 @@ from typing import Any, Final, get_args
 from eval_gate.formats.agentv import wire as old
 from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.today import wire
-from eval_gate.model.agentv_assertions import (
+from eval_gate.model.base import JsonValue
+from eval_gate.model.specs.agentv import (
     CallSequence,
     ExecutionMetrics,
     ExpectedCall,
@@ -23,8 +24,7 @@ from eval_gate.model.agentv_assertions import (
     TextAssertion,
     TextQuestion,
 )
-from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import EvaluatorSpec, ToolTrajectory
+from eval_gate.model.specs.evaluator import EvaluatorSpec, ToolTrajectory
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.sources.shape import kind_of
 

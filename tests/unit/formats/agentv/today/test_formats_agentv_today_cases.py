@@ -5,8 +5,8 @@ import pytest
 from eval_gate.formats.agentv.today.refusals import KEYS
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import EvalFile, load_suites
-from eval_gate.model.agentv_assertions import CallSequence, ExpectedCall, FieldAccuracy, TextAssertion
-from eval_gate.model.evaluator import CodeGrader, LlmJudge, RubricJudge, ToolTrajectory
+from eval_gate.model.specs.agentv import CallSequence, ExpectedCall, FieldAccuracy, TextAssertion
+from eval_gate.model.specs.evaluator import CodeGrader, LlmJudge, RubricJudge, ToolTrajectory
 from tests.support.agentv import Repository
 
 

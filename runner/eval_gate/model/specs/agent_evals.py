@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.evaluator import NamedEvaluatorSpec
+from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
 
 
 class SuiteAssertion(NamedEvaluatorSpec):

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from eval_gate.model.base import Frozen, JsonValue
-from eval_gate.model.evaluator import NamedEvaluatorSpec
+from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
 
 TextQuestion = Literal[
     "contains",
