@@ -11,7 +11,9 @@ import pytest
 
 from benchmarks import hostile
 from eval_gate.errors import GateError, nearest
-from eval_gate.model.limits import FINDINGS, RUBRIC_CHECKS
+from eval_gate.importing.promptfoo import sources
+from eval_gate.importing.promptfoo.convert import import_promptfoo
+from eval_gate.model.limits import CASES, FINDINGS, RUBRIC_CHECKS
 from eval_gate.reports.words.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
@@ -132,3 +134,14 @@ def test_agentv__more_checks_of_a_rubric_than_anybody_grades__are_refused(tmp_pa
     (tmp_path / "a.eval.jsonl").write_text(json.dumps(case) + "\n")
     done = measured(tmp_path, "validate", "a.eval.jsonl")
     assert ("has more than 10,000 checks" in done.stderr) == (code == 2), done.stderr
+
+
+def test_finding_9__a_hundred_thousand_definitions_that_name_one_file__seek_it_once(tmp_path, monkeypatch) -> None:
+    sought: list[str] = []
+    real = sources.real_place
+    monkeypatch.setattr(sources, "real_place", lambda path, **more: sought.append(path.name) or real(path, **more))
+    tests = ["nowhere.yaml"] * (CASES - 1)
+    (tmp_path / "promptfooconfig.json").write_text(json.dumps({"prompts": ["{{q}}"], "tests": tests}))
+    made = import_promptfoo(tmp_path / "promptfooconfig.json", "promptfooconfig.json", "evals")
+    assert len(made.left) == CASES - 1
+    assert sought.count("nowhere.yaml") == 1

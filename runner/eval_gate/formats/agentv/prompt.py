@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eval_gate.formats.agentv.turns import Attached, Part, Said, Turn, written
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message
 from eval_gate.text.turns import marked
@@ -22,7 +22,8 @@ GUIDELINES: Final = "[[ ## Guidelines ## ]]"
 def brief_of(turns: Sequence[Turn], expected: Sequence[Turn], expected_outcome: str) -> Brief:
     """What the case says to graders, and to targets that take a prompt and files."""
     files = [file for turn in turns for file in turn.files]
-    return Brief(
+    return made(  # all of it was checked as it is written, and may be lists in lists
+        Brief,
         question=question(turns, linked=False),
         linked_question=question(turns, linked=True),
         expected_outcome=expected_outcome,

@@ -187,10 +187,10 @@ class TurnReader:
 
     def _call(self, raw: JsonValue, path: Path) -> Mapping[str, JsonValue]:
         found = self._findings.read(wire.Call, raw, path)
-        if found is None:
+        if found is None or not isinstance(raw, dict):
             return {}
         self._count(self._json_size(raw, path), path)
-        return found.model_dump(include={"tool", "input", "output"}, exclude_unset=True)
+        return {key: raw[key] for key in ("tool", "input", "output") if key in raw}
 
     def _text(self, text: str, path: Path) -> str:
         self._count(len(text), path)

@@ -24,6 +24,9 @@ TOOL_TRAJECTORY: Final = ("tool_trajectory", "tool-trajectory")
 COMMAND: Final = ("script", "command")
 AGGREGATOR_COMMAND: Final = ("path", *COMMAND)
 
+Free = SkipValidation[JsonValue]
+"""Anything at all. The text it was read from has only what JSON has: to look at each of its parts again takes seconds
+where somebody means harm."""
 Role = Literal["system", "user", "assistant", "tool"]
 Text = Annotated[str, Field(min_length=1)]
 CaseId = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
@@ -54,8 +57,8 @@ class Call(Wire):
     """A tool call that is expected."""
 
     tool: Text
-    input: JsonValue = None
-    output: JsonValue = None
+    input: Free = None
+    output: Free = None
     id: str | None = None
     timestamp: str | None = None
 
@@ -98,7 +101,7 @@ class LlmJudge(Evaluator):
     rubrics: SkipValidation[list[Check | str] | None] = None
     include_trace: bool = Field(default=False, validation_alias=AliasChoices("include_trace", "includeTrace"))
     judge_target: Text | None = Field(None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target"))
-    model: JsonValue = Field(None, description="Not used: name a target in judge_target.")
+    model: Free = Field(None, description="Not used: name a target in judge_target.")
 
 
 class CodeJudge(Evaluator):
@@ -118,7 +121,7 @@ class ExpectedCall(Wire):
     """One step of a trajectory. Arguments may be given and are not compared."""
 
     tool: Text
-    args: JsonValue = None
+    args: Free = None
 
 
 class ToolTrajectory(Evaluator):
@@ -156,7 +159,7 @@ class JudgeAggregator(Wire):
     type: Literal["llm_judge", "llm-judge", "llm-grader", "llm-rubric"]
     prompt: Text | None = Field(None, description="A file or the text itself, with {{EVALUATOR_RESULTS_JSON}}.")
     judge_target: Text | None = Field(None, validation_alias=AliasChoices("judge_target", "judgeTarget", "target"))
-    model: JsonValue = None
+    model: Free = None
 
 
 Aggregator = WeightedAverage | CodeAggregator | JudgeAggregator
@@ -207,14 +210,14 @@ class Case(Wire):
     rubrics: SkipValidation[list[Check | str] | None] = Field(None, description="Checks for a judge, put first.")
     description: str | None = None
     tags: Tags | None = None
-    note: JsonValue = Field(None, description="For people; not read.")
+    note: Free = Field(None, description="For people; not read.")
 
 
 class Suite(Wire):
     """An AgentV eval file."""
 
-    schema_marker: JsonValue = Field(None, validation_alias="$schema")
-    description: JsonValue = Field(None, description="For people; not read.")
+    schema_marker: Free = Field(None, validation_alias="$schema")
+    description: Free = Field(None, description="For people; not read.")
     dataset: Text | None = Field(None, description="The name in results; the file's name by default.")
     execution: SkipValidation[Execution | None] = None
     target: Text | None = Field(None, description="The older form of execution.target.")

@@ -66,17 +66,28 @@ class Folder:
     path: Path
     shown: Path
     kept: dict[str, str] = field(default_factory=dict, compare=False)
-    sought: set[str] = field(default_factory=set, compare=False)
+    sought: dict[str, list[tuple[Path, str]] | CannotCarryError] = field(default_factory=dict, compare=False)
+    """What each name led to: a hundred thousand tests may name one file."""
 
     def files(self, name: str) -> list[tuple[Path, str]]:
         """The files that a path or glob leads to, each as people see it, sorted. Raises CannotCarryError."""
         if "\x00" in name or len(name) > 1_000:
             raise CannotCarryError(f"{_short(name)} is no name of a file")
-        self.sought.add(name)
-        if len(self.sought) > _SOUGHT:
-            raise CannotCarryError(
-                f"{_short(name)} is not looked for: the configuration names more than {_SOUGHT:,} files"
-            )
+        if name not in self.sought:
+            if len(self.sought) >= _SOUGHT:
+                raise CannotCarryError(
+                    f"{_short(name)} is not looked for: the configuration names more than {_SOUGHT:,} files"
+                )
+            try:
+                self.sought[name] = self._found(name)
+            except CannotCarryError as error:
+                self.sought[name] = error
+        found = self.sought[name]
+        if isinstance(found, CannotCarryError):
+            raise CannotCarryError(str(found))
+        return found
+
+    def _found(self, name: str) -> list[tuple[Path, str]]:
         if self._real(name).is_file():
             return [(self._real(name), self._seen(self._real(name)))]
         if not re.search(r"[*?\[]", name):
