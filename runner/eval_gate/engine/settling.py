@@ -114,6 +114,7 @@ def settle(
         (shown,) = records
         judged = records if shown.status.judged else []
         status, whole = shown.status if judged else _unjudged(records), _Whole.of_one(shown)
+        score, flaky = shown.score if judged else 0.0, False
     else:
         records = sorted(records, key=lambda record: record.trial)
         judged = [record for record in records if record.status.judged]
@@ -121,6 +122,8 @@ def settle(
         decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
         status, whole = decided if judged else _unjudged(records), _Whole.of(records)
         shown = next(record for record in records if record.status is status)
+        score = sum([record.score for record in judged]) / len(judged) if judged else 0.0
+        flaky = len({record.status for record in judged}) > 1
     return made(
         CaseResult,
         id=case.id,
@@ -132,8 +135,8 @@ def settle(
         error=shown.error,
         details=shown.details,
         status=status,
-        score=sum([record.score for record in judged]) / len(judged) if judged else 0.0,
-        flaky=len({record.status for record in judged}) > 1,
+        score=score,
+        flaky=flaky,
         difficulty=case.difficulty,
         tags=case.tags,
         evaluator_results=shown.evaluator_results,

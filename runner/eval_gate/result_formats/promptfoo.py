@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple, TypedDict
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Status
@@ -42,6 +43,48 @@ _SHOWN_VARS = 200
 _ANOTHER = re.compile(rb'"promptIdx": ?[1-9]')
 
 
+class _Described(TypedDict, total=False):
+    testCaseId: Any
+
+
+_Case = TypedDict("_Case", {"description": Any, "assert": Any, "metadata": _Described | None}, total=False)
+
+
+class _Response(TypedDict, total=False):
+    output: Any
+
+
+class _Grading(TypedDict, total=False):
+    reason: Any
+    componentResults: Any
+
+
+class _Tokens(TypedDict, total=False):
+    total: Any
+    prompt: Any
+    completion: Any
+
+
+class _Result(TypedDict, total=False):
+    """What is looked at: a third of what promptfoo writes of each result."""
+
+    cost: Any
+    error: Any
+    failureReason: Any
+    gradingResult: _Grading | None
+    latencyMs: Any
+    metadata: _Described | None
+    promptIdx: Any
+    provider: Any
+    response: _Response | None
+    score: Any
+    success: Any
+    testCase: _Case | None
+    testIdx: Any
+    tokenUsage: _Tokens | None
+    vars: Any
+
+
 def read_promptfoo(file: Path, shown: str, told: Told) -> Iterator[Row]:
     """Every result of `-o FILE.json`."""
     told.tool = "promptfoo"
@@ -64,7 +107,7 @@ def _results(walked: Document, shown: str) -> Iterator[Row]:
     numbers: dict[int, int] = {}
     for key in walked.names():
         if key == "results":
-            for at, value in enumerate(walked.members()):
+            for at, value in enumerate(walked.members(_Result)):
                 yield _row(value, Place(shown, field=f"results.results[{at}]"), numbers)
         else:
             value = walked.value()
@@ -122,10 +165,10 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         id=name.name,
         status=status,
         place=place,
-        scores=tuple(_score(one) for one in members(part(result, "gradingResult", "componentResults"))),
+        scores=tuple([_score(one) for one in members(part(result, "gradingResult", "componentResults"))]),
         score=number(result.get("score")),
         question=_question(variables),
-        expectation=tuple(_wanted(one) for one in members(asserts)[:50]),
+        expectation=tuple([_wanted(one) for one in members(asserts)[:50]]),
         answer=None if response is None else words(response),
         error=None if passed else _reason(result, broke=broke),
         blame=blame_of(words(result.get("error"))),
@@ -154,8 +197,7 @@ def _provider(result: dict[str, JsonValue]) -> str:
     return words(part(result, "provider", "label") or part(result, "provider", "id") or result.get("provider"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(NamedTuple):
     """`longer` is for where several tests share a description; `unstable` says why it may be another one next time."""
 
     name: str
@@ -186,7 +228,19 @@ def _question(variables: JsonValue) -> str:
 
 def _wanted(one: JsonValue) -> str:
     """An assertion in a few words: `contains "4711"`."""
-    kind, value = words(part(one, "type")) or "assertion", part(one, "value")
+    kind, value = part(one, "type"), part(one, "value")
+    if isinstance(kind, str) and (value is None or isinstance(value, str)):
+        return _wanted_words(kind, value)  # most tests ask for the same
+    return _in_words(words(kind), value)
+
+
+@lru_cache(1_000)
+def _wanted_words(kind: str, value: str | None) -> str:
+    return _in_words(words(kind), value)
+
+
+def _in_words(kind: str, value: JsonValue) -> str:
+    kind = kind or "assertion"
     return words(f"{kind} {compact_json(value)[:300]}") if value is not None else kind
 
 
@@ -195,8 +249,15 @@ def _score(one: JsonValue) -> Score:
         return Score("assertion", None, passed=False)
     assertion = one.get("assertion")
     named = assertion.get("metric") or assertion.get("type") if isinstance(assertion, dict) else None
-    name = words(named or "assertion")[:200]
-    return Score(name, number(one.get("score")), one.get("pass") is True, words(one.get("reason")))
+    passed, reason = one.get("pass") is True, one.get("reason")
+    if isinstance(named, str) and (reason is None or isinstance(reason, str)):
+        return _said_of(named, number(one.get("score")), reason, passed=passed)  # nearly the same of most answers
+    return Score(words(named or "assertion")[:200], number(one.get("score")), passed, words(reason))
+
+
+@lru_cache(1_000)
+def _said_of(named: str, score: float | None, reason: str | None, *, passed: bool) -> Score:
+    return Score(words(named)[:200], score, passed, words(reason))
 
 
 def _reason(result: dict[str, JsonValue], *, broke: bool) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
@@ -18,8 +18,15 @@ from eval_gate.result_formats.rows import Place, broken_off, unreadable
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
 
+if TYPE_CHECKING:
+    from msgspec.json import Decoder
+
 _CHUNK: Final = 1 << 20
+_PLACES: Final = 4
+"""Places where a text may be cut: mappings within a member may begin as it does itself."""
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+_NEXT: Final = re.compile(r',\s{0,40}\{\s{0,40}"[^"\\]{1,40}"')
+"""From the end of one mapping of a list to its next one's first key."""
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -71,6 +78,7 @@ class Document:
         self._place = Place(shown)
         self._text = ""
         self._at = 0
+        self._reads = 0
         self._decode = json.JSONDecoder(parse_constant=lambda _: None).raw_decode  # Python's tools write NaN
 
     def names(self) -> Iterator[str]:
@@ -88,16 +96,37 @@ class Document:
                 return
             self._expect(",")
 
-    def members(self) -> Iterator[JsonValue]:
-        """The values of the list that begins here. Raises GateError where none does."""
+    def members(self, shape: type[Mapping[str, Any]] | None = None) -> Iterator[JsonValue]:
+        """The values of the list that begins here. Raises GateError where none does.
+
+        With a `shape` (a TypedDict), what it does not have may be missing from members that are mappings: to make
+        nothing of it takes a third of the time.
+        """
         self._expect("[")
         if self._skipped("]"):
             return
+        many = _Many(shape) if shape is not None else None
         while True:
+            if many is not None:
+                yield from self._at_once(many)
             yield self.value()
             if self._skipped("]"):
                 return
+            if many is not None:
+                many.learn(self._text, self._at)
             self._expect(",")
+
+    def _at_once(self, many: _Many) -> Iterator[JsonValue]:
+        """All members that the text at hand has but its last, where they are as they usually are."""
+        while many.reads < self._reads:  # a text that could not be read so is not tried again
+            many.reads = self._reads
+            self._peek()
+            found, end = many.read(self._text, self._at)
+            if found:
+                self._at = end
+                self._expect(",")
+                yield from found
+                self._peek()
 
     def value(self) -> JsonValue:
         """The whole value that begins here."""
@@ -160,7 +189,44 @@ class Document:
         rest = self._text[self._at :]
         read = self._stream.read(max(_CHUNK, len(rest)))
         self._text, self._at = rest + read, 0
+        self._reads += 1
         return bool(read)
+
+
+class _Many:
+    """Reads many mappings of a list at once. Whatever it does not understand is left to who reads one by one."""
+
+    def __init__(self, shape: type[Mapping[str, Any]]) -> None:
+        from msgspec.json import Decoder  # 10 ms that only large files are worth
+
+        self._decoder: Decoder[list[JsonValue]] = Decoder(list[shape])  # type: ignore[valid-type]
+        self._between = ""
+        self.reads = -1
+        """How often the text had been read on when it was tried last."""
+
+    def learn(self, text: str, at: int) -> None:
+        """What stands between two members, at `at`: every tool writes them alike."""
+        if not self._between and (found := _NEXT.match(text, at)):
+            self._between = found.group()
+            self.reads = -1
+
+    def read(self, text: str, at: int) -> tuple[list[JsonValue], int]:
+        """The members from `at` on, and where they end; none where the text cannot be read so.
+
+        Where it was cut in the wrong place, within a member, what is cut off is no JSON.
+        """
+        from msgspec import MsgspecError
+
+        end = len(text)
+        for _ in range(_PLACES if self._between else 0):
+            end = text.rfind(f"}}{self._between}", at, end) + 1
+            if not end:
+                break
+            try:
+                return self._decoder.decode(f"[{text[at:end]}]"), end
+            except (MsgspecError, RecursionError, ValueError):
+                continue
+        return [], at
 
 
 @contextmanager

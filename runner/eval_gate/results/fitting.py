@@ -8,51 +8,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import Enum
-from functools import cache
 from typing import Final, NamedTuple
 
-from pydantic import TypeAdapter
-
-from eval_gate.model.base import made
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.results.forms import Fitted, Form, Short, bare, short_of, too_many, written
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
-from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 
-_RUN: Final = TypeAdapter(RunResult)  # bytes at once: a large run's text would be in memory three times otherwise
-_SUITE: Final = TypeAdapter(SuiteResult)
-_CASE: Final = TypeAdapter(CaseResult)
-_CASES: Final = TypeAdapter(tuple[CaseResult, ...])
-_NO_CASES: Final = b'"cases":[]'
-_AT_ONCE: Final = 1_000
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
-
 
 _MANY: Final = 20_000
 _EVERY: Final = 47
 """One case of so many is looked at first; a prime number, since much in a suite comes round every ten or hundred."""
-
-
-class Form(Enum):
-    """How a record is written. All three say the same, each in less room than the one before."""
-
-    INDENTED = "indented"
-    COMPACT = "compact"
-    """Without line breaks and blanks, which are half of a record without answers."""
-    SHORT = "short"
-    """Without what is as it is where nothing is said, too: another three quarters of such a record."""
-
-
-class Fitted(NamedTuple):
-    """The record as it can be read again, and its JSON in pieces."""
-
-    run: RunResult
-    pieces: Iterable[bytes]
-    form: Form = Form.INDENTED
 
 
 class _Step(NamedTuple):
@@ -64,7 +34,7 @@ class _Step(NamedTuple):
 
 def fitted(run: RunResult, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
     """The run with as much as can be read again: at most so many bytes and values."""
-    short, left_out = _Short(), list[str]()
+    short, left_out = Short(), list[str]()
     certain = _certainly_too_large(run, most)
     run = _taken(run, _STEPS[:certain], left_out) if certain else run
     for step in _STEPS[certain:]:
@@ -75,14 +45,17 @@ def fitted(run: RunResult, most: int = RESULT_BYTES, values: int = RESULT_VALUES
     return _as_it_is(told, short, most, values) or Fitted(told, short.of(told), Form.SHORT)
 
 
-def _as_it_is(run: RunResult, short: _Short, most: int, values: int) -> Fitted | None:
+def _as_it_is(run: RunResult, short: Short, most: int, values: int) -> Fitted | None:
     """The run in the first form that is small enough."""
     answers = _at_least(run)
     for form in Form:
-        if answers + _bare(run, form) > most:
+        if answers + bare(run, form) > most:
             continue
-        pieces: Sequence[bytes] | _Short = short.of(run) if form is Form.SHORT else (_written(run, form),)
-        if sum(map(len, pieces)) <= most and not _too_many(pieces, values):
+        pieces: Sequence[bytes] | Short = short.of(run) if form is Form.SHORT else (written(run, form),)
+        if sum(map(len, pieces)) > most:
+            continue
+        few = isinstance(pieces, Short) and pieces.has_few(values)
+        if few or not too_many(pieces, values):
             return Fitted(run, pieces, form)
     return None
 
@@ -102,87 +75,11 @@ def _certainly_too_large(run: RunResult, most: int) -> int:
     for done in range(len(_STEPS) + 1):
         if done and (leave_out := _STEPS[done - 1].case):
             part = list(map(leave_out, part))
-        sizes = [len(_short(case)) for case in part]
+        sizes = [len(short_of(case)) for case in part]
         error = len(cases) * stdev(sizes) / len(sizes) ** 0.5
         if len(cases) * fmean(sizes) - 4 * error <= most:
             return done
     return len(_STEPS)
-
-
-class _Short:
-    """The short form of a run that becomes less and less: of what stays as it was, nothing is written again.
-
-    To go through it gives the whole record, piece by piece.
-    """
-
-    def __init__(self) -> None:
-        self._run: RunResult | None = None
-        self._head = b""
-        self._cases: list[list[bytes]] = []
-
-    def of(self, run: RunResult) -> _Short:
-        """Of this run from now on, which has the cases of the one before, or less of them."""
-        if self._run is None:
-            self._cases = [[_short(case) for case in suite.cases] for suite in run.suites]
-        else:
-            for before, suite, cases in zip(self._run.suites, run.suites, self._cases, strict=True):
-                for at, (then, now) in enumerate(zip(before.cases, suite.cases, strict=True)):
-                    if then is not now:
-                        cases[at] = _short(now)
-        self._run = run
-        rest = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
-        # a record is known by its first key, which is always there
-        self._head = b'{"schemaVersion":%d,%b,"suites":[' % (run.schema_version, rest[1:-1])
-        return self
-
-    def __iter__(self) -> Iterator[bytes]:
-        """No piece ends within a text."""
-        assert self._run is not None
-        yield self._head
-        for number, (suite, cases) in enumerate(zip(self._run.suites, self._cases, strict=True)):
-            own = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, exclude_defaults=True)
-            yield b'%b%b,"cases":[' % (b"," if number else b"", own[:-1])
-            for start in range(0, len(cases), _AT_ONCE):
-                yield (b"," if start else b"") + b",".join(cases[start : start + _AT_ONCE])
-            yield b"]}"
-        yield b"]}"
-
-
-def _short(case: CaseResult) -> bytes:
-    return _CASE.serializer.to_json(case, by_alias=True, exclude_defaults=True)  # at once: there are many
-
-
-def suite_file(suite: SuiteResult, form: Form) -> Iterator[bytes]:
-    """A suite's own file, some cases at a time where it is large.
-
-    It has all of the contract's fields in every form: whoever reads it may know no other.
-    """
-    if form is Form.INDENTED:
-        yield _SUITE.dump_json(suite, by_alias=True, indent=2)
-        return
-    empty = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True)
-    head, between, rest = empty.partition(_NO_CASES)  # in no text, where its quotes would be escaped
-    yield head + between[:-1]
-    for start in range(0, len(suite.cases), _AT_ONCE):
-        cases = _CASES.dump_json(suite.cases[start : start + _AT_ONCE], by_alias=True)[1:-1]
-        yield b"," + cases if start else cases
-    yield b"]" + rest
-
-
-def _written(run: RunResult, form: Form) -> bytes:
-    return _RUN.dump_json(run, by_alias=True, indent=2 if form is Form.INDENTED else None)
-
-
-def _bare(run: RunResult, form: Form) -> int:
-    """Bytes that this many cases take at least, with nothing in them: known without writing them."""
-    return _bare_case(form) * sum(len(suite.cases) for suite in run.suites)
-
-
-@cache
-def _bare_case(form: Form) -> int:
-    case = made(CaseResult, id="", passed=True, status=Status.PASSED)
-    indent, short = 2 if form is Form.INDENTED else None, form is Form.SHORT
-    return len(_CASE.dump_json(case, by_alias=True, indent=indent, exclude_defaults=short))
 
 
 def _with_warning(run: RunResult, left_out: Iterable[str], most: int) -> RunResult:
@@ -208,14 +105,6 @@ def _details(run: RunResult) -> Iterator[CaseDetails]:
     for change in run.comparison.changes if run.comparison else ():
         if change.before is not None:
             yield change.before.details
-
-
-def _too_many(pieces: Iterable[bytes], values: int) -> bool:
-    try:
-        refuse_too_much(pieces, values=values)
-    except ForeignJsonError:
-        return True
-    return False
 
 
 def _taken(run: RunResult, steps: Sequence[_Step], left_out: list[str]) -> RunResult:

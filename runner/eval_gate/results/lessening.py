@@ -143,7 +143,7 @@ def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, An
 
 def without_answer(details: CaseDetails) -> CaseDetails:
     """What is known of an answer that is not kept: its length, and which tools were called."""
-    return _unanswered(tuple([fact for fact in details if fact[0] not in _ANSWERED]))
+    return _unanswered(tuple([fact for fact in vars(details).items() if fact[0] not in _ANSWERED]))
 
 
 @lru_cache(1_000)

@@ -13,7 +13,8 @@ from typing import NamedTuple
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.fitting import Fitted, fitted, suite_file
+from eval_gate.results.fitting import fitted
+from eval_gate.results.forms import Fitted, suite_files
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 
@@ -47,8 +48,8 @@ def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = No
         write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
         del ledger  # of many cases it takes as much memory as their records do, and nobody looks at it again
     record = fitted(result)
-    for suite in record.run.suites:
-        write_atomically(folder / _suite_file(suite, names), suite_file(suite, record.form))
+    for suite, pieces in suite_files(record):
+        write_atomically(folder / _suite_file(suite, names), pieces)
     return Written(_write_record(output_dir, record), record.run)
 
 

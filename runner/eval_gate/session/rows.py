@@ -37,10 +37,12 @@ def case_of(
 
     Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
     """
-    firsts = [row for row in rows if not row.rerun] or list(rows[:1])
-    told = [row for row in rows if row.rerun and row is not firsts[0]]
-    reruns = [*told[:confirm], *more]
-    first, every = firsts[0], [*firsts, *reruns]
+    firsts = every = rows
+    if len(rows) + len(more) > 1:
+        firsts = [row for row in rows if not row.rerun] or list(rows[:1])
+        told = [row for row in rows if row.rerun and row is not firsts[0]]
+        every = [*firsts, *told[:confirm], *more]
+    first, content = every[0], every[0].content or ""
     about = Described(
         first.id,
         first.description,
@@ -51,11 +53,11 @@ def case_of(
     )
     return settle(
         about,
-        [trial_record(row, number, first.content or "") for number, row in enumerate(every)],
+        [trial_record(row, number, content) for number, row in enumerate(every)],
         first.target,
         first=len(firsts),
         end=end,
-        measure=Measure(_asked(first), _yardstick(first, first.content or "", _graded_by(every, rules))),
+        measure=Measure(_asked(first), _yardstick(first, content, _graded_by(every, rules))),
     )
 
 

@@ -10,7 +10,7 @@ from eval_gate.model.base import JsonValue
 
 DIGITS: Final = 16
 """Of a fingerprint that are enough to tell values apart."""
-_encoded: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_encoded: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
 def fingerprint(value: JsonValue) -> str:

@@ -1,0 +1,53 @@
+"""How a record is written where it is large: every form says the same, and a suite's file has the contract's fields."""
+
+import json
+
+import pytest
+
+from eval_gate.model.execution import CaseDetails, Trial
+from eval_gate.model.result import SuiteResult
+from eval_gate.results.fitting import fitted
+from eval_gate.results.forms import Form, suite_files
+from tests.support.results import make_result, make_run, make_suite_result
+
+CONTRACT = {"id", "description", "passed", "durationMs", "assertionsRun", "assertionsSkipped", "error", "details"}
+OF_DETAILS = {"toolsCalled", "responseLength", "skippedTokens", "response"}
+TRICKY = 'a "b",\\"details":{ ,"details":{"c":1}'
+
+
+def cases():
+    answered = CaseDetails(response=TRICKY, response_length=len(TRICKY), tools_called=("a",))
+    other = Trial(status="failed", score=0, duration_ms=1, error=TRICKY, details=answered)
+    plain = make_result("plain")
+    return [
+        plain.model_copy(update={"details": CaseDetails(), "duration_ms": 0.0, "assertions_run": 0}),
+        plain.model_copy(update={"id": "no details of its own", "details": CaseDetails(), "trials": (other,)}),
+        plain.model_copy(update={"id": "answered", "details": answered, "description": TRICKY, "error": TRICKY}),
+        plain.model_copy(update={"id": "skipped tokens", "details": CaseDetails(skipped_tokens=("x",))}),
+        *(make_result(str(number)) for number in range(2_500)),
+    ]
+
+
+@pytest.mark.parametrize("form", Form)
+@pytest.mark.contract("result.fields")
+def test_suite_files__every_form__has_every_field_of_the_contract_and_says_the_same(form) -> None:
+    run = make_run(make_suite_result(cases()), make_suite_result([], eval_file="b"))
+    sizes = [10**9]
+    while (found := fitted(run, sizes[-1])).form is not form:
+        sizes.append(len(b"".join(found.pieces)) - 1)
+    assert found.run is run
+    for suite, (of, pieces) in zip(run.suites, suite_files(found), strict=True):
+        assert of is suite
+        written = json.loads(b"".join(pieces))
+        assert SuiteResult.model_validate(written) == suite
+        for case in written["cases"]:
+            assert case.keys() >= CONTRACT
+            assert case["details"].keys() >= OF_DETAILS
+
+
+def test_fitted__a_short_record_with_many_values_or_levels_in_texts__is_looked_at_closely() -> None:
+    run = make_run(make_suite_result([make_result("a").model_copy(update={"error": "[,{" * 400})]))
+    compact = len(b"".join(fitted(run, len(b"".join(fitted(run).pieces)) - 1).pieces))
+    assert fitted(run, compact - 1, values=100).form is Form.SHORT
+    assert fitted(run, compact - 1, values=100).run is run
+    assert fitted(run, compact - 1, values=20).run is not run
