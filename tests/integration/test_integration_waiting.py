@@ -154,7 +154,7 @@ def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:
     (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://a/x\nagentPreset: langraph\n")
     wrong = gate(tmp_path, "run")
     assert wrong.returncode == 2
-    assert "agentPreset: expected " in wrong.stderr
+    assert "agentPreset (--agent-preset): expected " in wrong.stderr
     assert 'did you mean "langgraph"?' in wrong.stderr
     (tmp_path / "eval-gate.yaml").write_text("agentPreset: langgraph\n")
     assert "no agentEndpoint is given" in gate(tmp_path, "run").stderr

@@ -81,7 +81,7 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
     if choice.preset is not None:
         raise GateError(
             "unknown-value",
-            "agentPreset says how the agent at agentEndpoint speaks, and no agentEndpoint is given",
+            "agentPreset (--agent-preset) says how the agent at agentEndpoint speaks, and no agentEndpoint is given",
             "--agent-endpoint URL beside it; a target of a list has its own `preset`",
         )
     if choice.provider is not None or choice.model is not None:
@@ -99,7 +99,7 @@ def _endpoint(url: str, preset: str | None) -> HttpSettings:
         return HttpSettings.model_validate(described).written_at("agentEndpoint")
     except ValidationError as error:
         (detail, *_) = mistakes(error)
-        what = "agentPreset" if "preset" in detail["loc"] else "agentEndpoint"
+        what = "agentPreset (--agent-preset)" if "preset" in detail["loc"] else "agentEndpoint (--agent-endpoint)"
         raise GateError(
             "unknown-value", f"{what}: {sentence(detail)}", "docs/agent-kinds.md lists the presets"
         ) from error

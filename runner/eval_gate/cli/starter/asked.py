@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
+from eval_gate.cli.starter.agents import USUAL, FoundAgent
 from eval_gate.cli.starter.found import Evals
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
+from eval_gate.targets.http.presets import PresetName
 from eval_gate.targets.listing import find_targets
 from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
 from eval_gate.targets.model.settings import ModelSettings
@@ -51,6 +53,10 @@ class Asked:
     secrets: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     targets: str | None = None
+    preset: str | None = None
+    """How the agent at the endpoint speaks, where that is not our own way."""
+    found: FoundAgent | None = None
+    """The agent of the repository, where it is the one at the endpoint."""
 
     @property
     def address(self) -> SplitResult:
@@ -60,16 +66,31 @@ class Asked:
     @property
     def flags(self) -> tuple[str, ...]:
         """How the command line says it."""
-        said = {"--agent-endpoint": self.endpoint, "--provider": self.provider, "--model": self.model}
+        said = {
+            "--agent-endpoint": self.endpoint,
+            "--agent-preset": self.preset,
+            "--provider": self.provider,
+            "--model": self.model,
+        }
         return tuple(word for flag, value in said.items() if value for word in (flag, value))
 
 
-def who_is_asked(config: RunConfig, evals: Evals, example: str, folder: Path, repository: Path | None) -> Asked:
+def who_is_asked(
+    config: RunConfig,
+    evals: Evals,
+    example: str,
+    folder: Path,
+    repository: Path | None,
+    agent: FoundAgent | None = None,
+) -> Asked:
     """Who is evaluated by this configuration and these evals; `example` is the format of an eval still to be written.
 
-    Raises GateError for what contradicts itself, for an address that is none, and for what describes no model.
+    `agent` is what the folder holds. Raises GateError for what contradicts itself, for an address or preset that is
+    none, and for what describes no model.
     """
     said = config.target
+    if said.preset is not None and said.endpoint is None:
+        said = replace(said, endpoint=_usual(said.preset, agent))
     chosen = described_by_flags(said)
     if chosen is not None and isinstance(chosen.settings, ModelSettings):
         provider, row = chosen.settings.route[0], chosen.settings.row
@@ -78,16 +99,25 @@ def who_is_asked(config: RunConfig, evals: Evals, example: str, folder: Path, re
         variables = (row.address_variable,) if row.needs_address and row.address_variable else ()
         return Asked(Kind.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
     if said.endpoint is not None:
-        return _agent(said.endpoint)
+        return _agent(said.endpoint, said.preset, agent)
     if said.name is not None or said.targets is not None:
         return Asked(Kind.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
     if (evals.formats or {example}) == {AGENT_EVALS}:
         return Asked(Kind.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
     listed = _list_beside(evals.files, folder, repository or folder)
-    return Asked(Kind.DESCRIBED, targets=listed) if listed else _agent(DEFAULT_ENDPOINT)
+    if listed:
+        return Asked(Kind.DESCRIBED, targets=listed)
+    return _agent(agent.url, agent.preset, agent) if agent else _agent(DEFAULT_ENDPOINT, None, None)
 
 
-def _agent(endpoint: str) -> Asked:
+def _usual(preset: str, agent: FoundAgent | None) -> str:
+    """Where an agent that speaks so is, as far as nobody says it."""
+    if agent is not None and agent.preset == preset:
+        return agent.url
+    return USUAL.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
+
+
+def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> Asked:
     try:
         plain = public_url(endpoint) == endpoint and _PLAIN_URL.fullmatch(endpoint) is not None
     except GateError as error:
@@ -99,7 +129,9 @@ def _agent(endpoint: str) -> Asked:
             "describe the agent in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
         )
     here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
-    return Asked(Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE, endpoint)
+    same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
+    kind = Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE
+    return Asked(kind, endpoint, preset=None if preset is None else str(preset), found=same)
 
 
 def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:

@@ -12,6 +12,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.cli.starter import texts
+from eval_gate.cli.starter.agents import find_agent
 from eval_gate.cli.starter.asked import Asked, who_is_asked
 from eval_gate.cli.starter.found import (
     EVALS,
@@ -25,6 +26,7 @@ from eval_gate.cli.starter.found import (
 )
 from eval_gate.cli.starter.programs import Call, calls_of_targets, missing
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
+from eval_gate.cli.starter.tools import Beside, beside
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
@@ -83,8 +85,9 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     before = load_config({}, {}, kept, shown_as=kept.name) if kept else None
     config = load_config(wishes.flags, {}, kept, shown_as=kept.name if kept else None)
     evals = evals_at(before.evals, folder) if before else evals_anywhere(folder)
+    agent = find_agent(folder)
     try:
-        asked = who_is_asked(config, evals, wishes.example, folder, repository)
+        asked = who_is_asked(config, evals, wishes.example, folder, repository, agent)
     except GateError as error:
         if error.code != "two-targets" or kept is None:
             raise
@@ -94,7 +97,9 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     if wishes.workflow:
         _choose_place(plan, evals, config)
         _add_workflow(plan, kept.name if kept else CONFIG, config_says=says)
-    _add_config(plan, kept, evals)
+    if asked.found:
+        plan.notes += _found_lines(asked)
+    _add_config(plan, kept, evals, beside(folder, agent.folder if agent else ""))
     _add_evals(plan, evals, before, wishes.example)
     _add_ignored(plan, config.output_dir)
     if not evals.complete:
@@ -105,7 +110,22 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
 def _says(config: RunConfig, asked: Asked) -> bool:
     """Whether this configuration alone leads to the same target."""
     said = config.target
-    return (said.endpoint, said.provider, said.model) == (asked.endpoint, asked.provider, asked.model)
+    asked_so = (asked.endpoint, asked.preset, asked.provider, asked.model)
+    return (said.endpoint, said.preset, said.provider, said.model) == asked_so
+
+
+def _found_lines(asked: Asked) -> Iterator[str]:
+    """What was found of the agent, and which agents there are beside it."""
+    agent = asked.found
+    if agent is None:
+        return
+    speaks = f", preset {asked.preset}" if asked.preset else ""
+    yield f"found       an agent of {agent.framework}, by {agent.manifest}: {asked.endpoint}{speaks}"
+    if agent.others:
+        yield (
+            f"left out    {', '.join(agent.others)}: one more agent each; a folder of its own gets one by "
+            "`eval-gate init FOLDER`"
+        )
 
 
 def _choose_place(plan: Plan, evals: Evals, config: RunConfig) -> None:
@@ -146,12 +166,12 @@ def _add_workflow(plan: Plan, config_name: str, *, config_says: bool) -> None:
     plan.add(WORKFLOW, texts.without_container(text, plan.not_in_image, there) if plan.not_in_image else text)
 
 
-def _add_config(plan: Plan, kept: Path | None, evals: Evals) -> None:
+def _add_config(plan: Plan, kept: Path | None, evals: Evals, tools: Beside) -> None:
     if kept is not None:
         plan.left[kept.name] = WAS_THERE
     else:
         places, seed = evals.places or (EVALS,), _seed(plan.folder, evals.places)
-        plan.add(CONFIG, texts.config(plan.asked, places, seed, strict=not evals.unchecked))
+        plan.add(CONFIG, texts.config(plan.asked, places, seed, tools, strict=not evals.unchecked))
         if evals.unchecked:
             first, more = evals.unchecked[0], len(evals.unchecked) - 1
             among = f"{first} and {count(more, 'more file')} say" if more else f"{first} says"

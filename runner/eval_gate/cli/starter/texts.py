@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.cli.starter.agents import FoundAgent
 from eval_gate.cli.starter.asked import AGENT_EVALS, Asked, Kind
+from eval_gate.cli.starter.tools import Beside
 from eval_gate.targets.container import HOST_NAME
 
 _FILES: Final = Path(__file__).with_name("files")
@@ -18,6 +20,11 @@ _EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     AGENT_EVALS: ("hello.json",),
 }
 _PORTS: Final = {"http": 80, "https": 443}
+
+
+NOTHING: Final = Beside()
+_REGISTRY: Final = "# The agent's tools: evals whose tools are no longer there, or are others by now, are stale."
+_SNAPSHOT: Final = "# Values for {{snapshot:...}} in evals."
 
 
 def example(kind: str) -> dict[str, str]:
@@ -30,7 +37,9 @@ def ignored(results: str) -> str:
     return f"# what `eval-gate run` leaves behind\n{results}\n"
 
 
-def config(asked: Asked, evals: Sequence[str], seed: str | None = None, *, strict: bool = True) -> str:
+def config(
+    asked: Asked, evals: Sequence[str], seed: str | None = None, tools: Beside = NOTHING, *, strict: bool = True
+) -> str:
     """The configuration: where the evals are, who is evaluated, and what else there is to say, as comments.
 
     Without `strict` that is a comment, too.
@@ -40,6 +49,10 @@ def config(asked: Asked, evals: Sequence[str], seed: str | None = None, *, stric
     paragraphs["evals"] = paragraphs["evals"].removesuffix("\n  - evals") + places
     if seed is not None:
         paragraphs["evals"] += f"\n\n# Values for {{{{seed:...}}}} in evals.\nseedManifestPath: {_scalar(seed)}"
+    if tools.registry is not None:
+        paragraphs["evals"] += f"\n\n{_REGISTRY}\ntoolRegistryPath: {_scalar(tools.registry)}"
+    if tools.snapshot is not None:
+        paragraphs["evals"] += f"\n\n{_SNAPSHOT}\nsnapshotPath: {_scalar(tools.snapshot)}"
     if not strict:
         paragraphs["strict"] = re.sub(r"(?m)^strict:", "# strict:", paragraphs["strict"])
     paragraphs["agentEndpoint"] = _target(asked, paragraphs["agentEndpoint"])
@@ -56,7 +69,9 @@ def _target(asked: Asked, usual: str) -> str:
     """The paragraph of the configuration that says who is evaluated; `usual` says it of an agent."""
     match asked.kind:
         case Kind.AGENT_HERE | Kind.AGENT_ELSEWHERE:
-            return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
+            if asked.preset is None:
+                return re.sub(r"(?m)^agentEndpoint: .*$", f"agentEndpoint: {asked.endpoint}", usual)
+            return f"{_PRESET_HEAD}\nagentEndpoint: {asked.endpoint}\nagentPreset: {asked.preset}"
         case Kind.MODEL:
             said = {"provider": asked.provider, "model": asked.model}
             lines = [f"{key}: {_scalar(value)}" for key, value in said.items() if value]
@@ -68,6 +83,9 @@ def _target(asked: Asked, usual: str) -> str:
             return f"# Who is evaluated is described in {where}. To choose one for all evals:\n# target: NAME"
 
 
+_PRESET_HEAD: Final = """\
+# The agent, and how it speaks: docs/agent-kinds.md lists the presets, and what can be described under `targets` beside
+# them. The workflow has an `agent-endpoint` of its own."""
 _MODEL_HEAD: Final = "# The model: asked without an agent, with this prompt, and told of these tools."
 _MODEL_REST: Final = "# systemPromptPath: prompt.md\n# toolRegistryPath: tools.json"
 _SUITES: Final = """\
@@ -82,7 +100,8 @@ def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) 
     shared = {"[main]": f"[{_scalar(_literal(branch), flow=True)}]", "eval-gate.yaml": config_name}
     match asked.kind:
         case Kind.AGENT_HERE:
-            return _filled("workflow-agent.yml", shared | _addresses(asked))
+            text = _filled("workflow-agent.yml", shared | _addresses(asked))
+            return _started(text, asked.found)
         case Kind.MODEL | Kind.SUITES if asked.secrets:
             text = _filled("workflow-model.yml", shared)
             lines = [f"          {name}: ${{{{ secrets.{name} }}}}\n" for name in asked.secrets]
@@ -94,6 +113,30 @@ def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) 
     said |= {} if config_says else {"provider": asked.provider, "model": asked.model}
     inputs = "".join(f"          {name}: {_scalar(value)}\n" for name, value in said.items() if value)
     return text + (f"        with:\n{inputs}" if inputs else "")
+
+
+def _started(text: str, agent: FoundAgent | None) -> str:
+    """The workflow with the step that starts this agent; as it was where it is not known how that is done."""
+    if agent is None or agent.start is None:
+        return text
+    away = bool(agent.folder)
+    log = '"$GITHUB_WORKSPACE/agent.log"' if away else "agent.log"
+    lines = [
+        f"# as {agent.manifest} and the sources beside it suggest; it has to listen on 0.0.0.0",
+        *([f"cd {agent.folder}"] if away else []),
+        *agent.install,
+        f"{agent.start} > {log}{IN_BACKGROUND}",
+        *(['cd "$GITHUB_WORKSPACE"'] if away else []),
+    ]
+    step = "".join(f"          {line}\n" for line in lines)
+    return _START.sub(lambda _: step, text).replace(_TO_START, _IS_STARTED)
+
+
+IN_BACKGROUND: Final = " 2>&1 &"
+"""What the line of a workflow that starts the agent ends with."""
+_START: Final = re.compile(r"(?m)^ +# to do: what installs and starts your agent.*\n.*2>&1 &\n")
+_TO_START: Final = 'To do: the step "Start the agent" has to start yours.'
+_IS_STARTED: Final = 'Look at the step "Start the agent": it has to start yours.'
 
 
 def without_container(text: str, because: Sequence[str], there: Sequence[str]) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from eval_gate.cli.starter.asked import Kind
-from eval_gate.cli.starter.plan import IGNORE, WORKFLOW, Plan
+from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, Plan
+from eval_gate.cli.starter.texts import IN_BACKGROUND
 from eval_gate.text.escape import console_line
 
 PROTOCOL = 'It answers {"message": "..."} with {"response": "..."}.'
@@ -33,7 +34,7 @@ def text_lines(plan: Plan) -> Iterator[str]:
 
 def next_lines(plan: Plan, given: Path) -> Iterator[str]:
     """What to do next, with commands that work as they stand. `given` is the folder as the person called it."""
-    steps = [*_start(plan), _try_it(plan, given), *_ignore(plan), *_workflow(plan), *_commit(plan)]
+    steps = [*_start(plan), *_example(plan), _try_it(plan, given), *_ignore(plan), *_workflow(plan), *_commit(plan)]
     yield "\nNext:"
     for number, (sentence, *commands) in enumerate(steps, 1):
         yield f"{number}. {sentence}"
@@ -48,14 +49,44 @@ def _start(plan: Plan) -> Iterator[Step]:
     asked = plan.asked
     match asked.kind:
         case Kind.AGENT_HERE:
-            yield (f"Start your agent at {asked.endpoint}. {PROTOCOL}",)
+            start = asked.found.start if asked.found else None
+            away = asked.found.folder if asked.found else ""
+            commands = [f"(cd {away} && {start})" if away else start] if start else []
+            yield (f"Start your agent at {asked.endpoint}. {_protocol(plan)}", *commands)
         case Kind.AGENT_ELSEWHERE:
-            yield (f"See that your agent is at {asked.endpoint}. {PROTOCOL}",)
+            yield (f"See that your agent is at {asked.endpoint}. {_protocol(plan)}",)
         case Kind.MODEL | Kind.SUITES if asked.secrets:
             names = (*asked.secrets, *asked.variables)
             yield "Set the key of the model:", *(f"export {name}=..." for name in names)
         case _:
             return
+
+
+def _protocol(plan: Plan) -> str:
+    """How the agent has to speak, and where it is said if it speaks otherwise."""
+    if plan.asked.preset:
+        return f"It is asked as {plan.asked.preset} agents are."
+    name = plan.asked.found is not None and CONFIG in plan.write
+    more = f" One that speaks otherwise: {CONFIG}, line {_line(plan, CONFIG, 'agentEndpoint:')}." if name else ""
+    return PROTOCOL + more
+
+
+def _example(plan: Plan) -> Iterator[Step]:
+    for name, mark in _TO_FILL.items():
+        if name in {PurePosixPath(one).name for one in plan.write}:
+            file = next(one for one in plan.write if PurePosixPath(one).name == name)
+            yield (
+                f"In {file}, line {_line(plan, file, mark)}, say what your users ask and what the answer must hold.",
+            )
+
+
+_TO_FILL = {"hello.golden.json": '"input"', "hello.eval.yaml": "content:", "hello.json": '"prompt"'}
+"""The example evals, and what stands in the first line that a person changes."""
+
+
+def _line(plan: Plan, name: str, mark: str) -> int:
+    """The first line of a file to be written that holds this."""
+    return next(number for number, line in enumerate(plan.write[name].splitlines(), 1) if mark in line)
 
 
 def _try_it(plan: Plan, given: Path) -> Step:
@@ -73,7 +104,11 @@ def _workflow(plan: Plan) -> Iterator[Step]:
         return
     match plan.asked.kind:
         case Kind.AGENT_HERE:
-            yield (f'In {WORKFLOW} change the step "Start the agent": it has to start yours.',)
+            found, line = plan.asked.found, _line(plan, WORKFLOW, IN_BACKGROUND)
+            if found and found.start:
+                yield (f"Look at {WORKFLOW}, line {line}: it has to start your agent, listening on 0.0.0.0.",)
+            else:
+                yield (f'In {WORKFLOW}, line {line}, change the step "Start the agent": it has to start yours.',)
         case Kind.MODEL | Kind.SUITES if plan.asked.secrets:
             kinds = {"secrets": plan.asked.secrets, "variables": plan.asked.variables}
             added = " and ".join(f"{', '.join(names)} to the {kind}" for kind, names in kinds.items() if names)
@@ -90,4 +125,8 @@ def _commit(plan: Plan) -> Iterator[Step]:
             *begin,
             shlex.join(["git", "add", *plan.write]),
             'git commit --message "Evals on pull requests"',
+        )
+    if WORKFLOW in plan.write:
+        yield (
+            f"Push it to {plan.branch}: that run is the baseline. From then on each pull request is compared with it.",
         )

@@ -1,0 +1,53 @@
+"""The tool registry and the snapshot of a repository, as far as they can be told by their names and what they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from eval_gate.errors import GateError
+from eval_gate.registry.load import load_registry
+
+_REGISTRIES: Final = ("tools.json", "tool-registry.json", "tool-registry", "tools", "src/tools", "src/tool-registry")
+_SNAPSHOT: Final = "snapshot.json"
+_MAX_BYTES: Final = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Paths relative to the repository; None for what is not there."""
+
+    registry: str | None = None
+    snapshot: str | None = None
+
+
+def beside(folder: Path, member: str) -> Beside:
+    """What is beside the agent in `member`, or at the root of the repository."""
+    places = dict.fromkeys((member, ""))
+    registries = (PurePosixPath(place, name).as_posix() for place in places for name in _REGISTRIES)
+    snapshots = (PurePosixPath(place, _SNAPSHOT).as_posix() for place in places)
+    return Beside(
+        next((path for path in registries if _holds_tools(folder, path)), None),
+        next((path for path in snapshots if _is_object(folder / path)), None),
+    )
+
+
+def _holds_tools(folder: Path, path: str) -> bool:
+    if not (folder / path).exists():
+        return False
+    try:
+        return asyncio.run(load_registry(path, folder)).size > 0
+    except (GateError, OSError):
+        return False
+
+
+def _is_object(file: Path) -> bool:
+    try:
+        if not file.is_file() or file.stat().st_size > _MAX_BYTES:
+            return False
+        return isinstance(json.loads(file.read_bytes()), dict)
+    except (OSError, ValueError, RecursionError):
+        return False

@@ -1,0 +1,229 @@
+"""`eval-gate init` in repositories that have an agent already: what it finds, and how it is asked and started."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, workflow
+from tests.integration.test_integration_run import gate
+from tests.support.agents import agent
+from tests.unit.examples.test_examples_workflows import LINTERS, lint
+
+FASTAPI = 'from fastapi import FastAPI\n\napp = FastAPI()\n\n\n@app.post("/ask")\ndef ask(q: dict) -> dict:\n    ...\n'
+LANGSERVE = (
+    "from fastapi import FastAPI\nfrom langserve import add_routes\n\napp = FastAPI()\n"
+    'add_routes(\n    app,\n    chain.with_types(input_type=str),\n    path="/desk",\n)\n'
+)
+AG_UI = (
+    "from pydantic_ai import Agent\nfrom pydantic_ai.ui.ag_ui import AGUIAdapter\n"
+    'app = Starlette(routes=[Route("/agent", ask, methods=["POST"])])\n'
+)
+VERCEL = AG_UI.replace("ui.ag_ui import AGUIAdapter", "ui.vercel_ai import VercelAIAdapter")
+A2A = "from a2a.server.routes import create_jsonrpc_routes\nroutes = create_jsonrpc_routes(handler, '/rpc')\n"
+EXPRESS = "import express from 'express';\nconst app = express();\napp.post('/chat', answer);\napp.listen(4000);\n"
+NEXT = "import { streamText } from 'ai';\nexport async function POST(req: Request) {}\n"
+KINDS: Mapping[str, tuple[dict[str, str], str, str | None, str]] = {
+    "fastapi": (
+        {"requirements.txt": "fastapi[standard]>=0.100\n", "app/main.py": FASTAPI},
+        "http://localhost:8000/ask",
+        None,
+        "uvicorn app.main:app --host 0.0.0.0 --port 8000",
+    ),
+    "langserve": (
+        {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["fastapi", "langserve>=0.3"]\n', "s.py": LANGSERVE},
+        "http://localhost:8000/desk/invoke",
+        "langserve",
+        "uvicorn s:app --host 0.0.0.0 --port 8000",
+    ),
+    "langgraph": (
+        {"requirements.txt": "langgraph\n", "langgraph.json": '{"graphs": {"agent": "./g.py:graph"}}', "g.py": ""},
+        "http://localhost:2024/runs/wait",
+        "langgraph",
+        "langgraph dev --host 0.0.0.0 --port 2024 --no-browser --no-reload",
+    ),
+    "ag-ui": (
+        {"pyproject.toml": '[project]\nname = "x"\ndependencies = ["pydantic_ai_slim[ag-ui]"]\n', "server.py": AG_UI},
+        "http://localhost:8000/agent",
+        "ag-ui",
+        "uvicorn server:app --host 0.0.0.0 --port 8000",
+    ),
+    "vercel stream of python": (
+        {"pyproject.toml": '[tool.poetry.dependencies]\npydantic-ai = "^2"\n', "server.py": VERCEL},
+        "http://localhost:8000/agent",
+        "vercel-ai",
+        "uvicorn server:app --host 0.0.0.0 --port 8000",
+    ),
+    "a2a": (
+        {"requirements.txt": "a2a-sdk==1.3.0\nuvicorn\n", "serve.py": A2A + "uvicorn.run(app, port=9100)\n"},
+        "http://localhost:9100/rpc",
+        "a2a",
+        "python serve.py",
+    ),
+    "express": (
+        {
+            "package.json": json.dumps({"dependencies": {"express": "5"}, "scripts": {"start": "node s.js"}}),
+            "package-lock.json": "{}",
+            "s.js": EXPRESS,
+        },
+        "http://localhost:4000/chat",
+        None,
+        "npm start",
+    ),
+    "vercel ai": (
+        {
+            "package.json": json.dumps({"dependencies": {"ai": "6", "next": "16"}, "scripts": {"dev": "next dev"}}),
+            "app/api/agent/route.ts": NEXT,
+        },
+        "http://localhost:3000/api/agent",
+        "vercel-ai",
+        "npm run dev",
+    ),
+}
+
+
+def put(folder: Path, files: Mapping[str, str], below: str = "") -> None:
+    for name, text in files.items():
+        (folder / below / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / below / name).write_text(text)
+
+
+def started(folder: Path) -> str:
+    return next(
+        step["run"] for step in workflow(folder)["jobs"]["evals"]["steps"] if step.get("name") == "Start the agent"
+    )
+
+
+@pytest.mark.parametrize("below", ["", "packages/desk"], ids=["root", "package"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_init__agent_of_a_framework__is_found_asked_and_started(tmp_path, kind, below) -> None:
+    files, url, preset, start = KINDS[kind]
+    git(tmp_path, "init", "--initial-branch", "main")
+    put(tmp_path, files, below)
+    done = init(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    written = config(tmp_path)
+    assert (written["agentEndpoint"], written.get("agentPreset"), written["strict"]) == (url, preset, True)
+    assert gate_step(tmp_path)["with"] == {"agent-endpoint": url.replace("localhost", "host.docker.internal")}
+    assert f"{start} > " in started(tmp_path)
+    assert (f"cd {below}\n" in started(tmp_path)) is bool(below)
+    assert "found       " in done.stdout
+    for linter in LINTERS:
+        assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
+    assert gate(tmp_path, "validate").returncode == 0
+
+
+def test_init__agent_is_found__the_list_names_line_and_command(tmp_path, golden) -> None:
+    put(tmp_path, KINDS["langserve"][0])
+    git(tmp_path, "init", "--initial-branch", "main")
+    done = init(tmp_path)
+    golden("init/found.txt", done.stdout)
+    for file, line in re.findall(r"([\w./-]+\.\w+), line (\d+)", done.stdout):
+        assert (tmp_path / file).read_text().splitlines()[int(line) - 1].strip()
+    at = next(int(line) for file, line in re.findall(r"(\S+), line (\d+)", done.stdout) if file == WORKFLOW)
+    assert "uvicorn s:app" in (tmp_path / WORKFLOW).read_text().splitlines()[at - 1]
+
+
+def test_init__no_agent_is_found__the_list_names_the_line_that_has_to_start_it(tmp_path) -> None:
+    done = init(tmp_path)
+    at = next(int(line) for file, line in re.findall(r"(\S+), line (\d+)", done.stdout) if file == WORKFLOW)
+    assert "python3 agent.py" in (tmp_path / WORKFLOW).read_text().splitlines()[at - 1]
+
+
+def test_init__several_agents__takes_the_first_and_names_the_others(tmp_path) -> None:
+    put(tmp_path, KINDS["fastapi"][0], "services/b")
+    put(tmp_path, KINDS["langgraph"][0], "services/a")
+    done = init(tmp_path)
+    assert config(tmp_path)["agentPreset"] == "langgraph"
+    assert "services/b" in done.stdout
+
+
+def test_init__preset_is_said__stands_in_the_configuration_with_its_usual_address(tmp_path) -> None:
+    assert init(tmp_path, "--agent-preset", "langgraph").returncode == 0
+    written = config(tmp_path)
+    assert (written["agentPreset"], written["agentEndpoint"]) == ("langgraph", "http://localhost:2024/runs/wait")
+
+
+def test_init__preset_and_endpoint_are_said__win_over_what_is_found(tmp_path) -> None:
+    put(tmp_path, KINDS["langgraph"][0])
+    done = init(tmp_path, "--agent-endpoint", "https://staging.example/ask", "--agent-preset", "ag-ui")
+    assert done.returncode == 0
+    written = config(tmp_path)
+    assert (written["agentPreset"], written["agentEndpoint"]) == ("ag-ui", "https://staging.example/ask")
+
+
+def test_init__endpoint_alone_is_said__nothing_that_is_found_changes_how_it_is_asked(tmp_path) -> None:
+    put(tmp_path, KINDS["langgraph"][0])
+    with agent() as running:
+        assert init(tmp_path, "--agent-endpoint", running.url).returncode == 0
+        assert "agentPreset" not in config(tmp_path)
+        assert gate(tmp_path, "run").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["init", "run"])
+def test_preset__misspelt__names_the_option_and_what_was_meant(tmp_path, command) -> None:
+    init(tmp_path)
+    done = gate(tmp_path, command, "--agent-endpoint", "http://127.0.0.1:9/x", "--agent-preset", "langraph")
+    assert done.returncode == 2
+    assert "--agent-preset" in done.stderr
+    assert 'did you mean "langgraph"?' in done.stderr
+
+
+TOOL = 'export const t = { name: "get_weather", description: "The weather.", version: "1.0.0" };\n'
+
+
+@pytest.mark.parametrize("place", ["", "packages/desk/"])
+def test_init__registry_and_snapshot__are_found_and_stand_in_the_configuration(tmp_path, place) -> None:
+    put(tmp_path, KINDS["express"][0], place)
+    registry = {"tools": [{"name": "get_weather", "description": "The weather of a city."}]}
+    put(tmp_path, {"tools.json": json.dumps(registry), "snapshot.json": '{"cities": 2}'}, place)
+    done = init(tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = config(tmp_path)
+    assert (written["toolRegistryPath"], written["snapshotPath"]) == (f"{place}tools.json", f"{place}snapshot.json")
+    assert gate(tmp_path, "validate").returncode == 0
+
+
+def test_init__folder_of_tools_in_typescript__is_the_registry(tmp_path) -> None:
+    put(tmp_path, {"src/tools/get-weather.tool.ts": TOOL, "tools/readme.md": ""})
+    init(tmp_path)
+    assert config(tmp_path)["toolRegistryPath"] == "src/tools"
+
+
+def test_init__files_called_like_a_registry_that_hold_none__are_left_out(tmp_path) -> None:
+    put(tmp_path, {"tools.json": '{"compilerOptions": 1}', "snapshot.json": "[1, 2"})
+    assert init(tmp_path).returncode == 0
+    assert not {"toolRegistryPath", "snapshotPath"} & set(config(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"package.json": "{", "pyproject.toml": "= =", "requirements.txt": "\x00fastapi"},
+        {"package.json": "[1]", "pyproject.toml": "project = 1\n"},
+        {"package.json": '{"dependencies": ["express"], "workspaces": [1]}'},
+        {"requirements.txt": "requests\n"},
+        {"node_modules/x/package.json": '{"dependencies": {"express": "5"}}'},
+    ],
+    ids=str,
+)
+def test_init__manifests_that_name_no_framework_or_are_broken__are_passed_over(tmp_path, files) -> None:
+    put(tmp_path, files)
+    done = init(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert config(tmp_path)["agentEndpoint"] == "http://localhost:8080/chat"
+    assert "found  " not in done.stdout
+
+
+@pytest.mark.parametrize("name", ["my app", "it's", "$(id)", "${{ x }}", "-x"])
+def test_init__agent_in_a_folder_with_an_odd_name__is_not_started_by_guess_or_is_quoted(tmp_path, name) -> None:
+    put(tmp_path, KINDS["fastapi"][0], f"packages/{name}")
+    assert init(tmp_path).returncode == 0
+    assert "${{ x" not in (tmp_path / WORKFLOW).read_text()
+    assert yaml.safe_load((tmp_path / WORKFLOW).read_text())
+    assert lint("actionlint", tmp_path / WORKFLOW).returncode == 0
