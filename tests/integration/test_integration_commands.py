@@ -105,6 +105,13 @@ def test_validate__misspelt_assertion__is_a_warning_and_under_strict_a_problem(t
     assert gate(tmp_path, "validate", "--strict").returncode == 2
 
 
+@pytest.mark.parametrize("arguments", [("--quiet", "validate"), ("validate", "--quiet")])
+def test_quiet__before_or_after_the_command__silences_warnings(tmp_path, arguments) -> None:
+    write_suite(tmp_path, 1, responseContain=["x"], toolsCalled=[])
+    done = gate(tmp_path, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("kind", list(Kind))
 def test_schema__each_kind__is_a_json_schema(tmp_path, kind) -> None:
     done = gate(tmp_path, "schema", kind.value)

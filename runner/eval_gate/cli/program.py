@@ -61,7 +61,8 @@ def _everywhere(
     verbose: options.Verbose = False,
     quiet: options.Quiet = False,
 ) -> None:
-    context.obj = context.obj or Verbosity.NORMAL
+    if context.obj is None:  # --quiet and --verbose are read before
+        context.obj = Verbosity.NORMAL
 
 
 for _command in (
