@@ -102,3 +102,17 @@ def test_extra__that_is_not_installed__is_named(bare, tmp_path, extra, doing) ->
 def test_extras__all__is_every_other() -> None:
     (said,) = EXTRAS["all"]
     assert Requirement(said).extras == set(EXTRAS) - {"all"}
+
+
+def test_validate__a_model_and_no_extras__checks_what_is_written_and_notes_the_rest(bare, tmp_path) -> None:
+    """As a hook before a commit installs it."""
+    described = "targets:\n- {name: a, provider: openai, model: m, api_key: '${{ KEY }}', system_prompt_path: p.md}\n"
+    (tmp_path / "targets.yaml").write_text(described)
+    refused = gate(bare, tmp_path, "validate")
+    assert refused.returncode == 2
+    assert "the system prompt p.md cannot be read" in refused.stderr
+    (tmp_path / "p.md").write_text("Be brief.")
+    done = gate(bare, tmp_path, "validate")
+    assert done.returncode == 0, done.stderr
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["note", "note"]
+    assert "asking a model needs a library that is not installed" in done.stderr

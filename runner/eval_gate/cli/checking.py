@@ -17,8 +17,10 @@ from eval_gate.model.specs import evaluator as specs
 from eval_gate.model.specs.agentv import TextAssertion
 from eval_gate.registry.staleness import check
 from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.problems import problem_lines
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
+from eval_gate.targets.lacking import Lacking
 from eval_gate.text.escape import console_line
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
@@ -26,24 +28,30 @@ from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Findings:
-    """Everything that was found. Problems stop a run or make a check worthless; warnings do neither."""
+    """Everything that was found. Problems stop a run or make a check worthless; warnings do neither.
+
+    `notes` say what a run needs and this machine lacks, such as variables: nothing is wrong with what was checked.
+    """
 
     suites: tuple[EvalSuite, ...] = ()
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[Problem, ...] = ()
 
 
 async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:
     """Files, targets, tokens, patterns, staleness: all of it, even after the first problem."""
+    lacking = Lacking()
+    book = TargetBook(config.target, Surroundings(environment, root, lacking=lacking))
     try:
         inputs = await read_inputs(config, Selection(), root, offline=True)
     except GateError as error:
-        problems = [*_chosen_target_problems(config, root, environment), *(error.problems or (Problem(error.message),))]
-        return Findings(problems=tuple(problems))
-    problems = _target_problems(config, inputs, root, environment)
+        problems = [*_chosen_target_problems(config, book), *(error.problems or (Problem(error.message),))]
+        return Findings(problems=tuple(problems), notes=lacking.noted)
+    problems = _target_problems(config, inputs, book)
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs)]
-    return Findings(inputs.suites, tuple(problems), tuple(warnings))
+    return Findings(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
 
 
 def print_findings(findings: Findings, verbosity: Verbosity) -> None:
@@ -52,6 +60,8 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
     if verbosity is not Verbosity.QUIET:
         for warning in findings.warnings:
             say(f"warning: {console_line(warning)}")
+        for line in problem_lines(findings.notes, indent="note: "):
+            say(line)
     cases = sum(len(suite.cases) for suite in findings.suites)
     for suite in findings.suites:
         kind = suite.tier.value if suite.tier else suite.format
@@ -60,31 +70,30 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
             for case in suite.cases:
                 out(f"  {console_line(case.id)}  {console_line(case.description)}")
     found = f"{count(len(findings.problems), 'problem')}, {count(len(findings.warnings), 'warning')}"
+    found += f", {count(len(findings.notes), 'note')}" if findings.notes else ""
     out(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
 
 
-def _chosen_target_problems(config: RunConfig, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+def _chosen_target_problems(config: RunConfig, book: TargetBook) -> list[Problem]:
     """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
     if not config.target.said:
         return []
     try:
-        TargetBook(config.target, Surroundings(environment, root)).target()
+        book.target()
     except GateError as error:
         return list(error.problems) or [Problem(error.message)]
     return []
 
 
-def _target_problems(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> list[Problem]:
+def _target_problems(config: RunConfig, inputs: Inputs, book: TargetBook) -> list[Problem]:
     """What is wrong with the targets and judges that these evals need.
 
-    That none is chosen yet is no mistake here, nor that the key of a model that only the evals name is elsewhere.
+    That none is chosen yet is no mistake here, nor that a variable or a library is missing: the book notes those.
     """
-    book = TargetBook(config.target, Surroundings(environment, root))
     try:
         assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)
     except GateError as error:
-        later = {"no-target"} if config.target.said else {"no-target", "no-api-key"}
-        return [] if error.code in later else list(error.problems) or [Problem(error.message)]
+        return [] if error.code == "no-target" else list(error.problems) or [Problem(error.message)]
     return []
 
 

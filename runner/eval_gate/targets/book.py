@@ -7,16 +7,18 @@ the given list of targets or, as AgentV does it, in the one nearest to the eval 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from eval_gate.config.settings import TargetChoice
-from eval_gate.errors import GateError
+from eval_gate.errors import GateError, Problem
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import Surroundings, described_by_flags, make_target, model_settings
 from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
 from eval_gate.targets.masked import masked
+from eval_gate.targets.mock import MockSettings, MockTarget
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.receiving import receiver_of
 from eval_gate.targets.settings import ProgramSettings
@@ -24,6 +26,7 @@ from eval_gate.text.redact import Redactor
 
 Grader: TypeAlias = Asker | Target
 """Who grades: a model with everything around it, or any other target that answers."""
+Made = TypeVar("Made")
 
 
 class TargetBook:
@@ -54,8 +57,7 @@ class TargetBook:
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
-            self._admit(chosen)
-            self._targets[key] = self._made(chosen)
+            self._targets[key] = self._made(chosen, eval_file)
             self._note(chosen, self._targets[key])
         return self._targets[key]
 
@@ -72,30 +74,28 @@ class TargetBook:
         settings = chosen.settings
         if settings.judge_target is not None:
             return self.grader(eval_file, settings.judge_target)
-        return (settings.name, self._grader(None, chosen)) if chosen.kind.is_model else None
+        if "judgeTarget" in chosen.left_out and self._around.lacking is not None:
+            return settings.name, _stand_in(chosen)
+        return (settings.name, self._grader(None, chosen, eval_file)) if chosen.kind.is_model else None
 
     def grader(self, eval_file: str, name: str) -> tuple[str, Grader]:
         """A grader by name: a target of the list, or `provider:model`."""
         model = _model(name)
         if model is not None:
-            return name, self._grader(None, model)
+            return name, self._grader(None, model, eval_file)
         place, listed = self._list(eval_file)
         if listed is None:
             raise GateError("no-judge", f'there is no target "{name[:80]}" to grade', "describe it with --targets")
-        chosen = listed.choose(name, self._around.environment, keyless=self._around.replays)
+        chosen = self._chosen(listed, name)
         if chosen.kind.chatty:
             self._notices[f"the judge {name} is an agent: its answers may not be the JSON that a grade is"] = None
-        return name, self._grader(place, chosen)
+        return name, self._grader(place, chosen, eval_file)
 
-    def _grader(self, place: Path | None, chosen: Chosen) -> Grader:
+    def _grader(self, place: Path | None, chosen: Chosen, eval_file: str) -> Grader:
         key = place, chosen.settings.name
         if key not in self._graders:
             self._around.redact.include(chosen.redact)
-            self._admit(chosen)
-            if chosen.kind.is_model:
-                self._graders[key] = chosen.kind.asker(chosen.settings, self._choice, self._around)
-            else:
-                self._graders[key] = self._made(chosen)
+            self._graders[key] = self._built(chosen, eval_file, self._asker if chosen.kind.is_model else self._asked)
             self._notices |= dict.fromkeys(chosen.notices)
         return self._graders[key]
 
@@ -105,9 +105,34 @@ class TargetBook:
         if receiver is not None and self._around.doorkeeper is not None:
             self._around.doorkeeper(receiver)
 
-    def _made(self, chosen: Chosen) -> Target:
+    def _made(self, chosen: Chosen, eval_file: str) -> Target:
+        return self._built(chosen, eval_file, self._asked)
+
+    def _built(self, chosen: Chosen, eval_file: str, make: Callable[[Chosen], Made]) -> Made | Target:
+        """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
+        if not chosen.whole:
+            return _stand_in(chosen)
+        try:
+            self._admit(chosen)
+            return make(chosen)
+        except GateError as error:
+            lacking = self._around.lacking
+            if lacking is None or not lacking.explains(error):
+                raise
+            field = f"targets[{chosen.settings.name}]" if chosen.line is not None else None
+            lacking.note(Problem(error.message, chosen.file or eval_file or None, chosen.line, field))
+            return _stand_in(chosen)
+
+    def _asked(self, chosen: Chosen) -> Target:
         self.starts_programs |= isinstance(chosen.settings, ProgramSettings)
         return make_target(chosen, self._choice, self._around)
+
+    def _asker(self, chosen: Chosen) -> Asker:
+        return chosen.kind.asker(chosen.settings, self._choice, self._around)
+
+    def _chosen(self, listed: TargetList, name: str | None) -> Chosen:
+        around = self._around
+        return listed.choose(name, around.environment, keyless=around.replays, lacking=around.lacking)
 
     def _described(self, eval_file: str, wanted: str | None) -> tuple[Path | None, Chosen]:
         if self._fixed is not None:
@@ -123,7 +148,7 @@ class TargetBook:
                 f"{asked}: no agent endpoint, no model and no targets were given, and there is no targets.yaml",
                 "--agent-endpoint http://localhost:8000/chat, --provider openai --model NAME, or --targets FILE",
             )
-        return place, listed.choose(name, self._around.environment, keyless=self._around.replays)
+        return place, self._chosen(listed, name)
 
     def _list(self, eval_file: str) -> tuple[Path | None, TargetList | None]:
         """The list that counts for an eval file, and the file it was found in; None where it was given."""
@@ -155,6 +180,11 @@ def _model(name: str) -> Chosen | None:
     if not colon or not names_model(provider):
         return None
     return Chosen(model_settings(name, {"provider": provider, "model": model}), Redactor())
+
+
+def _stand_in(chosen: Chosen) -> Target:
+    """Somebody who is never asked."""
+    return MockTarget(MockSettings(name=chosen.settings.name))
 
 
 def _repository(folder: Path, root: Path) -> Path:

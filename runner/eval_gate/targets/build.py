@@ -14,6 +14,7 @@ from eval_gate.model.conversation import ToolSpec
 from eval_gate.targets.base import Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
+from eval_gate.targets.lacking import Lacking
 from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
 from eval_gate.targets.model.recording import Mode, Recording
@@ -40,6 +41,8 @@ class Surroundings:
     """Decides which targets are given variables; None where all are."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
+    lacking: Lacking | None = None
+    """Where targets are only checked and nobody is asked: notes what they would need; None where all must be there."""
 
     @property
     def replays(self) -> bool:

@@ -16,6 +16,7 @@ from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.targets.kinds import DEFAULT_PROVIDER, Kind, kind_of, providers
+from eval_gate.targets.lacking import STAND_IN, Lacking
 from eval_gate.targets.settings import TWICE, Spelled, TargetSettings, camel, has_style, names_at, spelled, styled
 from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal
 from eval_gate.text.redact import Redactor
@@ -42,6 +43,12 @@ class Chosen:
     """The list that it stands in; None where it was given."""
     variables: tuple[str, ...] = ()
     """What was put in for its references."""
+    line: int | None = None
+    """Where it begins in the list."""
+    left_out: frozenset[str] = frozenset()
+    """Settings, by our names, that are as if they were absent, because their variables are not set."""
+    whole: bool = True
+    """Whether all is known that it is built with; not so where a variable is lacking and was only noted."""
 
     @property
     def kind(self) -> Kind:
@@ -127,27 +134,37 @@ class TargetList:
             last = [place[name] for name in twice]
             raise _invalid([self._problem("another target has this name", index, ["name"]) for index in last])
 
-    def choose(self, name: str | None, environment: Mapping[str, str], *, keyless: bool = False) -> Chosen:
+    def choose(
+        self,
+        name: str | None,
+        environment: Mapping[str, str],
+        *,
+        keyless: bool = False,
+        lacking: Lacking | None = None,
+    ) -> Chosen:
         """The named target, else `default`, else the only one, with its variables resolved. Raises GateError.
 
-        `keyless`: nobody will be asked, so that a model's key need not be there.
+        `keyless`: nobody will be asked, so that a model's key need not be there. `lacking`: nor need any variable, and
+        those that are not set are noted there.
         """
         index = self._index(name)
         kind, provider = self._kind(index)
         described = kind.settings
         found = spelled(self._raw[index], described.other_names)
         given = {key: value for key, value in found.values.items() if not keyless or key not in described.keys}
-        resolver = Resolver(environment, partial=described.refers_within_texts)
+        stand_in = "" if lacking is None else STAND_IN
+        resolver = Resolver(environment, partial=described.refers_within_texts, stand_in=stand_in)
         resolved = {key: resolver(value, (key,)) for key, value in given.items()} | {"provider": provider}
         left_out = {unset.path[0]: unset for unset in resolver.unset if _optional(unset, described)}
         for key in left_out:
             del resolved[str(key)]
         problems = [self._problem(f"{key} {TWICE}", index, path) for key, path in found.twice.items()]
-        problems += [
-            self._problem(f"the variable {unset.variable} is not set", index, self._written(unset.path, found))
-            for unset in resolver.unset
-            if unset not in left_out.values()
-        ]
+        needed = [unset for unset in resolver.unset if unset not in left_out.values()]
+        if lacking is None:
+            problems += [self._not_set(unset, index, found) for unset in needed]
+        else:
+            for unset in resolver.unset:
+                lacking.note(self._not_set(unset, index, found))
         problems += [
             self._problem(LITERAL_KEY, index, found.written[key])
             for key in sorted(described.keys)
@@ -160,18 +177,33 @@ class TargetList:
             problems += [
                 self._mistake(detail, index, described, found, resolver.redactor)
                 for detail in mistakes(error)
-                if not any(unset.path == detail["loc"] for unset in resolver.unset)
+                if not any(_is_at(unset, detail["loc"]) for unset in resolver.unset)
             ]
-        if settings is None or problems:
+        if problems or (settings is None and lacking is None):
             raise _invalid(problems)
+        whole = settings is not None and all(len(unset.path) > 1 or unset.path[0] in described.keys for unset in needed)
+        if settings is None:
+            judge = resolved.get("judgeTarget")
+            settings = described.model_construct(
+                name=self._names[index], provider=provider, judge_target=judge if isinstance(judge, str) else None
+            )
         notices = tuple(
             f"target {self._names[index]}: {unset.variable} is not set, so {found.written[str(key)][-1]} is left out"
             for key, unset in left_out.items()
         )
         if "url" in found.written:
             settings.written_at(str(self._problem("", index, found.written["url"])))
-        entry, used = self.entries[index], tuple(resolver.used)
-        return Chosen(settings, resolver.redactor, notices, entry, self._file, used)
+        return Chosen(
+            settings,
+            resolver.redactor,
+            notices,
+            entry=self.entries[index],
+            file=self._file,
+            variables=tuple(resolver.used),
+            line=self._locate([index]),
+            left_out=frozenset(map(str, left_out)),
+            whole=whole or lacking is None,
+        )
 
     def _index(self, name: str | None) -> int:
         if name is not None and name in self._names:
@@ -196,6 +228,9 @@ class TargetList:
             said = f'the provider "{word[:80]}" is not known{did_you_mean(word, providers())}'
             raise _invalid([self._problem(said, index, ["provider"])])
         return kind, kind.other_names.get(word, word)
+
+    def _not_set(self, unset: Unset, index: int, found: Spelled) -> Problem:
+        return self._problem(f"the variable {unset.variable} is not set", index, self._written(unset.path, found))
 
     def _problem(self, message: str, index: int, path: Sequence[str | int]) -> Problem:
         """What is wrong at this path, as its author wrote it; they need not be told that it is below `settings`."""
@@ -235,6 +270,15 @@ def _optional(unset: Unset, described: type[TargetSettings]) -> bool:
     fields = {info.alias or key: info for key, info in described.model_fields.items()}
     field = fields.get(str(unset.path[0]))
     return field is not None and not field.is_required() and field.default is None
+
+
+def _is_at(unset: Unset, path: Sequence[str | int]) -> bool:
+    """Whether this is the place that the variable was for, in whichever spelling."""
+    return [*map(_in_camel, unset.path)] == [*map(_in_camel, path)]
+
+
+def _in_camel(step: str | int) -> str | int:
+    return camel(step) if isinstance(step, str) else step
 
 
 def _invalid(problems: Sequence[Problem]) -> GateError:

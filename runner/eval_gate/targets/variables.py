@@ -40,8 +40,10 @@ class Resolver:
     `partial` replaces within texts too, as headers such as `Bearer ${{ TOKEN }}` need it.
     """
 
-    def __init__(self, environment: Mapping[str, str], *, partial: bool) -> None:
+    def __init__(self, environment: Mapping[str, str], *, partial: bool, stand_in: str = "") -> None:
+        """`stand_in` is put where a variable is not set."""
         self._environment = environment
+        self._stand_in = stand_in
         self._partial = partial
         self._secrets: set[str] = set()
         self.unset: list[Unset] = []
@@ -54,7 +56,7 @@ class Resolver:
         return Redactor(self._secrets)
 
     def __call__(self, value: JsonValue, path: tuple[str | int, ...] = ()) -> JsonValue:
-        """The value with its references replaced; one that is not set becomes an empty text."""
+        """The value with its references replaced; one that is not set becomes the stand-in."""
         match value:
             case str():
                 return self._text(value, path)
@@ -74,8 +76,8 @@ class Resolver:
             found = self._environment.get(match[1], "")
             if not found.strip():
                 self.unset.append(Unset(match[1], path, whole is not None))
-            else:
-                self.used[match[1]] = None
+                return self._stand_in or found
+            self.used[match[1]] = None
             if not path or path[0] not in _WORDS:
                 self._secrets.add(found)
             return found

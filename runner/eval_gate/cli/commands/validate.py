@@ -18,6 +18,8 @@ def validate(
     """Check eval files, targets, tokens, patterns and registry. Calls nothing, lists every problem.
 
     Exit code 2 when there is a problem; warnings alone exit 0, unless --strict makes them problems.
+
+    Needs no secrets: variables that are not set are notes.
     """
     import asyncio
     import os

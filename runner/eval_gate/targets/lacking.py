@@ -1,0 +1,33 @@
+"""What a machine lacks to ask targets that are only checked: noted, where a run would refuse it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.errors import GateError, Problem
+
+STAND_IN: Final = "unset"
+"""The value that an unset variable is taken to have, so that the rest of a description can be checked."""
+_LACKS: Final = frozenset({"no-api-key", "no-endpoint", "not-installed"})
+"""What a GateError says by its code where nothing is wrong with what people wrote."""
+
+
+class Lacking:
+    """Variables that are not set, and libraries that are not installed: each place once."""
+
+    def __init__(self) -> None:
+        self._noted: dict[Problem, None] = {}
+
+    @property
+    def noted(self) -> tuple[Problem, ...]:
+        """What a run would need, and where that is written, in the order of the lines."""
+        return tuple(sorted(self._noted, key=lambda one: (one.file or "", one.line or 0)))
+
+    def note(self, what: Problem) -> None:
+        """Remember it."""
+        self._noted[what] = None
+
+    @staticmethod
+    def explains(error: GateError) -> bool:
+        """Whether this error is about the machine, and not about what people wrote."""
+        return error.code in _LACKS

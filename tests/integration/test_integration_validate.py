@@ -1,0 +1,169 @@
+"""`eval-gate validate` on a machine without secrets, as in a fork or before a commit: what is unset is noted."""
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_integration_run import gate, write_suite
+
+AGENTV = """\
+execution: {target: %s}
+evalcases:
+  - id: one
+    expected_outcome: Says so.
+    input_messages: [{role: user, content: Is it so?}]
+    execution: {evaluators: [{name: judge, type: llm_judge}]}
+"""
+SUITE = {
+    "name": "s",
+    "agent": {"name": "A", "model": "gpt-5-mini", "instructions": "be brief"},
+    "cases": [{"id": "a", "name": "n", "prompt": "p", "assertions": [{"type": "contains", "value": "x"}]}],
+}
+
+
+def targets(folder: Path, text: str) -> None:
+    (folder / "targets.yaml").write_text("targets:\n" + textwrap.indent(textwrap.dedent(text), "  "))
+
+
+def notes(done) -> list[str]:
+    return [line.removeprefix("note: ") for line in done.stderr.splitlines() if line.startswith("note: ")]
+
+
+def test_validate__nothing_but_variables_is_missing__notes_each_with_its_line_and_exits_0(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV % "azure")
+    targets(
+        tmp_path,
+        """\
+        - name: azure
+          provider: azure
+          endpoint: ${{ AZURE_ENDPOINT }}
+          api_key: ${{ AZURE_KEY }}
+          model: ${{ AZURE_MODEL }}
+        """,
+    )
+    done = gate(tmp_path, "validate", "suite.yaml")
+    assert done.returncode == 0, done.stderr
+    assert notes(done) == [
+        "targets.yaml:4: targets[azure].endpoint: the variable AZURE_ENDPOINT is not set",
+        "targets.yaml:5: targets[azure].api_key: the variable AZURE_KEY is not set",
+        "targets.yaml:6: targets[azure].model: the variable AZURE_MODEL is not set",
+    ]
+    assert done.stdout.splitlines()[-1] == "1 case in 1 suite: 0 problems, 0 warnings, 3 notes"
+    assert gate(tmp_path, "validate", "suite.yaml", "--strict").returncode == 0
+    refused = gate(tmp_path, "run", "suite.yaml")
+    assert refused.returncode == 2
+    assert "targets.yaml:5: targets[azure].api_key: the variable AZURE_KEY is not set" in refused.stderr
+
+
+def test_validate__all_are_set__says_nothing_of_notes(tmp_path) -> None:
+    write_suite(tmp_path)
+    targets(tmp_path, "- {name: a, url: '${{ AGENT_URL }}', headers: {Authorization: 'Bearer ${{ TOKEN }}'}}\n")
+    done = gate(tmp_path, "validate", AGENT_URL="http://agent.example/chat", TOKEN="t")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "6 cases in 1 suite: 0 problems, 0 warnings"
+    assert notes(gate(tmp_path, "validate")) == [
+        "targets.yaml:2: targets[a].url: the variable AGENT_URL is not set",
+        "targets.yaml:2: targets[a].headers.Authorization: the variable TOKEN is not set",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ("provider: http\n  url: ${{ URL }}\n  timout: 5", "targets.yaml:5: targets[a].timout: unknown setting"),
+        ("provider: openai\n  api_key: ${{ KEY }}\n  model: m\n  temperature: 9", "targets[a].temperature: must be"),
+        ("provider: openai\n  api_key: sk-literal-key\n  model: ${{ MODEL }}", "must not be written into a file"),
+        (
+            "provider: openai\n  api_key: ${{ KEY }}\n  model: m\n  system_prompt_path: none.md",
+            "the system prompt none.md cannot be read",
+        ),
+        ("provider: cli\n  command: run {PROMT}\n  env: {TOKEN: '${{ TOKEN }}'}", "unknown placeholder {PROMT}"),
+    ],
+    ids=["unknown setting", "value", "literal key", "prompt", "placeholder"],
+)
+def test_validate__a_mistake_beside_what_is_unset__is_still_a_problem(tmp_path, described, said) -> None:
+    write_suite(tmp_path)
+    targets(tmp_path, f"- name: a\n  {described}\n")
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "is not set" not in "".join(line for line in done.stderr.splitlines() if not line.startswith("note: "))
+
+
+def test_validate__a_judge_behind_a_target_that_is_unset__is_checked_too(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV % "desk")
+    targets(
+        tmp_path,
+        """\
+        - {name: desk, provider: http, url: '${{ URL }}', judge_target: grader}
+        - {name: grader, provider: openai, api_key: '${{ KEY }}', model: m, temprature: 0}
+        """,
+    )
+    done = gate(tmp_path, "validate", "suite.yaml")
+    assert done.returncode == 2
+    assert 'targets[grader].temprature: unknown setting (did you mean "temperature"?)' in done.stderr
+    assert notes(done) == [
+        "targets.yaml:2: targets[desk].url: the variable URL is not set",
+        "targets.yaml:3: targets[grader].api_key: the variable KEY is not set",
+    ]
+
+
+def test_validate__the_judge_is_a_variable__nobody_is_missed(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV % "desk")
+    targets(tmp_path, "- {name: desk, provider: http, url: 'http://x/', judge_target: '${{ JUDGE }}'}\n")
+    done = gate(tmp_path, "validate", "suite.yaml")
+    assert done.returncode == 0, done.stderr
+    assert notes(done) == ["targets.yaml:2: targets[desk].judge_target: the variable JUDGE is not set"]
+    assert "nobody to grade it" in gate(tmp_path, "run", "suite.yaml").stderr
+
+
+def test_validate__no_key_of_a_vendor__is_a_note_at_the_target(tmp_path) -> None:
+    write_suite(tmp_path)
+    targets(tmp_path, "- {name: a, provider: anthropic, model: m}\n")
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 0, done.stderr
+    [note] = notes(done)
+    assert note.startswith("targets.yaml:2: targets[a]: there is no key for anthropic: neither ANTHROPIC_API_KEY nor")
+    (tmp_path / "eval-gate.yaml").write_text("provider: openai\nmodel: m\n")
+    chosen = gate(tmp_path, "validate")
+    assert chosen.returncode == 0
+    assert "OPENAI_API_KEY" in notes(chosen)[0]
+
+
+def test_validate__suite_of_agent_evals__notes_the_key_at_the_suite(tmp_path) -> None:
+    (tmp_path / "suite.json").write_text(json.dumps(SUITE))
+    done = gate(tmp_path, "validate", "suite.json")
+    assert done.returncode == 0, done.stderr
+    [note] = notes(done)
+    assert note.startswith("suite.json: ")
+    assert "OPENAI_API_KEY" in note
+
+
+def test_validate__eval_files_wrong_and_target_unset__says_both(tmp_path) -> None:
+    write_suite(tmp_path).write_text('[{"id": "gs-1", "input": {}, "expect": {}}]')
+    targets(tmp_path, "- {name: a, provider: openai, model: m, api_key: '${{ KEY }}'}\n")
+    done = gate(tmp_path, "validate", "--target", "a")
+    assert done.returncode == 2
+    assert "input.message" in done.stderr
+    assert notes(done) == ["targets.yaml:2: targets[a].api_key: the variable KEY is not set"]
+
+
+def test_validate__one_target_of_many_files__is_noted_once_and_quietly_not_at_all(tmp_path) -> None:
+    for number in range(4):
+        write_suite(tmp_path, 1, name=f"s{number}.golden.json")
+    targets(tmp_path, "- {name: a, provider: openai, model: m, api_key: '${{ KEY }}'}\n")
+    assert len(notes(gate(tmp_path, "validate"))) == 1
+    assert gate(tmp_path, "--quiet", "validate").stderr == ""
+
+
+def test_validate__hundreds_of_variables__names_the_first_and_counts_the_rest(tmp_path) -> None:
+    write_suite(tmp_path)
+    headers = "\n".join(f"    X-{number}: ${{{{ V{number} }}}}" for number in range(300))
+    targets(tmp_path, f"- name: a\n  url: http://x/\n  headers:\n{headers}\n")
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 0, done.stderr
+    assert len(notes(done)) == 51
+    assert notes(done)[-1] == "… and 250 more"
+    assert done.stdout.splitlines()[-1].endswith("0 warnings, 300 notes")
