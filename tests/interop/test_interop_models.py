@@ -18,12 +18,14 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.evaluators.judge.prompt import VERDICT_SCHEMA
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.settings import ModelSettings
 from tests.support.agents import unused_port
+from tests.support.program import gate
 
 PEER = Path(__file__).parent / "models"
 SERVER = PEER / "node_modules" / ".bin" / "llmock"
@@ -36,6 +38,14 @@ pytestmark = pytest.mark.skipif(
 KEY = "key-of-the-test"
 FIXTURES = {
     "fixtures": [
+        {
+            "match": {"userMessage": "candidate_answer", "responseFormat": "json_schema"},
+            "response": {"content": '{"score": 1, "hits": ["held to it"], "misses": [], "reasoning": "ok"}'},
+        },
+        {
+            "match": {"userMessage": "candidate_answer"},
+            "response": {"content": '{"score": 1, "hits": ["journal"], "misses": [], "reasoning": "ok"}'},
+        },
         {"match": {"userMessage": "limit"}, "response": {"error": {"message": "Slow down."}, "status": 429}},
         {
             "match": {"userMessage": "weather", "hasToolResult": True},
@@ -142,3 +152,40 @@ def test_key__that_is_wrong__is_refused_for_good(server, provider) -> None:
         converse(provider, server, key="another-key")
     assert (caught.value.status, caught.value.retryable) == (401, False)
     assert "another-key" not in caught.value.message
+
+
+SCHEMAS = {
+    "openai": ("response_format", "json_schema", "schema"),
+    "openai-compatible": ("response_format", "json_schema", "schema"),
+    "azure": ("response_format", "json_schema", "schema"),
+}
+
+
+@pytest.mark.parametrize("provider", SCHEMAS)
+def test_judge__asked_by_the_whole_program__has_sent_the_form_of_a_verdict(server, tmp_path, provider) -> None:
+    """What the stand-in's journal says of it, and its own match by `responseFormat`."""
+    model, path = TARGETS[provider]
+    place = "endpoint" if provider == "azure" else "baseUrl"
+    judge = {"name": "judge", "provider": provider, "model": model, "apiKey": "${{ KEY }}", place: server + path}
+    desk = {"name": "desk", "provider": "mock", "response": "It is so.", "judgeTarget": "judge"}
+    (tmp_path / "targets.yaml").write_text(json.dumps({"targets": [desk, judge]}))
+    (tmp_path / "suite.yaml").write_text(
+        "evalcases: [{id: one, expected_outcome: Says so., input_messages: [{role: user, content: Is it so?}]}]"
+    )
+    before = len(_journal(server))
+    done = gate(tmp_path, "run", "suite.yaml", "--target", "desk", KEY=KEY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [entry] = _journal(server)[before:]
+    found = entry["body"]
+    for step in SCHEMAS[provider]:
+        found = found[step]
+    assert found == VERDICT_SCHEMA
+    [kept] = (tmp_path / "evals" / "results").glob("*/run.json")
+    [result] = json.loads(kept.read_text())["suites"][0]["cases"][0]["evaluatorResults"]
+    assert result["hits"] == ["held to it"]
+
+
+def _journal(server: str) -> list[dict]:
+    request = urllib.request.Request(f"{server}/__aimock/journal", headers={"Authorization": f"Bearer {KEY}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)

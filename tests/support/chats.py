@@ -34,6 +34,7 @@ class ScriptedChat:
     provider = "toy"
     model = "toy"
     address = "http://toy.test"
+    notice = None
 
     def __init__(self, *turns: Turn | TargetError, temperature: float = 0.0) -> None:
         self._turns = list(turns)
@@ -41,7 +42,7 @@ class ScriptedChat:
         self.asked: list[tuple[tuple[Message, ...], tuple[ToolSpec, ...]]] = []
         self.closed = False
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
         self.asked.append((tuple(messages), tuple(tools)))
         turn = self._turns.pop(0) if len(self._turns) > 1 else self._turns[0]
         if isinstance(turn, TargetError):

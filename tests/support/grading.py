@@ -25,7 +25,7 @@ class ScriptedJudge:
         self._replies = list(replies)
         self.asked: list[tuple[str, str]] = []
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
+    async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
         self.asked.append((system, user))
         reply = self._replies.pop(0)
         if isinstance(reply, EvaluatorError):

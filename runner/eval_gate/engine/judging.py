@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from eval_gate.evaluators.base import EvaluatorError, JudgeReply
+from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.targets.base import Request, Target, TargetError
@@ -30,14 +31,15 @@ class ModelJudge:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """How the judge's rate limit was met, if it was."""
-        return (f"judge {self._name}: {self._asker.notice}",) if self._asker.notice else ()
+        """How the judge's rate limit was met, if it was, and what it cannot be asked for."""
+        notices = (self._asker.notice, self._asker.chat.notice)
+        return tuple(f"judge {self._name}: {notice}" for notice in notices if notice)
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
+    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
         """One question. Raises EvaluatorError: a judge that cannot be reached is no bad grade."""
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
-            asked = await self._asker.ask(messages)
+            asked = await self._asker.ask(messages, schema=schema)
         except TargetError as error:
             raise EvaluatorError(f"the judge {self._name} could not be asked: {error.message}") from error
         return JudgeReply(asked.turn.text, asked.turn.usage, asked.cost_usd, asked.turn.model)
@@ -66,8 +68,11 @@ class TargetJudge:
         """What the target has to say about being asked."""
         return tuple(f"judge {self._name}: {notice}" for notice in self._target.notices)
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
-        """One question. Raises EvaluatorError when there is no answer in time."""
+    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
+        """One question, without the schema: of a target that is no model nobody knows how it would be told.
+
+        Raises EvaluatorError when there is no answer in time.
+        """
         messages = (Message(role="system", content=system), Message(role="user", content=user))
         try:
             async with asyncio.timeout(self._timeout_s):

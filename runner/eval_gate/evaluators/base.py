@@ -32,8 +32,12 @@ class JudgeReply:
 class Judge(Protocol):
     """A model that grades answers. Retries, caching and pacing are behind this."""
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
-        """One question. Raises EvaluatorError when the judge cannot be reached or refuses: that is no bad grade."""
+    async def ask(self, system: str, user: str, schema: Mapping[str, JsonValue] | None = None) -> JudgeReply:
+        """One question; where the provider can hold its model to a JSON Schema, the reply is to have this one.
+
+        A reply may be of any other form all the same.
+        Raises EvaluatorError when the judge cannot be reached or refuses: that is no bad grade.
+        """
         ...
 
 

@@ -119,7 +119,7 @@ def test_run__responses_are_not_stored__no_prompt_of_a_judge_holds_them(tmp_path
     class Grades:
         notices = ()
 
-        async def ask(self, system: str, user: str) -> JudgeReply:
+        async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
             return JudgeReply('{"score": 1}')
 
         async def aclose(self) -> None:

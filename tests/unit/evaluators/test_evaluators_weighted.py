@@ -170,7 +170,7 @@ class Stuck:
         self.asked = asyncio.Event()
         self.ended = False
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
+    async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
         self.asked.set()
         try:
             await asyncio.Event().wait()
@@ -186,7 +186,7 @@ class FailsOnceAsked:
     def __init__(self, other: Stuck) -> None:
         self._other = other
 
-    async def ask(self, system: str, user: str) -> JudgeReply:
+    async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
         await self._other.asked.wait()
         raise EvaluatorError("the judge j could not be asked: 503")
 
@@ -229,7 +229,7 @@ def test_weighted__judges__are_asked_side_by_side() -> None:
         both = asyncio.Barrier(2)
 
         class Meeting:
-            async def ask(self, system: str, user: str) -> JudgeReply:
+            async def ask(self, system: str, user: str, schema: object = None) -> JudgeReply:
                 await both.wait()
                 return JudgeReply(verdict(1))
 

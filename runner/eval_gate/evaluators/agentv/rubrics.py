@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.judge.judge import ask, brief_of, judge_of, said_by
-from eval_gate.evaluators.judge.prompt import MATERIAL, NONE, Prompts, close, json_text, section
+from eval_gate.evaluators.judge.prompt import MATERIAL, NONE, TEXT, Prompts, close, json_text, object_schema, section
 from eval_gate.evaluators.judge.reply import MAX_ITEM, first_valid, text_of
 from eval_gate.evaluators.weighing import weighted_mean
 from eval_gate.evaluators.wording import cut, items, names
@@ -31,6 +31,10 @@ true only when it is satisfied completely.
 Reply with a single JSON object and nothing else, in exactly this form, with one entry for every check:
 {{"checks": [{{"id": <id, as in checks>, "satisfied": <true or false>, "reasoning": <one sentence>}}, …], \
 "overall_reasoning": <one to three sentences>}}"""
+
+_FINDING: Final = object_schema({"id": dict(TEXT), "satisfied": {"type": "boolean"}, "reasoning": dict(TEXT)})
+SCHEMA: Final = object_schema({"checks": {"type": "array", "items": _FINDING}, "overall_reasoning": dict(TEXT)})
+"""The form of the reply, for providers that hold a model to it."""
 
 _TASK: Final = """\
 Examine candidate_answer, which answers question, by every check of checks. expected_outcome says what a good answer \
@@ -63,7 +67,7 @@ async def rubric_judge(spec: RubricJudge, context: EvaluationContext) -> Evaluat
     judge = judge_of(spec.name, context, spec.judge_target)
     prompts = render(spec, brief_of(context), context.response)
     said = said_by(context.response)
-    asked = await ask(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, said))
+    asked = await ask(spec.name, judge, prompts, lambda reply: read_findings(reply, spec.checks, said), SCHEMA)
     if asked.verdict is None:
         # a check of which nothing is known is not met
         unknown = asked.unreadable(spec.name, checks_run=len(spec.checks))

@@ -5,12 +5,12 @@ Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
-from eval_gate.evaluators.judge.prompt import Prompts, default_prompt, json_text, own_prompt
+from eval_gate.evaluators.judge.prompt import VERDICT_SCHEMA, Prompts, default_prompt, json_text, own_prompt
 from eval_gate.evaluators.judge.reply import Verdict, read_verdict
 from eval_gate.evaluators.trace import call_lines, shown_messages, summary_json, trace_summary
 from eval_gate.evaluators.wording import cut, names, score_text
@@ -110,16 +110,28 @@ def judge_of(name: str, context: EvaluationContext, target: str | None = None) -
     return context.judge
 
 
-async def ask(name: str, judge: Judge, prompts: Prompts, read: Callable[[str], Read | None]) -> Asked[Read]:
+async def ask(
+    name: str,
+    judge: Judge,
+    prompts: Prompts,
+    read: Callable[[str], Read | None],
+    schema: Mapping[str, JsonValue] = VERDICT_SCHEMA,
+) -> Asked[Read]:
     """Ask until `read` makes something of a reply, three times at most.
+
+    `schema` is the form that the prompts ask for. The last time it is left out: what a model writes when it is held to
+    a form may be the very reason why nobody can read it.
 
     Raises EvaluatorError when the judge cannot be reached: that is never a bad grade.
     """
     replies: list[JudgeReply] = []
     verdict: Read | None = None
     while verdict is None and len(replies) < MAX_REPLIES:
+        number = len(replies) + 1
         try:
-            replies.append(await judge.ask(prompts.system, prompts.again(len(replies) + 1)))
+            replies.append(
+                await judge.ask(prompts.system, prompts.again(number), schema if number < MAX_REPLIES else None)
+            )
         except EvaluatorError as error:
             raise EvaluatorError(
                 f"{cut(name)}: {error}",

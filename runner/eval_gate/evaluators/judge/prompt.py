@@ -41,6 +41,28 @@ Reply with a single JSON object and nothing else, in exactly this form:
 - misses: what the answer lacks or gets wrong, at most {MAX_ITEMS} short items, [] when there is nothing
 - reasoning: why this score, in one to three sentences"""
 
+
+def object_schema(properties: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The JSON Schema of an object with exactly these: the one form that all providers take (no bounds, no options)."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+TEXT: Final[Mapping[str, JsonValue]] = {"type": "string"}
+VERDICT_SCHEMA: Final = object_schema(
+    {
+        "score": {"type": "number"},
+        "hits": {"type": "array", "items": dict(TEXT)},
+        "misses": {"type": "array", "items": dict(TEXT)},
+        "reasoning": dict(TEXT),
+    }
+)
+"""The form of `VERDICT_FORM`, for providers that hold a model to it."""
+
 SYSTEM: Final = f"""\
 You grade one answer of an AI assistant, strictly and only by what you are given.
 

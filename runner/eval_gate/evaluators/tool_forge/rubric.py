@@ -12,7 +12,7 @@ from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
 from eval_gate.evaluators.judge.judge import ask, judge_of
-from eval_gate.evaluators.judge.prompt import MATERIAL, Prompts, close, json_text, section
+from eval_gate.evaluators.judge.prompt import MATERIAL, TEXT, Prompts, close, json_text, object_schema, section
 from eval_gate.evaluators.judge.reply import MAX_ITEM, clamped, first_valid, number, text_of
 from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
@@ -39,6 +39,10 @@ Reply with a single JSON object and nothing else, in exactly this form, with one
 rubric:
 {{"dimensions": [{{"dimension": <name, as in the rubric>, "score": <number from 0 to its maxScore>, \
 "reasoning": <one or two sentences>}}, …]}}"""
+
+_GRADE: Final = object_schema({"dimension": dict(TEXT), "score": {"type": "number"}, "reasoning": dict(TEXT)})
+SCHEMA: Final = object_schema({"dimensions": {"type": "array", "items": _GRADE}})
+"""The form of the reply, for providers that hold a model to it."""
 
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 
@@ -91,7 +95,11 @@ async def rubric(spec: Rubric, context: EvaluationContext) -> Evaluation:
     judge = judge_of(spec.name, context)
     answer = context.response.text
     asked = await ask(
-        spec.name, judge, render(spec, context.response), lambda reply: read_grades(reply, spec.dimensions, answer)
+        spec.name,
+        judge,
+        render(spec, context.response),
+        lambda reply: read_grades(reply, spec.dimensions, answer),
+        SCHEMA,
     )
     if asked.verdict is None:
         raise asked.no_verdict(spec.name)

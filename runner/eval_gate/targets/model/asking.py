@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.chat import Chat, Turn
@@ -43,8 +44,18 @@ class Asker:
         """What happened to the pace, if anything did."""
         return self._pace.notice
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), sample: int = 0) -> Asked:
-        """The answer, recorded or new. Raises TargetError."""
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        sample: int = 0,
+        schema: Mapping[str, JsonValue] | None = None,
+    ) -> Asked:
+        """The answer, recorded or new. Raises TargetError.
+
+        `schema` is no part of what an answer is recorded by: the messages ask for the same form, and whether the
+        provider was held to it is only known once it was asked.
+        """
         key = key_of(self.chat, messages, tools, sample)
         known = self._recording.find(key)
         if known is not None:
@@ -55,7 +66,7 @@ class Asker:
                 fault=TargetFault.NOT_ASKED,
                 hint="record one with --cache auto or record",
             )
-        turn, attempts = await retried(lambda: self._once(messages, tools), self._policy)
+        turn, attempts = await retried(lambda: self._once(messages, tools, schema), self._policy)
         self._recording.add(key, turn)
         return Asked(turn, attempts, self._price(turn))
 
@@ -63,10 +74,12 @@ class Asker:
         """Give connections back."""
         await self.chat.aclose()
 
-    async def _once(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Turn:
+    async def _once(
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None
+    ) -> Turn:
         async with self._pace.turn():
             try:
-                turn = await self.chat.ask(messages, tools)
+                turn = await self.chat.ask(messages, tools, schema)
             except TargetError as error:
                 error.mask(self._redact)
                 if error.status == TOO_MANY:

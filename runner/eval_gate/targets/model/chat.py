@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from eval_gate.model.base import Frozen
+from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 
@@ -46,8 +46,21 @@ class Chat(Protocol):
         """Everything beside messages and tools that decides the answer (temperature, …): JSON values, no secret."""
         ...
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
-        """One request. Raises TargetError and nothing else; may be cancelled at any time."""
+    @property
+    def notice(self) -> str | None:
+        """What it was asked for in vain, in words for people; None for nothing."""
+        ...
+
+    async def ask(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[ToolSpec] = (),
+        schema: Mapping[str, JsonValue] | None = None,
+    ) -> Turn:
+        """One request. Raises TargetError and nothing else; may be cancelled at any time.
+
+        The text is to be JSON of this `schema`, where the provider can promise it: one that cannot is asked without.
+        """
         ...
 
     async def aclose(self) -> None:

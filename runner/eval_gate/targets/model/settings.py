@@ -23,6 +23,7 @@ from eval_gate.targets.settings import TargetSettings, Text, spelled
 _HARMLESS: Final = frozenset(
     {
         *("model", "temperature", "maxOutputTokens", "thinkingBudget", "systemPromptPath", "judgeTarget"),
+        "structuredOutput",
         *("workers", "providerBatching", "maxRetries", "initialDelayMs", "maxDelayMs", "backoffFactor"),
         "retryableStatusCodes",
     }
@@ -63,6 +64,9 @@ class ModelSettings(TargetSettings):
     api_version: ApiVersion | None = Field(None, description=f"Azure; {API_VERSION} unless given.")
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, gt=0)
+    structured_output: bool = Field(
+        default=True, description="As a judge: whether its provider is to hold it to the JSON schema of a verdict."
+    )
     thinking_budget: int | None = Field(None, ge=-1, description="Tokens; 0 is none, -1 as Gemini likes.")
     system_prompt_path: Text | None = None
     max_retries: int = Field(3, ge=0, le=20)

@@ -271,7 +271,7 @@ def test_folder__filled_by_somebody_else__is_an_error_and_no_half_snapshot(tmp_p
             (folder / str(number)).touch()
 
     class Filling(ScriptedChat):
-        async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
+        async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
             fill()
             return await super().ask(messages, tools)
 
@@ -288,7 +288,7 @@ class Gated(ScriptedChat):
         self.go = asyncio.Event()
         self.requests = 0
 
-    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = ()) -> Turn:
+    async def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] = (), schema: object = None) -> Turn:
         self.requests += 1
         self.reached.release()
         await self.go.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from typing import Final
@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.models import ModelRequestParameters
+from pydantic_ai.output import OutputObjectDefinition
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
@@ -41,9 +42,15 @@ _MADE_UP: Final = "pyd_ai_"
 _ANY_OBJECT: Final[dict[str, JsonValue]] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
-def offered(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
-    """The tools a model may call. Their schemas go out as they are: never in a vendor's strict mode."""
+def offered(tools: Sequence[ToolSpec], schema: Mapping[str, JsonValue] | None = None) -> ModelRequestParameters:
+    """The tools a model may call, and the schema that its text is held to.
+
+    Tools' schemas go out as they are: never in a vendor's strict mode. No word about a schema is put into the messages.
+    """
     return ModelRequestParameters(
+        output_mode="text" if schema is None else "native",
+        output_object=None if schema is None else OutputObjectDefinition(dict(schema), name="reply", strict=True),
+        prompted_output_template=False,
         function_tools=[
             ToolDefinition(
                 name=tool.name,
@@ -52,7 +59,7 @@ def offered(tools: Sequence[ToolSpec]) -> ModelRequestParameters:
                 strict=False,
             )
             for tool in tools
-        ]
+        ],
     )
 
 

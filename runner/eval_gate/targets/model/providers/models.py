@@ -42,6 +42,11 @@ _REMARKS: Final[tuple[tuple[str, type[Warning]], ...]] = (
 and that is left out, a model that is old, an answer that is odd or newer than they are."""
 _LIMIT_NAMES: Final = {False: "max_tokens", True: "max_completion_tokens"}
 _NOT_KNOWN: Final = re.compile(r"unsupported|not supported|unrecognized|not permitted|unexpected|unknown|extra")
+_ABOUT_SCHEMA: Final = re.compile(
+    r"response[ _]?(format|schema|mime|json)|output[ _]?(config|format)|json[ _]?(schema|mode)|structured[ _]output|"
+    r"text\.format|grammar|guided",
+    re.IGNORECASE,
+)
 
 
 class Request(Protocol):
@@ -64,6 +69,8 @@ class BuiltModel:
     deciding: dict[str, object]
     close: Callable[[], Awaitable[object]]
     failures: tuple[type[Exception], ...] = ()
+    takes_schema: bool = False
+    """Whether its text can be held to a JSON Schema, as far as is known before it is asked."""
 
 
 Build: TypeAlias = Callable[[ModelSettings, Credentials, float], BuiltModel]
@@ -124,6 +131,7 @@ class OpenAIRequest:
         }
         self._settings = settings
         self._newer = newer
+        self.takes_schema = takes_schema(self._models[newer])
 
     async def __call__(self, messages: list[ModelMessage], parameters: ModelRequestParameters) -> ModelResponse:
         """Raises what pydantic-ai and OpenAI's library raise."""
@@ -143,6 +151,20 @@ def _refuses(error: ModelHTTPError, parameter: str) -> bool:
     return error.status_code in {400, 422} and parameter in said and _NOT_KNOWN.search(said) is not None
 
 
+def refuses_schema(error: ModelHTTPError) -> bool:
+    """Whether a request was refused that asks for replies of a schema, in words about that.
+
+    Each provider has words of its own, for the parameter, the model and the schema; the same question without it is
+    always allowed, so it is enough that they are spoken of.
+    """
+    return error.status_code in {400, 404, 422, 501} and _ABOUT_SCHEMA.search(str(error.body)) is not None
+
+
+def takes_schema(model: Model) -> bool:
+    """Whether pydantic-ai knows of a way to hold this model's text to a JSON Schema."""
+    return bool(model.profile.get("supports_json_schema_output", False))
+
+
 def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
     """OpenAI, and every server that speaks its protocol."""
     from openai import AsyncOpenAI, OpenAIError
@@ -160,7 +182,7 @@ def openai(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
     provider = OpenAIProvider(openai_client=client)
     newer = access.base_url == OPENAI_URL or _reasons(provider, settings.model)
     request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
-    return BuiltModel(request, access.base_url, deciding(settings), pool.aclose, (OpenAIError,))
+    return BuiltModel(request, access.base_url, deciding(settings), pool.aclose, (OpenAIError,), request.takes_schema)
 
 
 def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
@@ -179,7 +201,7 @@ def azure(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
     newer = _reasons(provider, settings.model)
     request = OpenAIRequest(settings.model, provider, sampling(settings), newer=newer)
     found = deciding(settings) | ({"apiVersion": version} if version else {})
-    return BuiltModel(request, access.base_url, found, pool.aclose, (OpenAIError,))
+    return BuiltModel(request, access.base_url, found, pool.aclose, (OpenAIError,), request.takes_schema)
 
 
 def _reasons(provider: Provider[AsyncOpenAI], model: str) -> bool:
@@ -226,7 +248,14 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
                 f"leave thinkingBudget out of the target {settings.name}",
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
-    return BuiltModel(PlainRequest(model, request), access.base_url, deciding(settings), pool.aclose, (AnthropicError,))
+    return BuiltModel(
+        PlainRequest(model, request),
+        access.base_url,
+        deciding(settings),
+        pool.aclose,
+        (AnthropicError,),
+        takes_schema(model),
+    )
 
 
 def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
@@ -256,4 +285,11 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
             "include_thoughts": settings.thinking_budget != 0,
         }
     model = GoogleModel(settings.model, provider=provider)
-    return BuiltModel(PlainRequest(model, request), access.base_url, deciding(settings), pool.aclose, (APIError,))
+    return BuiltModel(
+        PlainRequest(model, request),
+        access.base_url,
+        deciding(settings),
+        pool.aclose,
+        (APIError,),
+        takes_schema(model),
+    )

@@ -14,7 +14,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 
 from eval_gate.errors import GateError
 from eval_gate.targets.model.providers.credentials import Credentials
-from eval_gate.targets.model.providers.models import BuiltModel, PlainRequest, deciding, sampling
+from eval_gate.targets.model.providers.models import BuiltModel, PlainRequest, deciding, sampling, takes_schema
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.urls import public_url
 
@@ -52,6 +52,7 @@ def other(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bui
         deciding(settings),
         _closing(model),
         (httpx.HTTPError, OpenAIError),
+        takes_schema(model),
     )
 
 
