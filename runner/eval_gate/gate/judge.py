@@ -198,11 +198,13 @@ def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | Non
 
 
 def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:
-    found = standings(held, comparison, max_score_drop=question.policy.max_score_drop)
     waivers = question.waivers
-    if question.more_waivers is not None and waivers is not None and _something_to_waive(found):
+    if waivers is None or not (waivers.anything or question.more_waivers):
+        return None
+    found = standings(held, comparison, max_score_drop=question.policy.max_score_drop)
+    if question.more_waivers is not None and _something_to_waive(found):
         waivers = question.more_waivers(waivers)
-    if waivers is None or not waivers.anything:
+    if not waivers.anything:
         return None
     waiving = waive(
         waivers.given, found, waivers.today, everything=question.everything_selected, trusted=waivers.trusted

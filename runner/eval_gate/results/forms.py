@@ -151,7 +151,7 @@ def _with_contract(case: CaseResult, short: bytes) -> bytes:
     missing = _missing(_OF_A_CASE, tuple(map(bool, said)))
     answered = (details.tools_called, details.response_length, details.skipped_tokens, details.response is not None)
     more = _missing(_OF_DETAILS, tuple(map(bool, answered)))
-    if details == NO_DETAILS:
+    if not any(answered) and details == NO_DETAILS:
         missing += b'"details":{%b},' % more[:-1]
     elif more:  # in a text its quotes would be escaped, and others within the case come behind it
         short = short.replace(_DETAILS, _DETAILS + more, 1)
