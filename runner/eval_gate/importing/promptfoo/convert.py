@@ -82,8 +82,10 @@ def import_promptfoo(config: Path, shown: str, into: str) -> Imported:
     prompts = tuple(islice(prompts_of(document, folder), CASES))
     variables = {alone(prompt.raw) for prompt in prompts}
     providers, aside = providers_of(document, variables.pop() if len(variables) == 1 else None)
-    tests = tuple(islice(read_tests(document, folder), CASES + 1))
-    if len(tests) * max(len(prompts), 1) > CASES:
+    listed = value.get("tests")
+    few = not isinstance(listed, list) or len(listed) <= CASES
+    tests = tuple(islice(read_tests(document, folder), CASES + 1)) if few else ()
+    if not few or len(tests) * max(len(prompts), 1) > CASES:
         raise _no_config(shown, f"makes more than {CASES:,} cases", _IN_PARTS)
     suites, left, remarks = _suites(prompts, tests, folder, _blocked(value), chat=_chat(providers))
     left += asyncio.run(_without_broken_patterns(suites))

@@ -30,7 +30,7 @@ _BECAME: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not
 
 @dataclass(eq=False)  # and not frozen: to make a hundred thousand of those takes three times as long
 class CaseRow:
-    """One case to look at, which never changes: `case` is None for one that is only in the baseline, `compared` where nothing was compared.
+    """One case to look at: `case` is None for one that is only in the baseline, `compared` where nothing was compared.
 
     `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case they are scores:
     `0.90` and `0.67 (−0.23)`.
