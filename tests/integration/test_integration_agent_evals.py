@@ -346,9 +346,8 @@ def test_tools__write_read_json_and_delete__work_across_the_cases_of_a_suite(not
     assert cases["read-a-note"]["output"] == "It says: The milk is gone."
     assert cases["stay-inside"]["output"] == "I could not do that. Error: Path traversal is not allowed."
     assert [one["passed"] for one in cases["delete-a-note"]["assertionResults"]] == [True, True]
-    # the agents' folder was another one, and it is gone
-    assert sorted(path.name for path in (notes / "tmp").iterdir()) == ["agent-evals"]
-    assert not [*notes.rglob("today.txt")]
+    # the agents work in tmp/ itself, and what they write stays
+    assert sorted(path.name for path in (notes / "tmp").rglob("*.*") if path.parent.name == "notes") == ["list.json"]
 
 
 @pytest.mark.contract("agent_evals.command.tag", "agent_evals.run.whole_suites")

@@ -61,6 +61,8 @@ class RunPlan:
     """What every case is measured with: question, expectation, graders, seeds, snapshot, judge."""
     measuring: Measuring | None = None
     """How all cases are measured: trials, re-runs, recordings, source of the snapshot."""
+    keeps_files: bool = False
+    """What failing cases leave in folders of agents is kept beside the record: the folders themselves are removed."""
     rubrics_wait: bool = False
     """Rubric cases are run after the others, and only when these pass."""
 

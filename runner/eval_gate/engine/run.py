@@ -9,10 +9,12 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from eval_gate.config.settings import Store
 from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
 from eval_gate.engine.keeping import redacted, stored
+from eval_gate.engine.leaving import Leavings
 from eval_gate.engine.outcome import Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
@@ -74,6 +76,8 @@ class Run:
         self._held_back = False
         self._trials: Trials = defaultdict(list)
         self._in_doubt: set[CaseKey] = set()
+        keeps = plan.keeps_files and plan.limits.stored is not Store.NONE
+        self._leavings = Leavings(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
         """Looks for `redact`'s patterns, whatever patterns of eval files are at work meanwhile."""
 
@@ -167,6 +171,7 @@ class Run:
             withheld=plan.withheld,
             margin=MARGIN if plan.patterns else 0,
             run_id=plan.run_id,
+            leavings=self._leavings,
         )
         trials = TrialRunner(target, plan.limits, shared)
 

@@ -13,6 +13,7 @@ from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.keeping import details_of, results_of
+from eval_gate.engine.leaving import Leavings
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
@@ -20,6 +21,7 @@ from eval_gate.evaluators.tool_forge.tools import checks_tools
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
+from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
@@ -58,6 +60,8 @@ class Shared:
     margin: int = 0
     """Characters of an answer that are kept beyond the bound, for patterns that look at it before it is stored."""
     run_id: str = ""
+    leavings: Leavings | None = None
+    """Keeps what failing cases leave in their folders; None where nothing is to be kept."""
 
     def context(self, eval_file: str, case: EvalCase, response: Response) -> EvaluationContext:
         """What evaluators are given to judge this response to this case."""
@@ -114,7 +118,17 @@ class TrialRunner:
             judgement = await judge(self._shared.context(eval_file, case, response))
         except EvaluatorError as error:
             return _not_judged(self._answered(begun, case, response), error)
-        return self._judged(self._answered(begun, case, response), response, judgement)
+        return await self._with_leavings(
+            self._judged(self._answered(begun, case, response), response, judgement), response
+        )
+
+    async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
+        """A failing trial with where its files are kept."""
+        leavings = self._shared.leavings
+        if leavings is None or record.status is not Status.FAILED or not response.files:
+            return record
+        said = await leavings.keep(record, response.files, self._shared.patterns)
+        return record.model_copy(update={"warnings": (*record.warnings, said)}) if said else record
 
     async def _ask(self, request: Request, timeout_ms: float | None) -> Response:
         """The target's answer within the limit. Raises TargetError."""
@@ -237,6 +251,7 @@ def request_of(eval_file: str, case: EvalCase, trial: int, run_id: str = "") -> 
         brief=case.brief,
         agent=case.agent,
         run_id=run_id,
+        looked_at=tuple(spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)),
     )
 
 

@@ -96,6 +96,8 @@ class FileEntry(Frozen):
     kind: Literal["file", "folder", "other"]
     text: str | None = None
     problem: str | None = None
+    unchanged: bool = False
+    """It is as it was when the folder was made."""
 
 
 class Response(Frozen):
@@ -132,6 +134,7 @@ class Response(Frozen):
     dry_run: bool = False
     """Nobody was asked: everything but that was done, and there is nothing to judge."""
     files: tuple[FileEntry, ...] | None = None
-    """What the agent's folder held when it was done; None where the target works in no folder of ours."""
+    """What the agent's folder held when it was done, or of a folder that stays what assertions name; None where the
+    target works in no folder of ours."""
     warnings: tuple[str, ...] = ()
     """Sentences for people about this answer, such as that it was cut."""

@@ -100,6 +100,10 @@ PATTERN_CHARACTERS: Final = 10_000
 MATCHED_CHARACTERS: Final = 2_000_000
 PATTERN_S: Final = 2.0
 SANDBOX_DEPTH: Final = 32
+SANDBOX_FILE_BYTES: Final = 1_000_000
+SANDBOX_BYTES: Final = 10_000_000
+SANDBOX_ENTRIES: Final = 500
+SANDBOX_LISTED: Final = 10_000
 EVENT_BYTES: Final = 32_000_000
 ARCHIVE_BYTES: Final = 256_000_000
 ANSWER_S: Final = 60.0
@@ -121,6 +125,10 @@ KEPT_MESSAGES: Final = 100
 KEPT_CONVERSATION: Final = 100_000
 """Characters of all messages of one exchange; one message has as many as an answer."""
 KEPT_PROMPT: Final = 20_000
+LEFT_FILE: Final = 20_000
+LEFT_CASE: Final = 200_000
+LEFT_RUN: Final = 20_000_000
+"""Characters of what failing cases leave in their folders: of one file, of one execution, of all of a run."""
 OTHER_ANSWER: Final = 5_000
 """Of an execution that is not the one which the case shows."""
 OTHER_CALLS: Final = 20
@@ -216,6 +224,10 @@ TABLE: Final = (
     Row("a text that patterns are held against", MATCHED_CHARACTERS, "characters"),
     Row("one pattern", PATTERN_S, "seconds"),
     Row("folders within each other in an agent's sandbox", SANDBOX_DEPTH, "levels"),
+    Row("one file in it", SANDBOX_FILE_BYTES, "bytes"),
+    Row("all files in it; in a `tmp/` that stays, all that the agent has written", SANDBOX_BYTES, "bytes"),
+    Row("files and folders in it, counted alike", SANDBOX_ENTRIES, "entries"),
+    Row("one folder of a `tmp/` that stays", SANDBOX_LISTED, "entries"),
     Row("the event that started a workflow", EVENT_BYTES, "bytes"),
     Row("an artifact", ARCHIVE_BYTES, "bytes"),
     Row("one answer of GitHub, however slowly it comes", ANSWER_S, "seconds"),
@@ -233,6 +245,9 @@ TABLE: Final = (
     Row("messages of one exchange in the record", KEPT_MESSAGES, "messages"),
     Row("all of them together", KEPT_CONVERSATION, "characters"),
     Row("a judge's prompt in the record", KEPT_PROMPT, "characters"),
+    Row("one file that a failing case of Agent Evals left", LEFT_FILE, "characters"),
+    Row("all files that one execution left", LEFT_CASE, "characters"),
+    Row("all that failing cases of a run left", LEFT_RUN, "characters"),
     Row("an answer of an execution that did not decide its case", OTHER_ANSWER, "characters"),
     Row("tool calls of such an execution", OTHER_CALLS, "calls"),
     Row("arguments, or result, of one of these, as JSON text", OTHER_CALL, "characters"),

@@ -1,4 +1,4 @@
-"""A folder of its own on disk, in which files are read, written, listed and deleted, within limits."""
+"""A folder on disk in which files are read, written, listed and deleted, within limits: an own one, or somebody's."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Literal, Self, TypeAlias
 
+from eval_gate.model import limits
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, file_names, names_of
+from eval_gate.sandbox.paths import MAX_DEPTH, RESERVED, SandboxError, file_names, names_of
+
+Beside: TypeAlias = Callable[[Collection[str], str], bool]
+"""Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much may lie in the folder: bytes of a file and of all, and how many files and folders."""
 
-    file_bytes: int = 1_000_000
-    total_bytes: int = 10_000_000
-    entries: int = 500
+    file_bytes: int = limits.SANDBOX_FILE_BYTES
+    total_bytes: int = limits.SANDBOX_BYTES
+    entries: int = limits.SANDBOX_ENTRIES
+    listed: int = limits.SANDBOX_LISTED
+    """Entries of one folder, where more than `entries` may lie there: in somebody's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,14 @@ class Listed:
 
     name: str
     kind: Literal["file", "folder", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file or folder that a fresh folder begins with. `path` is relative, POSIX style; `data` is None of a folder."""
+
+    path: str
+    data: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +68,34 @@ class _Found:
 
 
 class Sandbox:
-    """The folder, made when this is made and removed by `close`. Use as a context manager.
+    """A folder for one agent: an own one, made when this is made and removed by `close`. Use as a context manager.
 
     Paths are relative to it. What a path must not do raises SandboxError, whose message a model may read; a system
     that breaks raises OSError. Everything is done at once and not in a thread: what was cancelled writes no more.
     """
 
-    def __init__(self, parent: Path | None = None, limits: Limits | None = None) -> None:
-        """Make a fresh folder below `parent`, or where the system keeps temporary files. Raises OSError."""
-        if not handles.SUPPORTED:
-            raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
+    def __init__(self, parent: Path | None = None, limits: Limits | None = None, given: Iterable[Given] = ()) -> None:
+        """Make a fresh folder below `parent`, or where the system keeps temporary files; it begins with `given`.
+
+        Raises OSError.
+        """
+        _need_handles()
         self._limits = limits or Limits()
         self.path = Path(tempfile.mkdtemp(prefix="eval-gate-", dir=parent))
         self._self = _identity(os.lstat(self.path))
+        self._given = {one.path: one.data for one in given if one.data is not None}
+        try:
+            self._begin_with(given)
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin_with(self, given: Iterable[Given]) -> None:
+        for one in given:
+            names = one.path.split("/")
+            with self._folder(names if one.data is None else names[:-1], create=True) as folder:
+                if one.data is not None:
+                    handles.write_bytes(folder, names[-1], one.data)
 
     def __enter__(self) -> Self:
         return self
@@ -95,6 +125,7 @@ class Sandbox:
         self._make_room(names, len(data))
         with self._folder(names[:-1], create=True) as folder:
             handles.write_bytes(folder, names[-1], data)
+        self._wrote(names, len(data))
         return len(data)
 
     def delete(self, path: str) -> None:
@@ -106,11 +137,11 @@ class Sandbox:
     def entries(self, path: str = ".") -> tuple[Listed, ...]:
         """What lies in a folder, by name."""
         with self._folder(names_of(path)) as folder:
-            names = handles.names_in(folder, self._limits.entries)
+            names = handles.names_in(folder, self._most_listed)
             return tuple(Listed(name, _kind(handles.look_at(folder, name))) for name in names)
 
-    def snapshot(self) -> tuple[FileEntry, ...]:
-        """All that lies in the folder, with the text of every file, by path.
+    def look(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+        """All that lies in the folder, with the text of every file, by path; `paths` are of no interest here.
 
         What no path may name is left out. Raises SandboxError when there is more than the limits allow, which tools
         alone cannot bring about.
@@ -129,20 +160,23 @@ class Sandbox:
         kind = _kind(found.facts)
         if kind != "file":
             return FileEntry(path=found.path, kind=kind, problem=handles.why_no_file(found.facts))
+        unchanged = False
         try:
-            return FileEntry(path=found.path, kind=kind, text=self._text(found.folder, found.name))
+            data = self._data(found.folder, found.name)
+            unchanged = self._given.get(found.path) == data
+            return FileEntry(path=found.path, kind=kind, text=_decoded(data), unchanged=unchanged)
         except SandboxError as error:
-            return FileEntry(path=found.path, kind=kind, problem=str(error))
+            return FileEntry(path=found.path, kind=kind, problem=str(error), unchanged=unchanged)
 
-    def _text(self, folder: int, name: str) -> str:
+    def _data(self, folder: int, name: str) -> bytes:
         limit = self._limits.file_bytes
         data = handles.read_bytes(folder, name, limit)
         if len(data) > limit:
             raise SandboxError(f"File is larger than {limit:,} bytes.")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            raise SandboxError("File is not UTF-8 text.") from None
+        return data
+
+    def _text(self, folder: int, name: str) -> str:
+        return _decoded(self._data(folder, name))
 
     def _encoded(self, text: str) -> bytes:
         try:
@@ -153,9 +187,20 @@ class Sandbox:
             raise SandboxError(f"Content is larger than {self._limits.file_bytes:,} bytes.")
         return data
 
+    def _sizes(self) -> dict[str, int]:
+        """Bytes by path of all that counts for the limits: on disk each time, as somebody else may put things there."""
+        return {found.path: found.size for found in self._walk()}
+
+    def _wrote(self, names: tuple[str, ...], size: int) -> None:
+        """Nothing to remember: what lies in an own folder is counted on disk."""
+
+    @property
+    def _most_listed(self) -> int:
+        return self._limits.entries
+
     def _make_room(self, names: tuple[str, ...], size: int) -> None:
-        """Refuse what would be too much. Counted on disk each time: somebody else may have put things there."""
-        sizes = {found.path: found.size for found in self._walk()}
+        """Refuse what would be too much."""
+        sizes = self._sizes()
         needed = {"/".join(names[: count + 1]) for count in range(len(names))}
         if len(sizes.keys() | needed) > self._limits.entries:
             raise SandboxError(f"There is no room for more than {self._limits.entries} files and folders.")
@@ -184,12 +229,12 @@ class Sandbox:
             raise OSError(errno.ESTALE, "the folder of the run was replaced by another")
         return root
 
-    def _walk(self) -> Iterator[_Found]:
+    def _walk(self, passed_over: Beside | None = None) -> Iterator[_Found]:
         """Everything below the folder, each folder before what is in it. Links are met and not followed."""
         left = self._limits.entries
         root = self._root()
         try:
-            for found in self._walk_below(root, "", MAX_DEPTH):
+            for found in self._walk_below(root, "", MAX_DEPTH, passed_over):
                 left -= 1
                 if left < 0:
                     raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
@@ -197,10 +242,13 @@ class Sandbox:
         finally:
             os.close(root)
 
-    def _walk_below(self, folder: int, above: str, depth: int) -> Iterator[_Found]:
+    def _walk_below(self, folder: int, above: str, depth: int, passed_over: Beside | None) -> Iterator[_Found]:
         if depth < 0:
             raise SandboxError(f"There are folders deeper than {MAX_DEPTH}.")
-        for name in handles.names_in(folder, self._limits.entries):
+        names = [*handles.names_in(folder, self._most_listed)]
+        for name in names:
+            if passed_over is not None and passed_over(names, name):
+                continue
             try:
                 facts = handles.look_at(folder, name)
             except SandboxError:
@@ -209,9 +257,124 @@ class Sandbox:
             if stat.S_ISDIR(facts.st_mode):
                 below = handles.enter(folder, name)
                 try:
-                    yield from self._walk_below(below, f"{above}{name}/", depth - 1)
+                    yield from self._walk_below(below, f"{above}{name}/", depth - 1, passed_over)
                 finally:
                     os.close(below)
+
+
+class OwnersFolder(Sandbox):
+    """Somebody's folder that is there already, worked in as it is. It stays, with all that was written.
+
+    However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
+    """
+
+    def __init__(self, path: Path, limits: Limits | None = None, reserved: Reserved | None = None) -> None:
+        """`reserved` are names that tools must not write to. Raises OSError where there is no such folder."""
+        _need_handles()
+        self._limits = limits or Limits()
+        self.path = path
+        self._self = _identity(os.lstat(path))
+        self._given = {}
+        self._written: dict[str, int] = {}
+        self._reserved = reserved
+
+    def close(self) -> None:
+        """Leave the folder as it is."""
+
+    def write(self, path: str, text: str) -> int:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        return super().write(path, text)
+
+    def delete(self, path: str) -> None:
+        """As in an own folder, but for names that are reserved."""
+        self._refuse_reserved(path)
+        super().delete(path)
+        self._written.pop("/".join(names_of(path)), None)
+
+    def look(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
+        """What lies at these paths and on the way to them; a path that no file could have is left out."""
+        met: dict[str, FileEntry] = {}
+        for path in paths:
+            with contextlib.suppress(SandboxError):
+                for entry in self._met(file_names(path)):
+                    met[entry.path] = entry
+        return tuple(sorted(met.values(), key=lambda entry: entry.path))
+
+    def given(self, passed_over: Beside) -> tuple[list[Given], list[tuple[str, str]]]:
+        """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
+
+        Raises SandboxError when there is more than an own folder may hold.
+        """
+        taken: list[Given] = []
+        left_out: list[tuple[str, str]] = []
+        total = 0
+        for found in self._walk(passed_over):
+            total += found.size
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
+            if not _nameable(found.path):
+                left_out.append((found.path, "Its name is none that a path could have."))
+                continue
+            try:
+                folder = stat.S_ISDIR(found.facts.st_mode)
+                taken.append(Given(found.path, None if folder else self._data(found.folder, found.name)))
+            except SandboxError as error:
+                left_out.append((found.path, str(error)))
+        return taken, left_out
+
+    def _met(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
+        """The folders on the way, and what is at its end; it ends where there is nothing, or no folder."""
+        for count in range(1, len(names) + 1):
+            with self._folder(names[: count - 1]) as folder:
+                facts = handles.look_at(folder, names[count - 1])
+                yield self._taken(_Found("/".join(names[:count]), folder, names[count - 1], facts))
+            if not stat.S_ISDIR(facts.st_mode):
+                return
+
+    def _refuse_reserved(self, path: str) -> None:
+        if self._reserved is not None and self._reserved.holds(names_of(path)):
+            raise SandboxError(RESERVED)
+
+    @property
+    def _most_listed(self) -> int:
+        return self._limits.listed
+
+    def _wrote(self, names: tuple[str, ...], size: int) -> None:
+        self._written["/".join(names)] = size
+
+    def _sizes(self) -> dict[str, int]:
+        return self._written
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Names directly in one folder, given by its path, that belong to somebody else."""
+
+    folder: tuple[str, ...]
+    is_one: Callable[[str], bool]
+
+    def holds(self, names: tuple[str, ...]) -> bool:
+        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
+        above = tuple(map(_folded, self.folder))
+        count = len(above)
+        return len(names) > count and tuple(map(_folded, names[:count])) == above and self.is_one(_folded(names[count]))
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def _need_handles() -> None:
+    if not handles.SUPPORTED:
+        raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise SandboxError("File is not UTF-8 text.") from None
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int]:

@@ -24,6 +24,7 @@ NO_FILE: Final = "Path must point to a file."
 NO_FOLDER: Final = "Path must point to a directory."
 MISSING: Final = "Path does not exist."
 LINK: Final = "Symlink paths are not allowed."
+RESERVED: Final = "Path belongs to the results of this run."
 HARD_LINK: Final = "Files with a second name (hard links) are not allowed."
 
 _SLASHES: Final = frozenset("\u1735\u2044\u2215\u2571\u27cb\u29f5\u29f6\u29f8\u29f9\u2216\u2572\ufe68\uff0f\uff3c")

@@ -51,6 +51,7 @@ async def plan_run(session: Session) -> RunPlan:
         doorkeeper=around.doorkeeper,
         recorded_by_baseline=around.recorded_by_baseline,
         answerer=around.answerer,
+        tmp=around.tmp,
     )
     plan.redact.learn(around.secrets)
     again = config.policy.confirm

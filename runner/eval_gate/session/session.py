@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.config.written import ReportRequest
+from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.gate.judge import Question
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import GitFacts
@@ -37,6 +38,8 @@ class Around:
     """The recorded answers at hand, if any, came with the baseline."""
     answerer: Target | None = None
     """Who answers, where that is nobody whom a configuration could describe, such as a function."""
+    tmp: Tmp = field(default_factory=Tmp)
+    """The folder that agents of Agent Evals suites work in, or in copies of."""
     owns_process: bool = True
     """Whether nothing else happens in this process: a run may then take its signals and tune it."""
 

@@ -36,6 +36,8 @@ class Request:
     brief: Brief | None = None
     agent: SuiteAgent | None = None
     run_id: str = ""
+    looked_at: tuple[str, ...] = ()
+    """Paths in the agent's folder that its files are judged by."""
 
     @property
     def message(self) -> str:

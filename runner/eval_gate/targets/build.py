@@ -11,6 +11,7 @@ from pydantic import JsonValue, ValidationError
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.conversation import ToolSpec
+from eval_gate.sandbox.home import Home
 from eval_gate.targets.base import Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
@@ -39,6 +40,8 @@ class Surroundings:
     """Variables that every command gets, beside what every program needs."""
     doorkeeper: Doorkeeper | None = None
     """Decides which targets are given variables; None where all are."""
+    home: Home = field(default_factory=Home)
+    """Where the agents of suites work."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
     lacking: Lacking | None = None

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.sandbox.folder import Limits, Listed, Sandbox
+from eval_gate.sandbox.folder import Given, Limits, Listed, OwnersFolder, Reserved, Sandbox
 from eval_gate.sandbox.paths import SandboxError, file_names, names_of
 
 SECRET = "the secret of the machine"
@@ -30,13 +30,17 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+@pytest.fixture(params=["own", "somebody's"])
+def sandbox(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A folder with one file in it, made for the agent or there before."""
     parent = tmp_path / "runs"
     parent.mkdir()
-    with Sandbox(parent) as made:
+    with Sandbox(parent) if request.param == "own" else OwnersFolder(parent) as made:
         made.write("notes/kept.txt", "kept")
         yield made
+
+
+OWN = pytest.mark.parametrize("sandbox", ["own"], indirect=True)
 
 
 def everything(folder: Path) -> dict[str, object]:
@@ -436,9 +440,10 @@ def test_write__half_a_character__is_refused(sandbox: Sandbox) -> None:
         sandbox.write("a.txt", "\ud83d")
 
 
+@OWN
 def test_snapshot__holds_files_and_folders_by_path(sandbox: Sandbox) -> None:
     sandbox.write("a.txt", "é")
-    found = [(entry.path, entry.kind, entry.text, entry.problem) for entry in sandbox.snapshot()]
+    found = [(entry.path, entry.kind, entry.text, entry.problem) for entry in sandbox.look(())]
     assert found == [
         ("a.txt", "file", "é", None),
         ("notes", "folder", None, "Path must point to a file."),
@@ -451,7 +456,8 @@ def test_snapshot__what_is_no_plain_file__is_named_and_never_looked_into(sandbox
     for set_up in (links_to_a_folder, has_a_second_name, is_a_pipe):
         set_up(sandbox, outside)
     (sandbox.path / "latin").write_bytes(b"\xff")
-    found = {entry.path: (entry.kind, entry.text, entry.problem) for entry in sandbox.snapshot()}
+    paths = ("link", "link/secret.txt", "twin.txt", "pipe", "latin")
+    found = {entry.path: (entry.kind, entry.text, entry.problem) for entry in sandbox.look(paths)}
     assert found["link"] == ("other", None, "Symlink paths are not allowed.")
     assert found["twin.txt"][0] == "other"
     assert found["pipe"] == ("other", None, "Path must point to a file.")
@@ -460,10 +466,11 @@ def test_snapshot__what_is_no_plain_file__is_named_and_never_looked_into(sandbox
     assert SECRET not in str(found)
 
 
+@OWN
 def test_snapshot__names_no_path_can_name__are_left_out(sandbox: Sandbox) -> None:
     (sandbox.path / "ends with a dot.").touch()
     (sandbox.path / os.fsdecode(b"\xff")).touch()
-    assert [entry.path for entry in sandbox.snapshot()] == ["notes", "notes/kept.txt"]
+    assert [entry.path for entry in sandbox.look(())] == ["notes", "notes/kept.txt"]
 
 
 @pytest.mark.contract("agent_evals.files.bounded")
@@ -478,7 +485,7 @@ def test_snapshot__more_than_the_limits_allow__is_no_snapshot(tmp_path: Path, wh
         else:
             sandbox.path.joinpath(*("d" * 34)).mkdir(parents=True)
         with pytest.raises(SandboxError, match=r"more than|deeper than"):
-            sandbox.snapshot()
+            sandbox.look(())
 
 
 @pytest.mark.contract("agent_evals.files.folder")
@@ -486,7 +493,7 @@ def test_sandbox__each__has_an_empty_folder_of_its_own_and_removes_it(tmp_path: 
     with Sandbox(tmp_path) as one, Sandbox(tmp_path) as other:
         one.write("a/b.txt", "text")
         (one.path / "link").symlink_to(outside)
-        assert other.snapshot() == ()
+        assert other.look(()) == ()
         assert stat.S_IMODE(one.path.stat().st_mode) == 0o700
     assert [path.name for path in tmp_path.iterdir()] == ["outside"]
     assert (outside / "secret.txt").read_text() == SECRET
@@ -500,5 +507,62 @@ def test_sandbox__no_handle__is_left_open(sandbox: Sandbox, outside: Path) -> No
         for path in ("notes/kept.txt", "link/secret.txt", "nowhere/x", "notes", "notes/kept.txt/x"):
             with contextlib.suppress(SandboxError):
                 operation(sandbox, path)
-    sandbox.snapshot()
+    sandbox.look(("notes/kept.txt", "link/secret.txt", "nowhere/x", "notes/kept.txt/x"))
     assert len([*Path("/dev/fd").iterdir()]) == before
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_given__is_there_at_first_and_known_as_unchanged_until_it_is_changed(tmp_path: Path) -> None:
+    given = (Given("data", None), Given("data/a.txt", b"1"), Given("b.bin", b"\xff"), Given("c.txt", b"3"))
+    with Sandbox(tmp_path, given=given) as sandbox:
+        sandbox.write("c.txt", "changed")
+        sandbox.write("new.txt", "1")
+        found = {entry.path: (entry.text, entry.unchanged) for entry in sandbox.look(())}
+    assert found == {
+        "data": (None, False),
+        "data/a.txt": ("1", True),
+        "b.bin": (None, True),
+        "c.txt": ("changed", False),
+        "new.txt": ("1", False),
+    }
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_somebodys_folder__only_what_is_asked_for__is_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    for name in ("a/x.txt", "other.txt"):
+        (tmp_path / name).write_text(name)
+    with OwnersFolder(tmp_path) as sandbox:
+        found = [entry.path for entry in sandbox.look(("a/x.txt", "a/none", "../up", "none/at/all"))]
+    assert found == ["a", "a/x.txt"]
+    assert (tmp_path / "a" / "x.txt").exists()
+
+
+@pytest.mark.contract("agent_evals.files.bounded")
+def test_somebodys_folder__what_lies_there__does_not_count_and_what_is_written_does(tmp_path: Path) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.txt").write_text("x" * 50)
+    with OwnersFolder(tmp_path, Limits(file_bytes=50, total_bytes=60, entries=2, listed=30)) as sandbox:
+        assert len(sandbox.entries()) == 20
+        sandbox.write("0.txt", "y" * 40)
+        with pytest.raises(SandboxError, match="no room for more than 60 bytes"):
+            sandbox.write("1.txt", "y" * 40)
+        sandbox.delete("0.txt")
+        sandbox.write("1.txt", "y" * 40)
+        sandbox.write("2.txt", "")
+        with pytest.raises(SandboxError, match="no room for more than 2 files"):
+            sandbox.write("3.txt", "")
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.parametrize("path", ["out/kept", "out/kept/x", "OUT/KEPT", "./out//kept", "\uff4fut/kept"])
+@pytest.mark.parametrize("operation", ["write", "delete"])
+def test_somebodys_folder__reserved_name__is_read_and_never_changed(tmp_path: Path, path: str, operation: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "kept").write_text("1")
+    with OwnersFolder(tmp_path, reserved=Reserved(("out",), {"kept"}.__contains__)) as sandbox:
+        with pytest.raises(SandboxError, match="belongs to the results"):
+            OPERATIONS[operation](sandbox, path)
+        assert sandbox.read("out/kept") == "1"
+        sandbox.write("out/other", "2")
+        sandbox.write("kept", "3")

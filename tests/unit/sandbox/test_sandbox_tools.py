@@ -85,4 +85,4 @@ def test_tool__wrong_arguments__are_refused_in_words_for_the_model(sandbox: Sand
     with pytest.raises(SandboxError) as refusal:
         run_tool(name, params, sandbox)
     assert str(refusal.value) == said
-    assert sandbox.snapshot() == ()
+    assert sandbox.look(()) == ()

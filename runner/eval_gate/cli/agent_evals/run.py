@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import Question, judge
@@ -65,8 +66,10 @@ class SuitesAsked:
             "concurrency": 1,  # one case at a time
         }
         config = load_config({**fixed, **answerer}, {}, None)
+        # side by side all begin alike, in copies; else the folder is the one that the format speaks of
+        here = replace(self.around, tmp=Tmp(self.tmp, in_place=len(self.answerers) < 2, output=self.out))
         # compared with nothing, and nobody makes an exception of anything
-        return Session(config, Selection(tags=self.tags), self.around, Question(NOT_ASKED_FOR, Policy()))
+        return Session(config, Selection(tags=self.tags), here, Question(NOT_ASKED_FOR, Policy()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,15 +98,15 @@ def agent_evals(
         str, typer.Option(metavar="PATH", help="Where to, below --tmp-dir.", rich_help_panel=_OUT)
     ] = "agent-evals",
     tmp_dir: Annotated[
-        str, typer.Option(metavar="DIR", help="The folder of temporary files.", rich_help_panel=_OUT)
+        str, typer.Option(metavar="DIR", help="The tmp/ of the suites, and of the reports.", rich_help_panel=_OUT)
     ] = "tmp",
 ) -> None:
     """Run Agent Evals suites: agents with file tools, each case with PASS, FAIL or ERROR, and a report.
 
     Either --suite NAME or --all says which. A suite is a file NAME.json in --suites-dir; every file is checked before
     the first case is run. Cases are run one at a time, each a fresh conversation, with OpenAI's gpt-5-mini
-    (OPENAI_API_KEY) unless you choose who answers. The agents' tools work in a folder of their own, which is removed
-    at the end.
+    (OPENAI_API_KEY) unless you choose who answers. The agents' tools work in TMP-DIR itself:
+    what lies there is seen, and what they write stays.
 
     Reports are written to TMP-DIR/OUT/reports/report-TIME.json and .md, the complete record of the run beside that
     folder. --verbose says of every assertion that does not hold what was expected and what was seen. No configuration

@@ -12,6 +12,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConf
 from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
+from eval_gate.engine.preparing.homes import Tmp, home_for
 from eval_gate.engine.preparing.programs import who_runs
 from eval_gate.engine.preparing.select import missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
@@ -102,17 +103,20 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     doorkeeper: Doorkeeper | None = None,
     recorded_by_baseline: bool = False,
     answerer: Target | None = None,
+    tmp: Tmp | None = None,
 ) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
     `doorkeeper` decides which targets are given variables of the environment; without one all are.
     `recorded_by_baseline`: the recorded answers at hand came with the baseline, and nobody could have written them.
-    `answerer` is who answers, where that is nobody whom the configuration could describe.
+    `answerer` is who answers, where that is nobody whom the configuration could describe. `tmp` is the folder that
+    agents of suites work in, or in copies of.
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
     inputs = await read_inputs(config, selection, root, answerer=answerer)
-    around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper)
+    home, home_notices = home_for(inputs.suites, root, tmp or Tmp())
+    around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper, home=home)
     book = TargetBook(config.target, around, answerer)
     assigned = assign(
         inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000
@@ -136,6 +140,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         withheld=Withheld.of(environment, given),
         redact=around.redact,
         recording=around.recording,
+        keeps_files=home.in_place is None,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
         limits=config.limits,
         concurrency=config.target.concurrency,
@@ -149,7 +154,12 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         shard=selection.shard,
         partial=selection.chosen,
         planned=inputs.planned,
-        warnings=inputs.warnings + book.notices + who + snapshot_warnings + _without_tools(assigned, inputs),
+        warnings=inputs.warnings
+        + home_notices
+        + book.notices
+        + who
+        + snapshot_warnings
+        + _without_tools(assigned, inputs),
     )
 
 

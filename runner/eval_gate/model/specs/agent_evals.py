@@ -6,7 +6,7 @@ Source: Agent Evals, "Assertion Types" and "File Assertions"; `fileNotExists` is
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.evaluator import NamedEvaluatorSpec
@@ -84,3 +84,7 @@ class FileJsonPath(SuiteAssertion):
     path: str
     json_path: str
     expected: JsonValue
+
+
+ABOUT_FILES: Final = (FileExists, FileNotExists, FileContains, FileJsonPath)
+"""Those that look at a path in the agent's folder."""

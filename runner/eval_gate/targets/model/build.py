@@ -29,7 +29,7 @@ def build(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -
     if not choice.system_prompt and own and (why := why_not_read(own, root=around.root)):
         raise GateError("no-system-prompt", f'the system prompt "{own[:200]}" {why}', "name a file inside of it")
     prompt = _system_prompt(choice.system_prompt or own, around.root)
-    return FileAgentTarget(settings, make_asker(settings, choice, around), prompt, around.tools)
+    return FileAgentTarget(settings, make_asker(settings, choice, around), prompt, around.tools, home=around.home)
 
 
 def make_asker(settings: ModelSettings, choice: TargetChoice, around: Surroundings) -> Asker:

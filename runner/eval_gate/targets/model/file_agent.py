@@ -1,4 +1,4 @@
-"""The agent of an Agent Evals suite: a model led through turns, whose file tools really work, in a folder of the run.
+"""The agent of an Agent Evals suite: a model led through turns, whose file tools really work, in a folder for it.
 
 Source: Agent Evals, Suite Field Notes; agent-evals behaviour 3.2.
 """
@@ -10,12 +10,12 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
-from eval_gate.sandbox.folder import Limits, Sandbox
+from eval_gate.sandbox.folder import Sandbox
+from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.tools import run_tool, spec_of
 from eval_gate.targets.base import Request, TargetError, TargetFault
@@ -41,7 +41,8 @@ class FileAgentTarget(ModelTarget):
     """A model target that also answers for agents of suites; cases without one are asked as of any model.
 
     The cases of a suite share a folder and are asked one at a time, in the order they come: suites write a file in one
-    case and read it in the next. Each trial of a suite has a folder of its own, and all are gone with `aclose`.
+    case and read it in the next. Each trial of a suite has a folder of its own, and all are gone with `aclose`; or all
+    work in one that is somebody's, and stays.
     """
 
     def __init__(
@@ -51,13 +52,11 @@ class FileAgentTarget(ModelTarget):
         system_prompt: str | None,
         tools: Sequence[ToolSpec],
         *,
-        folders: Path | None = None,
-        limits: Limits | None = None,
+        home: Home | None = None,
     ) -> None:
-        """Folders of agents are made below `folders`, when first needed."""
+        """Folders of agents are made as `home` says, when first needed."""
         super().__init__(settings, asker, system_prompt, tools)
-        self._folders = folders
-        self._limits = limits
+        self._home = home or Home()
         self._places: dict[tuple[str, int], _Place] = {}
 
     async def aclose(self) -> None:
@@ -78,7 +77,7 @@ class FileAgentTarget(ModelTarget):
             with measured() as waits:
                 async with self._folder(request, agent) as sandbox:
                     talk = await self._led(request, agent, sandbox)
-                    files = sandbox.snapshot() if sandbox else ()
+                    files = sandbox.look(request.looked_at) if sandbox else ()
         except (SandboxError, OSError) as error:
             what = error.strerror if isinstance(error, OSError) else str(error)
             raise TargetError(f"the agent's folder cannot be used: {what}", fault=TargetFault.NOT_ASKED) from error
@@ -96,7 +95,7 @@ class FileAgentTarget(ModelTarget):
             await place.turn.acquire()
         try:
             if place.sandbox is None:
-                place.sandbox = Sandbox(self._folders, self._limits)
+                place.sandbox = self._home.opened()
             yield place.sandbox
         finally:
             place.turn.release()

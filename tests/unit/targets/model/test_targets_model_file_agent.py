@@ -13,6 +13,7 @@ from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.sandbox.folder import Limits
+from eval_gate.sandbox.home import Home
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import counted_against
 from eval_gate.targets.model.chat import Turn
@@ -26,7 +27,7 @@ AGENT = SuiteAgent(name="ToolTestAgent", model="gpt-5-mini", instructions="use t
 
 def target_of(chat, folders: Path, **options) -> FileAgentTarget:
     asker = make_asker(chat, **({"recording": options.pop("recording")} if "recording" in options else {}))
-    return FileAgentTarget(TOY, asker, "the target's own prompt", (), folders=folders, **options)
+    return FileAgentTarget(TOY, asker, "the target's own prompt", (), home=Home(parent=folders, **options))
 
 
 def asked(

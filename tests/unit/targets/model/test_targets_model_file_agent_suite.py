@@ -16,6 +16,7 @@ from eval_gate.formats.agent_evals import format as agent_evals
 from eval_gate.formats.base import Reading, Source
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.conversation import Response
+from eval_gate.sandbox.home import Home
 from eval_gate.targets.base import Request
 from eval_gate.targets.build import Surroundings, model_settings
 from eval_gate.targets.model.build import make_asker
@@ -55,7 +56,7 @@ def run(suite: EvalSuite, server: ModelServer, folders: Path) -> dict[str, Outco
 
     async def main() -> dict[str, Outcome]:
         asker, patterns = make_asker(settings, choice, around), PatternMatcher()
-        target = FileAgentTarget(settings, asker, None, (), folders=folders)
+        target = FileAgentTarget(settings, asker, None, (), home=Home(parent=folders))
         try:
             return {case.id: await one(case, target, patterns) for case in suite.cases}
         finally:

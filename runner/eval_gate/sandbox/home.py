@@ -1,0 +1,29 @@
+"""Where the agents of suites work: each in a fresh folder that begins as somebody's `tmp/` is, or in that `tmp/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eval_gate.sandbox.folder import Given, Limits, OwnersFolder, Reserved, Sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """What a folder for an agent is made of."""
+
+    given: tuple[Given, ...] = ()
+    """What a fresh folder begins with."""
+    in_place: Path | None = None
+    """The folder that agents work in as it is; None where each has a fresh one, which is removed."""
+    reserved: Reserved | None = None
+    """Names in it that belong to us."""
+    parent: Path | None = None
+    """Where fresh folders are made; None leaves it to the system."""
+    limits: Limits = field(default_factory=Limits)
+
+    def opened(self) -> Sandbox:
+        """A folder to work in. Raises OSError."""
+        if self.in_place is not None:
+            return OwnersFolder(self.in_place, self.limits, self.reserved)
+        return Sandbox(self.parent, self.limits, self.given)
