@@ -186,6 +186,9 @@ def _file_contains(spec: suite.FileContains, _: TokenData) -> Iterator[str]:
 
 _WORDS: Final[Mapping[type[specs.EvaluatorSpec], Words]] = {
     specs.ToolsCalled: lambda spec, _: [f"calls only {in_order(spec.names)}" if spec.names else "calls no tool"],
+    specs.ToolsCalledAnyOrder: lambda spec, _: [
+        f"calls only {', '.join(islice(spec.names, MAX_MEMBERS))}, in any order" if spec.names else "calls no tool"
+    ],
     specs.ToolsAcceptable: _tools_acceptable,
     specs.ToolsNotCalled: lambda spec, _: (f"does not call {name}" for name in spec.names),
     specs.ToolParams: _tool_params,

@@ -20,7 +20,7 @@ PROMPT_CUT: Final = "promptCut"
 NOT_KEPT: Final = "what was answered is not kept"
 _QUOTES_NOTHING: Final = frozenset(
     {
-        *("toolsCalled", "toolsAcceptable", "toolsNotCalled", "noToolErrors", "tool_trajectory"),
+        *("toolsCalled", "toolsCalledAnyOrder", "toolsAcceptable", "toolsNotCalled", "noToolErrors", "tool_trajectory"),
         *("responseNonEmpty", "responseContains", "responseContainsAny", "responseNotContains", "responseMatches"),
         *("maxLatencyMs", "maxTokens"),
     }

@@ -38,6 +38,8 @@ def call(tool: str, args=None) -> agentv.ExpectedCall:
 CASES: list[tuple[specs.EvaluatorSpec, list[str]]] = [
     (specs.ToolsCalled(names=()), ["calls no tool"]),
     (specs.ToolsCalled(names=("a", "b")), ["calls only a, then b"]),
+    (specs.ToolsCalledAnyOrder(names=()), ["calls no tool"]),
+    (specs.ToolsCalledAnyOrder(names=("a", "b", "a")), ["calls only a, b, a, in any order"]),
     (specs.ToolsAcceptable(sets=(("a", "b"), ("__none__",))), ["calls a and b, or no tool"]),
     (specs.ToolsNotCalled(names=("a", "b")), ["does not call a", "does not call b"]),
     (

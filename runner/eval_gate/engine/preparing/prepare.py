@@ -25,7 +25,13 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.model.result import GitFacts
-from eval_gate.model.specs.evaluator import ToolParams, ToolsAcceptable, ToolsCalled, ToolTrajectory
+from eval_gate.model.specs.evaluator import (
+    ToolParams,
+    ToolsAcceptable,
+    ToolsCalled,
+    ToolsCalledAnyOrder,
+    ToolTrajectory,
+)
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.registry.base import Registry
 from eval_gate.registry.load import load_registry
@@ -43,7 +49,7 @@ from eval_gate.text.urls import public_url
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_ID_TOKEN_REQUEST_TOKEN")
 """Variables that hold a secret wherever they are set, whether a target uses them or not."""
-_ABOUT_TOOLS = (ToolsCalled, ToolsAcceptable, ToolParams, ToolTrajectory)
+_ABOUT_TOOLS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, ToolTrajectory)
 """What a model that is told of no tools can hardly pass."""
 
 

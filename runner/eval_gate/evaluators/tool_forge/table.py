@@ -18,6 +18,7 @@ async def _rubric(spec: specs.Rubric, context: EvaluationContext) -> Evaluation:
 
 TABLE: Final[ByClass] = {
     specs.ToolsCalled: tools.tools_called,
+    specs.ToolsCalledAnyOrder: tools.tools_called_any_order,
     specs.ToolsAcceptable: tools.tools_acceptable,
     specs.ToolsNotCalled: tools.tools_not_called,
     specs.ToolParams: tools.tool_params,

@@ -5,6 +5,7 @@ Source: tool-forge runner contract, "Assertion Execution" 1 to 3; behaviour 1.6 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -21,6 +22,7 @@ from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
     ToolsCalled,
+    ToolsCalledAnyOrder,
     ToolsNotCalled,
 )
 from eval_gate.text.javascript.regex import PatternError
@@ -33,7 +35,7 @@ def checks_tools(specs: Iterable[EvaluatorSpec]) -> bool:
     return any(isinstance(spec, _TOOL_SPECS) for spec in specs)
 
 
-_TOOL_SPECS: Final = (ToolsCalled, ToolsAcceptable, ToolsNotCalled, ToolParams, NoToolErrors)
+_TOOL_SPECS: Final = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolsNotCalled, ToolParams, NoToolErrors)
 
 
 def _calls(spec: EvaluatorSpec, context: EvaluationContext) -> tuple[ToolCall, ...]:
@@ -55,8 +57,21 @@ async def tools_called(spec: ToolsCalled, context: EvaluationContext) -> Evaluat
     tally, called = Tally(spec.type), _called(spec, context)
     if called == list(spec.names):
         return tally.passed()
-    only_order = ", which differs only in order" if sorted(called) == sorted(spec.names) else ""
+    same = sorted(called) == sorted(spec.names)
+    only_order = ": only the order differs; toolsCalledAnyOrder takes any order" if same else ""
     return tally.failed(f"expected {names(spec.names)}, called {names(called)}{only_order}")
+
+
+async def tools_called_any_order(spec: ToolsCalledAnyOrder, context: EvaluationContext) -> Evaluation:
+    """The names are equal, repeats included, whatever their order."""
+    tally, called = Tally(spec.type), _called(spec, context)
+    wanted, seen = Counter(spec.names), Counter(called)
+    if wanted == seen:
+        return tally.passed()
+    differing = {"missing": wanted - seen, "extra": seen - wanted}
+    what = ", ".join(f"{word} {names(one.elements())}" for word, one in differing.items() if one)
+    expected = f"{names(spec.names)} in any order" if spec.names else "no tool"
+    return tally.failed(f"expected {expected}, called {names(called) if called else 'no tool'}: {what}")
 
 
 async def tools_acceptable(spec: ToolsAcceptable, context: EvaluationContext) -> Evaluation:

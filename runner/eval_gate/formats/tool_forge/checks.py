@@ -76,7 +76,8 @@ _TOKENS_ALLOWED = {
     for name in ("response_contains", "response_contains_any", "response_not_contains", "tool_params")
 }
 _TOKENS_LITERAL = {
-    name: to_camel(name) for name in ("tools_called", "tools_acceptable", "tools_not_called", "response_matches")
+    name: to_camel(name)
+    for name in ("tools_called", "tools_called_any_order", "tools_acceptable", "tools_not_called", "response_matches")
 }
 
 

@@ -148,10 +148,17 @@ _NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEm
 """The same for every case that has them."""
 
 
-def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:  # noqa: C901 (the contract's order, one line each)
+def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
+    yield from _about_tools(expect)
+    yield from _about_the_answer(expect)
+
+
+def _about_tools(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.tools_called is not None:
         yield specs.ToolsCalled(names=tuple(expect.tools_called))
+    if expect.tools_called_any_order is not None:
+        yield specs.ToolsCalledAnyOrder(names=tuple(expect.tools_called_any_order))
     if expect.tools_acceptable is not None:
         yield specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable)))
     if expect.tools_not_called is not None:
@@ -167,6 +174,9 @@ def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:  # noqa: C901 
         )
     if expect.no_tool_errors:
         yield _NO_TOOL_ERRORS
+
+
+def _about_the_answer(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.response_non_empty:
         yield _RESPONSE_NON_EMPTY
     if expect.response_contains is not None:

@@ -35,6 +35,9 @@ class Expect(Wire):
     """What must be true of the answer. Absent keys assert nothing; `toolsCalled: []` asserts that no tool is called."""
 
     tools_called: list[Text] | None = Field(None, description="Exactly these tools in this order.")
+    tools_called_any_order: list[Text] | None = Field(
+        None, description="Exactly these tools, each as often as named, in any order: for models that call in parallel."
+    )
     tools_acceptable: list[list[Text]] | None = Field(
         None, min_length=1, description='Any of these sets of tools; ["__none__"] means none at all.'
     )
@@ -52,8 +55,14 @@ class Expect(Wire):
 
     @model_validator(mode="after")
     def _one_kind_of_routing(self) -> Expect:
-        if self.tools_called is not None and self.tools_acceptable is not None:
-            raise ValueError("toolsCalled and toolsAcceptable exclude each other: keep one")
+        kinds = {
+            "toolsCalled": self.tools_called,
+            "toolsCalledAnyOrder": self.tools_called_any_order,
+            "toolsAcceptable": self.tools_acceptable,
+        }
+        *others, last = [key for key, given in kinds.items() if given is not None] or [""]
+        if others:
+            raise ValueError(f"{', '.join(others)} and {last} exclude each other: keep one")
         for names in self.tools_acceptable or ():
             if "__none__" in names and len(names) > 1:
                 raise ValueError('"__none__" stands alone: a set cannot ask for no tool and for a tool')

@@ -31,6 +31,13 @@ class ToolsCalled(EvaluatorSpec):
     names: tuple[str, ...]
 
 
+class ToolsCalledAnyOrder(EvaluatorSpec):
+    """Exactly these tool names, each as often as it is named, in any order: for models that call in parallel."""
+
+    type: Literal["toolsCalledAnyOrder"] = "toolsCalledAnyOrder"
+    names: tuple[str, ...]
+
+
 class ToolsAcceptable(EvaluatorSpec):
     """The set of called names equals one of these sets; `NONE` (or an empty set) means no tool at all."""
 

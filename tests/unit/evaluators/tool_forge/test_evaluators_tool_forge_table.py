@@ -21,6 +21,7 @@ from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
     ToolsCalled,
+    ToolsCalledAnyOrder,
     ToolsNotCalled,
 )
 from eval_gate.model.usage import Usage
@@ -65,13 +66,37 @@ def outcome(judgement: Judgement) -> tuple[str | None, int, int]:
         ((), ("a",), "toolsCalled: expected [], called [a]"),
         (("a",), (), "toolsCalled: expected [a], called []"),
         (("a",), ("a", "a"), "toolsCalled: expected [a], called [a, a]"),
-        (("a", "b"), ("b", "a"), "toolsCalled: expected [a, b], called [b, a], which differs only in order"),
+        (
+            ("a", "b"),
+            ("b", "a"),
+            "toolsCalled: expected [a, b], called [b, a]: only the order differs; toolsCalledAnyOrder takes any order",
+        ),
         (("a",), ("a", "b"), "toolsCalled: expected [a], called [a, b]"),
     ],
     ids=str,
 )
 def test_tools_called__names__equal_in_order(names, called, error) -> None:
     assert outcome(judged(ToolsCalled(names=names), response=said("", *called))) == (error, 1, 0)
+
+
+@pytest.mark.contract("toolsCalledAnyOrder")
+@pytest.mark.parametrize(
+    ("names", "called", "error"),
+    [
+        (("a", "b"), ("b", "a"), None),
+        (("a", "b", "a"), ("b", "a", "a"), None),
+        ((), (), None),
+        ((), ("a",), "expected no tool, called [a]: extra [a]"),
+        (("a", "b"), ("b",), "expected [a, b] in any order, called [b]: missing [a]"),
+        (("a",), ("a", "a"), "expected [a] in any order, called [a, a]: extra [a]"),
+        (("a", "a"), ("a",), "expected [a, a] in any order, called [a]: missing [a]"),
+        (("a", "b", "b"), ("c", "b"), "expected [a, b, b] in any order, called [c, b]: missing [a, b], extra [c]"),
+        (("A",), ("a",), "expected [A] in any order, called [a]: missing [A], extra [a]"),
+    ],
+)
+def test_tools_called_any_order__names__are_as_many_of_each(names, called, error) -> None:
+    error = error and f"toolsCalledAnyOrder: {error}"
+    assert outcome(judged(ToolsCalledAnyOrder(names=names), response=said("", *called))) == (error, 1, 0)
 
 
 @pytest.mark.contract("toolsAcceptable", "toolsAcceptable.none")
@@ -327,6 +352,7 @@ def test_messages__long_values__are_cut() -> None:
     "spec",
     [
         ToolsCalled(names=()),
+        ToolsCalledAnyOrder(names=()),
         ToolsAcceptable(sets=(("__none__",),)),
         ToolsNotCalled(names=("a",)),
         ToolParams(checks=(ParamCheck(tool="a", param_name="p", assertion="exists"),)),

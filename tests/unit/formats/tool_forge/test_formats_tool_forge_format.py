@@ -187,6 +187,10 @@ def test_load__wrong_shape__is_refused_with_its_field(document, said) -> None:
 def test_load__both_routing_assertions__are_refused() -> None:
     problem = refused(expecting(toolsCalled=[], toolsAcceptable=[["a"]]))[0]
     assert problem.endswith("[0].expect: toolsCalled and toolsAcceptable exclude each other: keep one")
+    problem = refused(expecting(toolsCalled=["a"], toolsCalledAnyOrder=["a"]))[0]
+    assert problem.endswith("[0].expect: toolsCalled and toolsCalledAnyOrder exclude each other: keep one")
+    problem = refused(expecting(toolsCalled=["a"], toolsCalledAnyOrder=["a"], toolsAcceptable=[["a"]]))[0]
+    assert problem.endswith(": toolsCalled, toolsCalledAnyOrder and toolsAcceptable exclude each other: keep one")
     assert "stands alone" in refused(expecting(toolsAcceptable=[["__none__", "a"]]))[0]
 
 
