@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -14,9 +14,13 @@ from eval_gate.errors import Problem, did_you_mean
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
+from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
 Path = tuple[str | int, ...]
+_A_CASE: Final = 2
+"""Steps that lead to a case as a whole: `cases` and its number."""
+_SHOWN: Final = 80
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -114,7 +118,11 @@ class Reader:
         try:
             return model.model_validate(document)
         except ValidationError as error:
-            self.problems += [self.problem(said(detail), written(detail["loc"])) for detail in mistakes(error)]
+            for detail in mistakes(error):
+                path = written(detail["loc"])
+                incomplete = detail["type"] == "missing" or len(path) == _A_CASE
+                where = _in_case(document, path) if incomplete else ""
+                self.problems.append(self.problem(f"{said(detail)}{where}", path))
             raise self._refusal() from error
 
     def refuse_twins(self, cases: Sequence[Named]) -> None:
@@ -145,6 +153,20 @@ class Reader:
 
     def _refusal(self) -> EvalFileError:
         return EvalFileError(self._file, sorted(self.problems, key=lambda problem: problem.line or 0))
+
+
+def _in_case(document: JsonValue, path: Path) -> str:
+    """Which case it is in, by the name that its author gave it; empty where it is in none, or that has no name."""
+    part = document
+    for step in path[:_A_CASE]:
+        if isinstance(part, dict) and isinstance(step, str):
+            part = part.get(step)
+        elif isinstance(part, list) and isinstance(step, int) and step < len(part):
+            part = part[step]
+        else:
+            return ""
+    name = part.get("id") if isinstance(part, dict) and len(path) >= _A_CASE else None
+    return f' in the case "{well_formed(name)[:_SHOWN]}"' if isinstance(name, str) and name.strip() else ""
 
 
 def _name_of(path: Path, cases: Sequence[Named]) -> str:

@@ -250,7 +250,7 @@ def test_version__left_out__is_the_first() -> None:
 )
 def test_assertion__without_expected__is_refused(assertion) -> None:
     (problem,) = refused(asserting(assertion))
-    assert problem.endswith("cases[0].assertions[0].expected: is missing")
+    assert problem.endswith('cases[0].assertions[0].expected: is missing in the case "case-1"')
 
 
 @pytest.mark.contract("agent_evals.suite.refused")
