@@ -103,7 +103,13 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("regression", "every-run", "0/2", "1/1", 0.02),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("failed every time, so it counts", UNSURE),
+            ("counts because it failed every time", "no allowed number of re-runs could have proved it"),
+        ),
+        (
+            change("regression", "every-run", "0/2", "1/1", 0.02, needed=3),
+            "failed 2 of 2 here, 0 of 1 on main",
+            "50",
+            ("counts because it failed every time", "3 failures in a row would have been proof"),
         ),
         (
             change("regression", "suite", "2/3", "20/20", 0.5),

@@ -124,6 +124,9 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
         return None  # nothing was tested
     if grounds.why is Why.MUST_PASS:
         return None
+    if grounds.why is Why.EVERY_RUN:  # it counts whether or not that is sure: the bar, and no word of doubt
+        most = "no allowed number of re-runs could have proved it"
+        return most if grounds.needed is None else f"{grounds.needed} failures in a row would have been proof"
     if grounds.needed is None:
         return "no allowed number of re-runs could be sure of it"
     if grounds.why is Why.EVIDENCE:
@@ -135,7 +138,7 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
     match grounds.why:
         case Why.EVERY_RUN:
-            return "passed every time" if change in _PASSING else "failed every time, so it counts"
+            return "passed every time" if change in _PASSING else "counts because it failed every time"
         case Why.SUITE:
             return "counts because all cases together fail more than before"
         case Why.MUST_PASS:
