@@ -93,7 +93,8 @@ def test_validate__everything_wrong__is_listed_and_exits_2(tmp_path) -> None:
     assert "none.yaml cannot be read" in done.stderr
     assert "expect.responseMatches: gs-000: not a valid pattern" in done.stderr
     assert (
-        "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} leads nowhere in the seed manifest" in done.stderr
+        "warning: evals/weather.golden.json:1: gs-000: {{seed:nope}} leads nowhere: there is no seed manifest "
+        in done.stderr
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.cli.console import Verbosity, out, print_problems, say
-from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig, Selection
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
@@ -133,13 +133,16 @@ def _suite_warnings(inputs: Inputs) -> Iterator[str]:
 def _unresolved_seeds(inputs: Inputs) -> Iterator[str]:
     """Seed tokens that lead nowhere: their assertions would be skipped in every run."""
     data = TokenData(seed=inputs.seed)
+    why = "leads nowhere in the seed manifest"
+    if inputs.seed is None:
+        why = f"leads nowhere: there is no seed manifest ({DEFAULT_SEED_MANIFEST}, or what seedManifestPath names)"
     for suite in inputs.suites:
         for case in suite.cases:
             for text in _expected_texts(case):
                 for token in resolve(text, data).unresolved:
                     if token.startswith("{{seed:"):
                         place = f"{suite.file}:{case.location.line}"
-                        yield f"{place}: {case.id}: {token} leads nowhere in the seed manifest"
+                        yield f"{place}: {case.id}: {token} {why}"
 
 
 def _expected_texts(case: EvalCase) -> Iterator[str]:

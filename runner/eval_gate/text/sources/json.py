@@ -15,6 +15,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import DEPTH, DOCUMENT_VALUES
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_constant, refuse_too_much
 from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
+from eval_gate.text.sources.json_words import what_is_wrong
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -97,7 +98,7 @@ def parse_json(
             text, object_pairs_hook=members, parse_constant=refuse_constant, parse_int=_bounded_int
         )
     except json.JSONDecodeError as error:
-        _refuse(file, error.lineno, _what_is_wrong(text, error))
+        _refuse(file, *what_is_wrong(text, error))
     except RecursionError:
         _refuse(file, None, f"nested deeper than {MAX_DEPTH} levels")
     except ValueError as error:
@@ -127,17 +128,6 @@ def _bounded_int(digits: str) -> int:
     return int(digits)
 
 
-def _what_is_wrong(text: str, error: json.JSONDecodeError) -> str:
-    rest = text[error.pos :].lstrip()
-    if not text.strip():
-        return "the file is empty"
-    if rest.startswith(("//", "/*", "#")):
-        return "remarks are not JSON: remove what follows or precedes the value"
-    if error.msg == "Extra data":
-        return "there is something after the end of the value"
-    return f"{error.msg[:1].lower()}{error.msg[1:]} (column {error.colno})"
-
-
 def _second_line(text: str, key: str) -> int | None:
     """The line of the second place where this key is written, as a good guess for people."""
     places = [match.start() for match in re.finditer(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:", text)]
@@ -163,6 +153,6 @@ def _refuse(file: str, line: int | None, message: str) -> NoReturn:
     raise GateError(
         "invalid-json",
         f"{file} is not valid JSON",
-        "correct the file; JSON knows no remarks, no trailing commas and no NaN",
+        "correct the file; JSON knows no comments, no trailing commas and no NaN",
         problems=[Problem(message, file=file, line=line)],
     )

@@ -52,8 +52,8 @@ def refused(data: bytes) -> str:
     [
         (b"", "f.json:1: the file is empty"),
         (b'{\n "a": 1\n "b": 2}', "f.json:3: "),
-        (b"[1]\n// the end", "f.json:2: remarks are not JSON"),
-        (b"// begin\n[1]", "f.json:1: remarks are not JSON"),
+        (b"[1]\n// the end", "f.json:2: a comment; JSON is read here: remove the comment in line 2 (column 1)"),
+        (b"// begin\n[1]", "f.json:1: a comment; JSON is read here: remove the comment in line 1 (column 1)"),
         (b"[1]\n[2]", "f.json:2: there is something after the end"),
         (b'{\n"a": 1,\n"a": 2}', 'f.json:3: the key "a" stands twice'),
         (b"[NaN]", "f.json: NaN is not a JSON value"),
