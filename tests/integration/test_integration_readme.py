@@ -1,0 +1,107 @@
+"""The README, done as it says: its example, its commands, its code and its workflow, from an empty folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from eval_gate.action.inputs import INPUTS
+from tests.integration.test_integration_run import ROOT, gate
+from tests.support.agents import Exchange, agent
+from tests.support.newcomer import blocks, commands
+from tests.support.program import CLEAN
+from tests.unit.examples.test_examples_workflows import lint
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = blocks(README)
+URL = "http://localhost:8000/chat"
+
+
+async def weather(exchange: Exchange) -> None:
+    call = {"name": "get_weather", "success": True, "params": {"city": "Lisbon"}}
+    exchange.answer({"response": "It is 22 °C in Lisbon.", "toolCalls": [call]})
+
+
+def written(folder: Path) -> Path:
+    """The example, in the file that the README names before it."""
+    (name,) = re.findall(r"`(evals/[\w.]+)`,\n\n```json", README)
+    (text,) = (text for language, text in BLOCKS if language == "json")
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder / name
+
+
+def typed() -> list[list[str]]:
+    """What the README says to type of ours."""
+    lines = [line for language, text in BLOCKS if language == "console" for line in commands(text)]
+    return [line.split()[1:] for line in lines if line.startswith("eval-gate ")]
+
+
+def test_example__as_printed__is_valid_without_a_warning(tmp_path) -> None:
+    written(tmp_path)
+    done = gate(tmp_path, "validate", "--strict")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "1 case in 1 suite: 0 problems, 0 warnings"), (
+        done.stderr
+    )
+
+
+def test_commands__as_printed__pass_and_then_find_what_got_worse(tmp_path) -> None:
+    written(tmp_path)
+    assert len(typed()) >= 2
+    with agent(weather) as running:
+        for line in typed():
+            done = gate(tmp_path, *(word.replace(URL, running.url) for word in line))
+            assert (done.returncode, "GATE PASSED" in done.stdout) == (0, True), done.stdout + done.stderr
+    with agent() as worse:
+        done = gate(tmp_path, *(word.replace(URL, worse.url) for word in typed()[-1]))
+    assert (done.returncode, "REGRESSIONS (1): gs-get-weather-001" in done.stdout) == (1, True), done.stdout
+
+
+def test_python__as_printed__passes(tmp_path) -> None:
+    written(tmp_path)
+    (code,) = (text for language, text in BLOCKS if language == "python")
+    with agent(weather) as running:
+        for _ in range(2):  # the first makes the baseline of the second
+            gate(tmp_path, "run", "evals", "--agent-endpoint", running.url)
+            script = code.replace(URL, running.url)
+            done = subprocess.run(
+                [sys.executable, "-c", script], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stderr
+
+
+def test_workflow__as_printed__passes_the_linters_and_names_inputs_that_exist(tmp_path) -> None:
+    (text,) = (text for language, text in BLOCKS if language == "yaml")
+    (tmp_path / "evals.yml").write_text(text, encoding="utf-8")
+    for linter in ("actionlint", "schema"):
+        done = lint(linter, tmp_path / "evals.yml")
+        assert done.returncode == 0, done.stdout + done.stderr
+    steps = yaml.safe_load(text)["jobs"]["gate"]["steps"]
+    assert set(steps[-1]["with"]) <= {one.name for one in INPUTS}
+
+
+@pytest.mark.slow
+def test_demo__as_printed__is_what_it_shows(tmp_path) -> None:
+    (shown,) = (text for language, text in BLOCKS if language == "text")
+    done = gate(tmp_path, "demo")
+    said = re.sub(r"[ \t]+", " ", done.stdout + done.stderr)
+    assert (done.returncode, "this gate would exit 1" in said) == (0, True), said
+    for line in shown.splitlines():
+        assert re.sub(r"\s+", " ", line) in said, said
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`eval-gate (?!action)([a-z]+)", README))))
+def test_command__named_in_the_readme__is_one(tmp_path, name) -> None:
+    assert gate(tmp_path, name, "--help").returncode == 0
+
+
+def test_extras__table__is_what_the_package_has() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    table = README.partition("| extra | brings")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` ", table, flags=re.MULTILINE)) == set(declared)
