@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.frameworks import Server, started
+from tests.support.github import FakeGitHub, fake_github
 from tests.support.tools import NotInstallableError, install
 
 collect_ignore_glob = ["*/*"]
@@ -39,3 +40,10 @@ def running(tmp_path_factory) -> Iterator[Callable[[Server], str]]:
             return made[server]
 
         yield of
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with fake_github() as server:
+        yield server
+        assert server.violations == []
