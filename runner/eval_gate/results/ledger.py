@@ -114,7 +114,7 @@ class Ledger(Record):
     """What is known of a branch's recent runs, newest first, and of every case in them."""
 
     schema_version: Literal[1] = 1
-    runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS)
+    runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS, fail_fast=True)  # one mistake is as bad as a million
     suites: dict[str, dict[str, LedgerCase]] = Field(default_factory=dict)
     """The cases: by eval file, and in it by case id."""
 
