@@ -100,7 +100,8 @@ def _inline(text: str) -> str:
 
 def _name(record: TrialRecord) -> str:
     """The same for the same execution, also of a run that is resumed; of names only letters, digits, `.` and `-`."""
-    digest = hashlib.sha256(f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode()).hexdigest()[:8]
+    whole = f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(whole).hexdigest()[:8]
     parts = (Path(record.eval_file).stem, record.case_id)
     plain = [re.sub(r"[^A-Za-z0-9.]+", "-", part).strip(".-")[:_NAME] for part in parts]
     return "-".join(["left", *filter(None, plain), digest]) + ".md"

@@ -328,13 +328,14 @@ def record(desk) -> Path:
 def test_store__result__holds_what_people_read_and_nothing_that_a_link_leads_to(github, desk, step, record) -> None:
     folder = record.parent
     (folder / "report.html").write_text("<!doctype html>")
+    (folder / "left-s-c-1234abcd.md").write_text("# `c` of `s`")
     (folder / "cases.jsonl").write_text("{}")
     (folder / "secret.json").symlink_to("/etc/passwd")
     (folder / "deep.json").mkdir()
     stored = store(step, record, desk.log)
     assert stored is not None
     with zipfile.ZipFile(io.BytesIO(github.state.artifacts[stored.id].zip_bytes)) as packed:
-        assert packed.namelist() == ["run.json", "report.html", "weather.golden.json"]
+        assert packed.namelist() == ["run.json", "left-s-c-1234abcd.md", "report.html", "weather.golden.json"]
         assert packed.read("run.json") == record.read_bytes()
 
 
