@@ -46,9 +46,10 @@ action: $(VENV)/dev  ## write both action.yml and the tables of docs/action.md a
 conformance: $(VENV)/dev  ## write docs/conformance.md anew from the rules and the tests that hold them
 	@$(BIN)/python -m tests.support.conformance
 
-interop: $(VENV)/dev  ## test against GitHub's own artifact client and a stand-in for model providers (needs node)
+interop: $(VENV)/dev  ## test against GitHub's own artifact client, a stand-in for model providers, an MCP server (needs node)
 	@cd tests/interop/artifact && npm ci --silent
 	@cd tests/interop/models && npm ci --silent
+	@cd tests/interop/mcp && npm ci --silent
 	@EVAL_GATE_REQUIRE_INTEROP=1 $(BIN)/python -m pytest tests/interop
 
 tools: $(VENV)/dev  ## test with other people's eval tools, really run: TOOLS=vitest,promptfoo for some (needs npm, the network, GBs)

@@ -44,7 +44,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     lacking = Lacking()
     book = TargetBook(config.target, Surroundings(environment, root, lacking=lacking))
     try:
-        inputs = await read_inputs(config, Selection(), root, offline=True)
+        inputs = await read_inputs(config, Selection(), root, environment=environment, offline=True)
     except GateError as error:
         problems = [*_chosen_target_problems(config, book), *(error.problems or (Problem(error.message),))]
         return Findings(problems=tuple(problems), notes=lacking.noted)

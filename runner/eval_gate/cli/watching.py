@@ -62,6 +62,7 @@ def watched(config: RunConfig, config_file: Path | None, root: Path) -> Watched:
         config.seed_manifest_path or DEFAULT_SEED_MANIFEST,
         config.snapshot_path,
         config.tool_registry_path,
+        (config.tool_registry_path or "").rpartition("#")[0],
         config.policy.accepted or DEFAULT_PATH,
         *([str(config_file)] if config_file else CONFIG_NAMES),
     ]

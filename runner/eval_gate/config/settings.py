@@ -263,7 +263,7 @@ class RunConfig:
     )
     tool_registry_path: Text | None = setting(
         None,
-        "Tool definitions: a JSON file, a folder or barrel of tool files, or an MCP server's URL.",
+        "Tool definitions: a JSON file, a folder or barrel of tool files, an MCP server's URL, or .mcp.json.",
         flag="--tool-registry",
         metavar="FILE-DIR-OR-URL",
     )

@@ -58,6 +58,11 @@ SOURCE_FILES: Final = 2_000
 LITERAL_DEPTH: Final = 60
 MCP_S: Final = 30.0
 MCP_TOOLS: Final = 10_000
+MCP_PROGRAM_S: Final = 60.0
+MCP_BYTES: Final = 16_000_000
+MCP_LINES: Final = 10_000
+MCP_FILE_BYTES: Final = 1_000_000
+MCP_SERVERS: Final = 20
 WAIVERS_BYTES: Final = 200_000
 WAIVERS: Final = 500
 COMMANDS: Final = 20
@@ -181,6 +186,11 @@ TABLE: Final = (
     Row("values within each other in source", LITERAL_DEPTH, "levels"),
     Row("an MCP server that lists its tools", MCP_S, "seconds"),
     Row("tools of an MCP server", MCP_TOOLS, "tools"),
+    Row("an MCP server that is started, until it has listed its tools", MCP_PROGRAM_S, "seconds"),
+    Row("what such a server prints", MCP_BYTES, "bytes"),
+    Row("messages and other lines among that", MCP_LINES, "lines"),
+    Row("a file that describes MCP servers", MCP_FILE_BYTES, "bytes"),
+    Row("MCP servers in it", MCP_SERVERS, "servers"),
     Row("the file of accepted failures", WAIVERS_BYTES, "bytes"),
     Row("entries of each of its lists", WAIVERS, "entries"),
     Row("commands in one comment", COMMANDS, "commands"),

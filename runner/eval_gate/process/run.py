@@ -108,18 +108,18 @@ async def run(command: Command) -> Finished:
     """
     output, errors = Stream(command.max_output, command.watch), Stream(command.max_errors)
     with contextlib.ExitStack() as ours:
-        child = _start(command, (Feed(command.stdin), output, errors), ours)
+        child = start(command, (Feed(command.stdin), output, errors), ours)
         try:
             timed_out = await _until_the_end(child, command, output)
         finally:
-            await _end(child)
-        await _drain(output, errors)
+            await end(child)
+        await drain(output, errors)
     printed = [stream.captured() for stream in (output, errors)]
     said, complained = [one.masked(command.mask) for one in printed] if command.mask else printed
     return Finished(child.code, said, complained, child.seconds, timed_out)
 
 
-def _start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
+def start(command: Command, streams: tuple[Feed, Stream, Stream], ours: contextlib.ExitStack) -> Child:
     """Open the pipes and start the program; our ends of them are closed by `ours`. Raises ProcessError."""
     if not CAN_RUN:
         raise ProcessError(NOT_HERE)
@@ -169,25 +169,25 @@ async def _until_the_end(child: Child, command: Command, output: Stream) -> bool
     return False
 
 
-async def _end(child: Child) -> None:
+async def end(child: Child) -> None:
     """End a program that still runs, and its group: asked first, then by force. A group whose program ended is gone."""
     if child.exited.is_set():
         return
     try:
         child.signal(signal.SIGTERM)
-        await _within(GRACE_S, child.exited)
+        await within(GRACE_S, child.exited)
     finally:
         child.signal(signal.SIGKILL)  # also when we are cancelled a second time
-    await _within(GRACE_S, child.exited)
+    await within(GRACE_S, child.exited)
 
 
-async def _drain(*streams: Stream) -> None:
+async def drain(*streams: Stream) -> None:
     """Read what the program left in its pipes when it ended."""
     for stream in streams:
-        await _within(DRAIN_S, stream.closed)
+        await within(DRAIN_S, stream.closed)
 
 
-async def _within(seconds: float, event: asyncio.Event) -> None:
+async def within(seconds: float, event: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

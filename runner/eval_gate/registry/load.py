@@ -1,23 +1,47 @@
-"""Where tool definitions come from: a JSON file, TypeScript or JavaScript, or a live MCP server."""
+"""Where tool definitions come from: a JSON file, TypeScript or JavaScript, or live MCP servers."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError
 from eval_gate.registry.base import Registry
 
+if TYPE_CHECKING:
+    from eval_gate.registry.mcp import ProgramsGet
+    from eval_gate.registry.mcp_file import ServerFile
+
 _BARRELS: Final = ("tools.exports.ts", "tools.exports.js", "tools.exports.mjs", "index.ts", "index.js", "index.mjs")
 _SOURCES: Final = (
     "a .json file, a .ts or .js file that exports the tools, a folder of *.tool.ts or *.tool.js files, "
-    "or the http(s) URL of an MCP server"
+    "the http(s) URL of an MCP server, or a file such as .mcp.json that says how MCP servers are started"
 )
 
 
-async def load_registry(location: str, root: Path) -> Registry:
+def servers_at(location: str, root: Path) -> tuple[ServerFile, str | None] | None:
+    """The file of MCP servers that this location names, and which of them is meant; None for another source.
+
+    `.mcp.json#weather` is the server `weather`. Raises GateError for what is wrong with the file.
+    """
+    shown, name = location, None
+    if not (root / location).exists():
+        shown, _, name = location.rpartition("#")
+    path = root / shown
+    if not shown or path.suffix.lower() != ".json" or not path.is_file():
+        return None
+    _refuse_link_out(path, shown, root)
+    from eval_gate.registry.mcp_file import read_servers
+
+    found = read_servers(path, shown)
+    return None if found is None else (found, name)
+
+
+async def load_registry(location: str, root: Path, given: ProgramsGet | None = None) -> Registry:
     """The registry at `location`: a path relative to `root` (the working directory), or a URL.
+
+    `given` is what a program gets that has to be started for it.
 
     Raises GateError: the path does not exist or leads out of `root` by a link, the kind of file is not known, or the
     content is refused (each source says by which code).
@@ -29,6 +53,11 @@ async def load_registry(location: str, root: Path) -> Registry:
         from eval_gate.registry.mcp import load_mcp
 
         return await load_mcp(location)
+    servers = servers_at(location, root)
+    if servers is not None:
+        from eval_gate.registry.mcp import ProgramsGet, load_servers
+
+        return await load_servers(*servers, root, given or ProgramsGet())
     return _load_path(location, root)
 
 

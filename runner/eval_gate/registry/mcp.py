@@ -1,24 +1,49 @@
-"""Tool definitions of a live MCP server, asked over streamable HTTP."""
+"""Tool definitions of live MCP servers: asked over streamable HTTP, or started and asked over their own streams."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.errors import ExitCode, GateError, needing
+from eval_gate.errors import ExitCode, GateError, Problem, needing
 from eval_gate.model import limits
+from eval_gate.process.captured import Mask
+from eval_gate.process.environment import Withheld
+from eval_gate.process.run import Command, ProcessError
+from eval_gate.process.talk import talk
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
+from eval_gate.registry.mcp_file import ServerEntry, ServerFile, invalid
+from eval_gate.registry.mcp_program import Lines
 from eval_gate.text.foreign.http_answer import bounded
 from eval_gate.text.urls import public_url
 
 if TYPE_CHECKING:
     from mcp import Client, Tool
+    from mcp.client import Transport
 
 TIME_LIMIT_S: Final = limits.MCP_S
+PROGRAM_TIME_LIMIT_S: Final = limits.MCP_PROGRAM_S
 MAX_TOOLS: Final = limits.MCP_TOOLS
 _MAX_WORDS: Final = 300
+_URL_HINT: Final = (
+    "check that the server runs and that the URL is its streamable HTTP endpoint, which often ends in /mcp"
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ProgramsGet:
+    """What programs that are started are given: all the variables they see, and what is kept from them."""
+
+    environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    withheld: Withheld = field(default_factory=Withheld)
+    mask: Mask | None = None
+    """Takes secrets out of what they print."""
 
 
 async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S) -> Registry:
@@ -35,11 +60,86 @@ async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S) -> Registry:
         raise _unreachable(source, f"no answer within {time_limit_s:g} s") from error
     except _ServerError as error:
         raise _unreachable(source, str(error)) from error
-    names = [tool.name for tool in tools]
-    twice = sorted(name for name, times in Counter(names).items() if times > 1)
-    if twice:
-        raise _unreachable(source, f"it lists the tool {twice[0][:80]} twice")
+    if twice := _twice(tools):
+        raise _unreachable(source, f"it lists the tool {twice[:80]} twice")
     return Registry(source=source, tools=tuple(_definition(tool) for tool in tools))
+
+
+async def load_servers(file: ServerFile, name: str | None, root: Path, given: ProgramsGet) -> Registry:
+    """The tools of the server of this name in the file, or of all of them, one after the other.
+
+    Raises GateError: `invalid-registry` for what is wrong with the file, `registry-unreachable` (exit 3) for a server
+    that cannot be started or asked.
+    """
+    entries = [one.filled(given.environment, root) for one in file.only(name)]
+    tools: list[ToolDefinition] = []
+    for entry in entries:
+        if entry.url is not None:
+            tools += (await load_mcp(entry.url)).tools
+        else:
+            tools += map(_definition, await _started(entry, root, given))
+    if twice := _twice(tools):
+        said = f"more than one of its servers has the tool {twice[:80]}"
+        raise invalid(file.shown, [Problem(said, file=file.shown)], f"choose a server: {file.shown}#{entries[0].name}")
+    return Registry(source=file.shown, tools=tuple(tools), notices=file.notices)
+
+
+async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limit_s: float | None = None) -> list[Tool]:
+    """The tools of a server that is started for it, and ended."""
+    limit = PROGRAM_TIME_LIMIT_S if time_limit_s is None else time_limit_s
+    with needing("mcp", "asking an MCP server for its tools"):
+        import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
+
+        lines = Lines()
+    command = Command(
+        entry.command,
+        _folder(entry, root),
+        {**given.environment, **dict(entry.env)},
+        max_output=0,
+        watch=lines.heard,
+        mask=given.mask,
+    )
+    said, ended = "", None
+    try:
+        async with talk(command) as program:
+            lines.serve(program)
+            try:
+                async with asyncio.timeout(limit):
+                    return await _listed_by(lines)
+            except TimeoutError:
+                said = f"no list of tools within {limit:g} s"
+            except _ServerError as error:
+                said, ended = str(error), program.ending
+            said = lines.too_much or (f"it {ended}" if ended else said)
+            said += f"; it printed something else than MCP: {lines.odd}" if lines.odd and not lines.too_much else ""
+            words = program.last_words(_MAX_WORDS)
+            said += f"; its last words: {words}" if words else ""
+    except ProcessError as error:
+        said = error.message
+    finally:
+        lines.close()
+    said = given.mask(said.encode()).decode("utf-8", "replace") if given.mask else said
+    raise GateError(
+        "registry-unreachable",
+        f"the tools of the MCP server {entry.name} ({entry.file}) cannot be listed: {said}",
+        given.withheld.needed("", said)
+        or "try the command by itself: it has to wait for input, and print nothing but MCP's messages",
+        exit_code=ExitCode.INCOMPLETE,
+    )
+
+
+def _folder(entry: ServerEntry, root: Path) -> Path:
+    """Where the server is started. Raises GateError for a folder outside of the working directory."""
+    folder = root / entry.cwd
+    if folder.resolve().is_relative_to(root.resolve()):
+        return folder
+    said = Problem(f'"{entry.cwd[:200]}" leads out of {root}', entry.file, entry.line, "cwd")
+    raise invalid(entry.file, [said], "name a folder of the repository")
+
+
+def _twice(tools: Sequence[Tool | ToolDefinition]) -> str | None:
+    """A name that several tools have."""
+    return min((name for name, times in Counter(tool.name for tool in tools).items() if times > 1), default=None)
 
 
 class _ServerError(Exception):
@@ -49,14 +149,21 @@ class _ServerError(Exception):
 async def _list_tools(url: str) -> list[Tool]:
     with needing("mcp", "asking an MCP server for its tools"):
         import httpx2
-        from mcp import Client, MCPError
         from mcp.client.streamable_http import streamable_http_client
+
+    async with httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [bounded]}) as http:
+        return await _listed_by(streamable_http_client(url, http_client=http))
+
+
+async def _listed_by(transport: Transport) -> list[Tool]:
+    """All tools of the server at the other end. Raises _ServerError."""
+    import httpx2
+    from mcp import Client, MCPError
 
     words = ""
     tools: list[Tool] = []
     try:
-        http = httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [bounded]})
-        async with http, Client(streamable_http_client(url, http_client=http), cache=None) as client:
+        async with Client(transport, cache=None) as client:
             await _all_pages(client, tools)
     # ValueError: not what the protocol says; RuntimeError: a version of the protocol that the SDK does not speak
     except* (MCPError, httpx2.HTTPError, OSError, ValueError, RuntimeError, _ServerError) as group:
@@ -100,6 +207,6 @@ def _unreachable(source: str, what: str) -> GateError:
     return GateError(
         "registry-unreachable",
         f"the tools of the MCP server at {source} cannot be listed: {what}",
-        "check that the server runs and that the URL is its streamable HTTP endpoint, which often ends in /mcp",
+        _URL_HINT,
         exit_code=ExitCode.INCOMPLETE,
     )

@@ -16,7 +16,9 @@ async def check_each(sessions: Iterable[Session]) -> None:
     """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
     for session in sessions:
         config, root = session.config, session.around.root
-        inputs = await read_inputs(config, session.selection, root, offline=True)
+        inputs = await read_inputs(
+            config, session.selection, root, environment=session.around.environment, offline=True
+        )
         around = Surroundings(session.around.environment, root, recording=Recording(Mode(config.cache.value)))
         book = TargetBook(config.target, around)
         assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)

@@ -156,7 +156,7 @@ async def _run_and_report(asked: SuitesAsked, session: Session) -> Reported:
 async def _refuse_others(asked: SuitesAsked) -> None:
     """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
     session = asked.session(next(iter(asked.answerers.values())))
-    inputs = await read_inputs(session.config, Selection(), session.around.root)
+    inputs = await read_inputs(session.config, Selection(), session.around.root, environment=session.around.environment)
     others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
     if others:
         raise GateError(

@@ -13,7 +13,7 @@ from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.homes import Tmp, home_for
-from eval_gate.engine.preparing.programs import who_runs
+from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.select import missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
 from eval_gate.engine.preparing.yardstick import Scripts, measuring, yardsticks
@@ -34,7 +34,8 @@ from eval_gate.model.specs.evaluator import (
 )
 from eval_gate.process.environment import Withheld, allowed
 from eval_gate.registry.base import Registry
-from eval_gate.registry.load import load_registry
+from eval_gate.registry.load import load_registry, servers_at
+from eval_gate.registry.mcp import ProgramsGet
 from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
 from eval_gate.targets.base import Target
@@ -66,30 +67,52 @@ class Inputs:
 
 
 async def read_inputs(
-    config: RunConfig, selection: Selection, root: Path, *, offline: bool = False, answerer: Target | None = None
+    config: RunConfig,
+    selection: Selection,
+    root: Path,
+    *,
+    environment: Mapping[str, str],
+    offline: bool = False,
+    answerer: Target | None = None,
 ) -> Inputs:
     """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
 
-    `offline` leaves a registry that is a server alone, and says so. `answerer` is who answers
+    `environment` is ours, of which a registry that is a program gets what all programs get. `offline` leaves a registry
+    that is a server alone, and says so. `answerer` is who answers
     instead of whom the files ask for.
     """
-    location = config.tool_registry_path
-    not_asked: tuple[str, ...] = ()
-    if location and offline and location.lower().startswith(("http://", "https://")):
-        not_asked = (f"{public_url(location)} was not asked for its tools",)
-        location = None
-    registry = await load_registry(location, root) if location else None
+    registry, said = await _registry(config, root, environment, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
     reading = Reading(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
     suites = load_suites(discover(config.evals, root), root, reading)
     seed_path = Path(config.seed_manifest_path or DEFAULT_SEED_MANIFEST)
     seed = load_seed(root / seed_path, explicit=config.seed_manifest_path is not None)
-    warnings = tuple(registry.notices) if registry else not_asked
     chosen = select(suites, selection)
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
     idle = idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    return Inputs(chosen, registry, seed, warnings + idle + missed_files(suites, chosen), planned)
+    return Inputs(chosen, registry, seed, said + idle + missed_files(suites, chosen), planned)
+
+
+async def _registry(
+    config: RunConfig, root: Path, environment: Mapping[str, str], *, offline: bool
+) -> tuple[Registry | None, tuple[str, ...]]:
+    """The tool definitions, and what is worth a line about them."""
+    location = config.tool_registry_path
+    if not location:
+        return None, ()
+    by_address = location.lower().startswith(("http://", "https://"))
+    servers = None if by_address else servers_at(location, root)
+    if offline and (by_address or servers):
+        return None, (f"{public_url(location) if by_address else location} was not asked for its tools",)
+    who: tuple[str, ...] = ()
+    if servers and any(one.command for one in servers[0].only(servers[1])):
+        who = as_whom(environment)
+    given = allowed(environment, names=config.pass_env)
+    secrets = Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment)
+    programs = ProgramsGet(given, Withheld.of(environment, given), secrets.data)
+    registry = await load_registry(location, root, programs)
+    return registry, (*registry.notices, *who)
 
 
 def _answers_instead(config: RunConfig) -> str | None:
@@ -120,7 +143,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
-    inputs = await read_inputs(config, selection, root, answerer=answerer)
+    inputs = await read_inputs(config, selection, root, environment=environment, answerer=answerer)
     home, home_notices = home_for(inputs.suites, root, tmp or Tmp())
     around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper, home=home)
     book = TargetBook(config.target, around, answerer)
@@ -131,7 +154,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
-    who = who_runs(config, suites, book, environment)
+    who = tuple(one for one in who_runs(config, suites, book, environment) if one not in inputs.warnings)
     snapshot, snapshot_warnings = await _snapshot(config, around)
     tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
     given = allowed(environment, names=config.pass_env)

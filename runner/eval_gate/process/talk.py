@@ -1,0 +1,106 @@
+"""A foreign program that is written to while it runs, started and ended as `run` does it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import ExitStack
+
+from eval_gate.process.child import Child
+from eval_gate.process.identity import Identity
+from eval_gate.process.pipes import Feed, Stream
+from eval_gate.process.run import GRACE_S, Command, drain, end, start, within
+
+
+class Inlet(Feed):
+    """A program's input that stays open for what is written later."""
+
+    def __init__(self) -> None:
+        super().__init__(b"")
+        self._waiting: deque[memoryview] = deque()
+        self._armed = False
+
+    def open(self, identity: Identity | None, theirs: ExitStack) -> int:
+        """The end that the program reads from, closed by `theirs`. Raises OSError."""
+        source, self._sink = os.pipe()
+        theirs.callback(os.close, source)
+        os.set_blocking(self._sink, False)
+        if identity:
+            identity.own(source)
+        return source
+
+    def write(self, data: bytes) -> None:
+        """Have the program read this, after what was written before; nothing once the input is closed."""
+        if self._sink is not None and data:
+            self._waiting.append(memoryview(data))
+            if not self._armed:
+                self._armed = True
+                self._loop.add_writer(self._sink, self._write)
+
+    def close(self) -> None:
+        """The program reads the end of its input."""
+        self._waiting.clear()
+        super().close()
+
+    def _write(self) -> None:
+        if self._sink is None:
+            return
+        try:
+            while self._waiting:
+                written = os.write(self._sink, self._waiting[0])
+                rest = self._waiting.popleft()[written:]
+                if rest:
+                    self._waiting.appendleft(rest)
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._waiting.clear()
+        self._armed = False
+        self._loop.remove_writer(self._sink)
+
+
+class Talk:
+    """A program that runs: `ended` is set once it has ended, by itself or not."""
+
+    def __init__(self, command: Command, child: Child, inlet: Inlet, errors: Stream) -> None:
+        self._command = command
+        self._child = child
+        self._errors = errors
+        self.write = inlet.write
+        self.ended: asyncio.Event = child.exited
+
+    @property
+    def ending(self) -> str | None:
+        """How it ended, as the rest of a sentence about it; None while it runs."""
+        if not self.ended.is_set():
+            return None
+        code = self._child.code
+        return f"exited with code {code}" if code >= 0 else f"was ended by signal {-code}"
+
+    def last_words(self, limit: int) -> str:
+        """The end of its stderr in one line, without secrets."""
+        said = self._errors.captured()
+        return (said.masked(self._command.mask) if self._command.mask else said).last_words(limit)
+
+
+@contextlib.asynccontextmanager
+async def talk(command: Command) -> AsyncIterator[Talk]:
+    """Start the program, whose output goes to the command's `watch`. Raises ProcessError when it cannot be started.
+
+    At the end it is told by the end of its input, then asked, then ended by force, with all that it started.
+    """
+    inlet, output, errors = Inlet(), Stream(command.max_output, command.watch), Stream(command.max_errors)
+    with ExitStack() as ours:
+        child = start(command, (inlet, output, errors), ours)
+        try:
+            yield Talk(command, child, inlet, errors)
+        finally:
+            inlet.close()
+            try:
+                await within(GRACE_S, child.exited)
+            finally:
+                await end(child)
+        await drain(output, errors)

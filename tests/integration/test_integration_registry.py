@@ -1,0 +1,94 @@
+"""Tool definitions of an MCP server that the run starts, through the command line."""
+
+import json
+import os
+import sys
+
+import pytest
+
+from tests.integration.test_integration_run import gate, record
+from tests.support.agents import agent
+
+SERVER = """\
+import os, sys
+from mcp.server.mcpserver import MCPServer
+
+open("started", "a").write(str(os.getpid()) + "\\n")
+server = MCPServer("weather", log_level="CRITICAL")
+
+
+@server.tool(name="get_weather", description="Gets the weather.", meta={"version": "2.0.0"})
+def get_weather(city: str) -> str:
+    return city
+
+
+with open("environment", "w") as file:
+    file.write(" ".join(sorted(os.environ)))
+server.run("stdio")
+"""
+EVALS = {
+    "metadata": {"toolName": "get_weather", "tier": "golden", "toolVersion": "1.0.0"},
+    "cases": [{"id": "gs-1", "input": {"message": "Hi"}, "expect": {"responseContains": ["ok"]}}],
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "a.golden.json").write_text(json.dumps(EVALS))
+    (tmp_path / "server.py").write_text(SERVER)
+    server = {"command": sys.executable, "args": ["server.py"], "env": {"MODE": "${MODE:-eval}"}}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"weather": server}}))
+    return tmp_path
+
+
+def test_run__registry_is_a_program__is_started_once_with_what_programs_get_and_evals_are_held_against_it(
+    project,
+) -> None:
+    with agent() as running:
+        options = ("--agent-endpoint", running.url, "--tool-registry", ".mcp.json", "--pass-env", "PASSED")
+        done = gate(project, "run", *options, GITHUB_TOKEN="ghs_abcdefgh", PASSED="x", OTHER_KEY="key-of-the-test")
+    assert done.returncode == 0, done.stdout + done.stderr
+    [suite] = record(project)["suites"]
+    assert suite["stale"]
+    assert "2.0.0" in json.dumps(suite["stalenessWarnings"])
+    seen = (project / "environment").read_text().split()
+    assert {"PATH", "PASSED", "MODE"} <= set(seen)
+    assert not {"GITHUB_TOKEN", "OTHER_KEY"} & set(seen)
+    [number] = (project / "started").read_text().split()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number), 0)
+
+
+def test_validate__registry_is_a_program__is_not_started_but_its_file_is_checked(project) -> None:
+    done = gate(project, "validate", "--tool-registry", ".mcp.json#weather")
+    assert done.returncode == 0, done.stderr
+    assert "warning: .mcp.json#weather was not asked for its tools" in done.stderr
+    assert not (project / "started").exists()
+    (project / ".mcp.json").write_text('{"mcpServers": {"weather": {"command": 3}}}')
+    wrong = gate(project, "validate", "--tool-registry", ".mcp.json")
+    assert wrong.returncode == 2
+    assert ".mcp.json:1: mcpServers.weather.command: expected a text" in wrong.stderr
+
+
+def test_run__server_that_ends__is_exit_3_and_asks_nobody(project) -> None:
+    (project / "server.py").write_text("raise SystemExit('no database')")
+    with agent() as running:
+        done = gate(project, "run", "--agent-endpoint", running.url, "--tool-registry", ".mcp.json")
+        assert not running.requests
+    assert done.returncode == 3
+    assert (
+        "error[registry-unreachable]: the tools of the MCP server weather (.mcp.json) cannot be listed" in done.stderr
+    )
+    assert "it exited with code 1; its last words: no database" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="whom commands run as is a question for root only")
+def test_run__root_in_a_workflow_and_a_closed_workspace__starts_no_server(project) -> None:
+    (project.parent).chmod(0o700)
+    with agent() as running:
+        options = ("--agent-endpoint", running.url, "--tool-registry", ".mcp.json")
+        done = gate(project, "run", *options, GITHUB_ACTIONS="true")
+    assert done.returncode == 2
+    assert "error[commands-as-root]" in done.stderr
+    assert not (project / "started").exists()
