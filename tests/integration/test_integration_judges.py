@@ -150,6 +150,15 @@ def test_judge__whose_provider_refuses_the_form__is_asked_as_before_for_the_rest
     assert "judge grader: its provider refuses to hold it to a JSON schema, so it is asked without one" in done.stdout
 
 
+def test_judge__that_is_too_old_for_forms__is_asked_as_before(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(CASES)
+    with model_server(anthropic_answer(VERDICT)) as server:
+        done = judged_by(tmp_path, server.url, provider="anthropic", model="claude-3-5-haiku-latest")
+        assert not any({"output_config", "output_format"} & set(one.body) for one in server.requests)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "JSON schema" not in done.stdout
+
+
 def test_judge__refused_for_another_reason__is_not_asked_again(tmp_path) -> None:
     (tmp_path / "suite.yaml").write_text(CASES)
     with model_server(Answer({"error": {"message": "The model does not exist"}}, 400)) as server:
