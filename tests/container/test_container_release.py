@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -67,6 +68,11 @@ class Release:
         )  # fmt: skip
         return done.stdout.strip() or None
 
+    def pages(self) -> list[dict[str, Any]]:
+        """The releases that people see, the oldest first."""
+        kept = self.repository / ".git" / "releases.json"
+        return json.loads(kept.read_text()) if kept.is_file() else []
+
 
 @pytest.fixture
 def release(tmp_path: Path) -> Release:
@@ -82,6 +88,10 @@ def test_release__is_one_commit_on_top_of_the_tag_with_one_other_line(release) -
     assert release.git("diff", "--name-only", "main", "v1") == "action.yml"
     expected = ACTION.replace("image: Dockerfile", f"image: docker://{IMAGE}")
     assert release.git("show", "v1:action.yml") + "\n" == expected
+    (page,) = release.pages()
+    assert (page["tag_name"], page["name"], page["make_latest"]) == ("v1.2.3", "v1.2.3", "legacy")
+    assert f"octo-org/octo-repo@{released}" in page["body"]
+    assert IMAGE in page["body"]
     assert f"octo-org/octo-repo@{released}" in (release.folder / "summary").read_text(encoding="utf-8")
 
 
@@ -91,6 +101,7 @@ def test_release__run_again_changes_nothing(release) -> None:
     done = release.step("v1.2.3")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (release.ref("v1"), release.ref("released/v1.2.3")) == (before, before)
+    assert [page["tag_name"] for page in release.pages()] == ["v1.2.3"]
 
 
 def test_release__of_another_image_under_the_same_version_is_refused(release) -> None:
@@ -99,6 +110,7 @@ def test_release__of_another_image_under_the_same_version_is_refused(release) ->
     done = release.step("v1.2.3", IMAGE.replace("5" * 64, "6" * 64))
     assert done.returncode == 1
     assert "::error::v1.2.3 was released before, with another image" in done.stdout
+    assert len(release.pages()) == 1
     assert release.ref("v1") == before
 
 
@@ -111,6 +123,7 @@ def test_major_tag__follows_the_newest_version_and_never_goes_back(release) -> N
     assert done.returncode == 0, done.stdout + done.stderr
     assert "::notice::v1 stays where it is: v1.10.0 is newer than v1.9.1" in done.stdout
     assert release.ref("v1") == newest
+    assert [page["tag_name"] for page in release.pages()] == ["v1.9.0", "v1.10.0", "v1.9.1"]
     release.step("v2.0.0")
     assert (release.ref("v1"), release.ref("v2")) == (newest, release.ref("released/v2.0.0"))
 
@@ -201,6 +214,16 @@ elif (method, path) == ("POST", "git/refs"):
 elif method == "PATCH" and (found := re.fullmatch(r"git/refs/(tags/.+)", path)):
     assert fields["force"] == "true"
     answer = {"ref": git("update-ref", "refs/" + found[1], fields["sha"])}
+elif found := re.fullmatch(r"releases(/tags/(.+))?", path):
+    kept = os.path.join(os.environ["GH_REPOSITORY"], ".git", "releases.json")
+    releases = json.load(open(kept)) if os.path.exists(kept) else []
+    same = [one for one in releases if one["tag_name"] == (found[2] or fields.get("tag_name"))]
+    if method == "GET" and not same:
+        sys.exit("gh: Not Found (HTTP 404)")
+    if method == "POST":
+        assert not same and fields["generate_release_notes"] == "true" and git("rev-parse", fields["tag_name"])
+        json.dump([*releases, fields], open(kept, "w"))
+    answer = {}
 else:
     sys.exit(f"no such call: {method} {path}")
 
