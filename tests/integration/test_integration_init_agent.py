@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from eval_gate.cli.starter.agents import find_agent
 from tests.integration.test_integration_init import WORKFLOW, config, gate_step, git, init, workflow
 from tests.integration.test_integration_run import gate
 from tests.support.agents import agent
+from tests.support.bounds import within_cpu
 from tests.unit.examples.test_examples_workflows import LINTERS, lint
 
 FASTAPI = 'from fastapi import FastAPI\n\napp = FastAPI()\n\n\n@app.post("/ask")\ndef ask(q: dict) -> dict:\n    ...\n'
@@ -141,6 +143,29 @@ def test_init__several_agents__takes_the_first_and_names_the_others(tmp_path) ->
     done = init(tmp_path)
     assert config(tmp_path)["agentPreset"] == "langgraph"
     assert "services/b" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        {"package.json": '{"workspaces": ["libs/*"]}'},
+        {"package.json": '{"workspaces": {"packages": ["./libs/desk/"]}}'},
+        {"pyproject.toml": '[tool.uv.workspace]\nmembers = ["libs/*", "../out/*", "/etc/*"]\n'},
+    ],
+    ids=["npm", "yarn", "uv"],
+)
+def test_init__members_of_a_workspace__are_looked_into(tmp_path, root) -> None:
+    put(tmp_path, root)
+    put(tmp_path, KINDS["fastapi"][0], "libs/desk")
+    done = init(tmp_path)
+    assert "by libs/desk/requirements.txt" in done.stdout, done.stdout
+    assert "left out" not in done.stdout
+
+
+def test_init__source_that_is_written_to_be_slow__is_looked_at_all_the_same(tmp_path) -> None:
+    put(tmp_path, {"requirements.txt": "langserve\n", "a.py": "add_routes(" * 15_000 + "app = Route('/" * 5_000})
+    with within_cpu(5, "init"):
+        assert find_agent(tmp_path) is not None
 
 
 def test_init__preset_is_said__stands_in_the_configuration_with_its_usual_address(tmp_path) -> None:

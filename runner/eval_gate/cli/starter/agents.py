@@ -78,7 +78,7 @@ _PYTHON: Final = (
         "LangServe",
         frozenset({"langserve"}),
         r"\badd_routes\(",
-        r"""(?s)add_routes\(.*?path\s*=\s*["'](/[^"']*)["']""",
+        r"""(?s)add_routes\((?:(?!add_routes).){0,1000}?path\s*=\s*["'](/[^"']*)["']""",
         PresetName.LANGSERVE,
         8000,
         "",
@@ -169,12 +169,25 @@ def find_agent(folder: Path) -> FoundAgent | None:
 def _members(folder: Path) -> Iterator[str]:
     """The folders that may hold an agent, relative to the repository; "" first."""
     yield ""
-    for above in MEMBERS:
+    said = _workspaces(folder)
+    yield from (one for one in said if _PLAIN_PATH.fullmatch(one) and (folder / one).is_dir())
+    for above in dict.fromkeys((*MEMBERS, *(one.removesuffix("/*") for one in said if one.endswith("/*")))):
+        if not _PLAIN_PATH.fullmatch(above):
+            continue
         try:
             names = sorted(entry.name for entry in islice(os.scandir(folder / above), MAX_MEMBERS) if entry.is_dir())
         except OSError:
             continue
         yield from (f"{above}/{name}" for name in names if _PLAIN_PATH.fullmatch(name))
+
+
+def _workspaces(folder: Path) -> list[str]:
+    """The members that a root manifest of npm or uv names: folders, or `folder/*` for all in it."""
+    npm = _json(folder / _PACKAGE).get("workspaces")
+    npm = npm.get("packages") if isinstance(npm, dict) else npm
+    uv = _table(_toml(folder / _PYPROJECT), "tool", "uv", "workspace").get("members")
+    named = [one for group in (npm, uv) if isinstance(group, list) for one in group if isinstance(one, str)]
+    return [one.removeprefix("./").removesuffix("/") for one in named if ".." not in one.split("/")][:MAX_MEMBERS]
 
 
 def _agents_of(repository: Path, member: str) -> Iterator[FoundAgent]:
@@ -303,15 +316,19 @@ def _dependencies(file: Path) -> frozenset[str]:
         document = _json(file)
         groups = [document.get(key) for key in ("dependencies", "devDependencies")]
         return frozenset(name for group in groups if isinstance(group, dict) for name in group)
-    try:
-        read = tomllib.loads(_text(file))
-    except tomllib.TOMLDecodeError:
-        return frozenset()
+    read = _toml(file)
     project, poetry = _table(read, "project"), _table(read, "tool", "poetry")
     lists = [project.get("dependencies"), *_table(project, "optional-dependencies").values()]
     lists += _table(read, "dependency-groups").values()
     written = [line for group in lists if isinstance(group, list) for line in group if isinstance(line, str)]
     return _names([*written, *_table(poetry, "dependencies")])
+
+
+def _toml(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(_text(file))
+    except (ValueError, RecursionError):
+        return {}
 
 
 def _names(lines: Iterable[str]) -> frozenset[str]:
