@@ -8,15 +8,34 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
-from tests.support.frameworks import Server, started
+from tests.support.frameworks import PROGRAMS, Server, started
 from tests.support.github import FakeGitHub, fake_github
 from tests.support.tools import NotInstallableError, install
 
 collect_ignore_glob = ["*/*"]
 """What is in the folders are agents."""
+
+
+def _installed(server: Server) -> Path:
+    """Where it is. Skips the test where it is not asked for, or cannot be had."""
+    if not {"all", server.framework} & set(os.environ.get("EVAL_GATE_AGENTS", "").split(",")):
+        pytest.skip(f"{server.framework} is not asked for: run `make agents`")
+    try:
+        return install(server)
+    except NotInstallableError as error:
+        if os.environ.get("EVAL_GATE_REQUIRE_AGENTS") == "1":
+            raise
+        pytest.skip(f"*** NOT TESTED with {server}, which cannot be installed here: {error} ***")
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder with coding agents that are commands."""
+    return _installed(PROGRAMS) / "node_modules" / ".bin"
 
 
 @pytest.fixture(scope="session")
@@ -26,15 +45,8 @@ def running(tmp_path_factory) -> Iterator[Callable[[Server], str]]:
     with ExitStack() as opened:
 
         def of(server: Server) -> str:
-            if not {"all", server.framework} & set(os.environ.get("EVAL_GATE_AGENTS", "").split(",")):
-                pytest.skip(f"{server.framework} is not asked for: run `make agents`")
+            installed = _installed(server)
             if server not in made:
-                try:
-                    installed = install(server)
-                except NotInstallableError as error:
-                    if os.environ.get("EVAL_GATE_REQUIRE_AGENTS") == "1":
-                        raise
-                    pytest.skip(f"*** NOT TESTED with {server}, which cannot be installed here: {error} ***")
                 folder = tmp_path_factory.mktemp(server.framework)
                 made[server] = opened.enter_context(started(server, installed, folder))
             return made[server]

@@ -54,6 +54,10 @@ A2A = Server("asgi", ("python", "a2a_agent.py", "PORT"))
 LANGSERVE = Server("langserve", ("python", "langserve_agent.py", "PORT"))
 LANGGRAPH = Server("langgraph", ("langgraph", "dev", "--no-browser", "--no-reload", "--port", "PORT"))
 AIMOCK = Server("aimock", ("llmock", "--port", "PORT", "--fixtures", "fixtures.json", "--log-level", "warn"))
+MODELS = Server("aimock", ("llmock", "--port", "PORT", "--fixtures", "programs.json", "--log-level", "warn"))
+"""What stands for the servers of coding agents' models."""
+PROGRAMS = Server("programs", ())
+"""Coding agents that are commands: installed, and never started as a server."""
 
 
 @contextmanager

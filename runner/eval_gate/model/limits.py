@@ -223,7 +223,7 @@ TABLE: Final = (
     Row("the body of an HTTP error", ERROR_BYTES, "bytes"),
     Row("what a command prints", COMMAND_BYTES, "bytes"),
     Row("what a command prints for a batch", BATCH_BYTES, "bytes"),
-    Row("what Codex prints", CODEX_BYTES, "bytes"),
+    Row("what Codex prints, or a command with a preset", CODEX_BYTES, "bytes"),
     Row("an answer that an editor's agent writes", VSCODE_BYTES, "bytes"),
     Row("a system prompt", PROMPT_BYTES, "bytes"),
     Row("the template of an editor's agent", SUBAGENT_BYTES, "bytes"),

@@ -36,7 +36,7 @@ def calls_of(events: Sequence[Item]) -> tuple[Call, ...]:
     found: dict[str, Item] = {}
     for number, event in enumerate(events):
         item = event.get("item")
-        if event.get("type") in _STAGES and isinstance(item, dict) and item.get("type") in _SHAPES:
+        if event.get("type") in _STAGES and isinstance(item, dict) and str(item.get("type")) in _SHAPES:
             identity = item.get("id")
             found[identity if isinstance(identity, str) else f"\0{number}"] = item
     return tuple(_call(item) for item in found.values())

@@ -47,7 +47,7 @@ def read_output(text: str) -> Reading:
     failure = failure_in(documents)
     if failure is not None:
         raise OutputError("Codex CLI says that its turn failed", failure)
-    answer = _answer(documents)
+    answer = answer_of(documents)
     if answer is None:
         raise OutputError("Codex CLI printed no message of the assistant")
     if not whole or not _tells_calls(documents):
@@ -67,7 +67,7 @@ def failure_of(text: str) -> str | None:
 
 def failure_in(documents: Sequence[Item]) -> str | None:
     """Why the last turn failed; None where it did not. A lone `error` may be a connection that was tried again."""
-    turns = [document for document in documents if document.get("type") in {"turn.completed", "turn.failed"}]
+    turns = [document for document in documents if document.get("type") in ("turn.completed", "turn.failed")]
     if not turns or turns[-1].get("type") == "turn.completed":
         return None
     error = turns[-1].get("error")
@@ -109,7 +109,7 @@ def _parsed(texts: Sequence[str]) -> list[Item] | None:
     return [member for member in members if isinstance(member, dict)]
 
 
-def _answer(documents: Sequence[Item]) -> str | None:
+def answer_of(documents: Sequence[Item]) -> str | None:
     """The answer by the first rule that finds one, the last one that it finds; None where there is none."""
     for rule in (_from_item, _from_messages, _from_response, _from_output):
         for document in reversed(documents):

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from eval_gate.errors import GateError
+from eval_gate.targets.command.streams.presets import ProgramName
 from eval_gate.targets.settings import LONGEST_S, Described, ProgramSettings, Text
 from eval_gate.text.commands.template import Template
 from eval_gate.text.urls import public_url
@@ -74,6 +75,9 @@ class CliSettings(ProgramSettings):
         " {SESSION}, {OUTPUT_FILE}; values come quoted. The answer is what it writes to {OUTPUT_FILE}, else what it"
         " prints."
     )
+    preset: ProgramName | None = Field(
+        None, description="The program whose stream of events the answer is: then its tools, tokens and cost are known."
+    )
     files_format: Annotated[str, AfterValidator(_file_format)] = Field(
         "{path}", description="How one file is written into {FILES}, with {path} and {basename}."
     )
@@ -85,3 +89,9 @@ class CliSettings(ProgramSettings):
     provider_batching: bool = Field(default=False, description="All cases of a file in one call.")
     batch_size: int | None = Field(None, ge=1, description="With providerBatching: so many cases in one call.")
     max_retries: int | None = Field(None, ge=0, le=20, description="How often a call that timed out is repeated.")
+
+    @model_validator(mode="after")
+    def _one_case_each(self) -> Self:
+        if self.preset is not None and self.provider_batching:
+            raise ValueError("a preset reads the answer of one case: it has no providerBatching")
+        return self

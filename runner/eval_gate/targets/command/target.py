@@ -26,6 +26,7 @@ from eval_gate.targets.command.call import MAX_OUTPUT, PREFIX, Call, Called, Cal
 from eval_gate.targets.command.envelope import read_answer
 from eval_gate.targets.command.health import Health
 from eval_gate.targets.command.settings import CliSettings
+from eval_gate.targets.command.streams.presets import ProgramName, read_stream, said_why
 from eval_gate.targets.command.words import last_words
 from eval_gate.targets.deadline import not_counted
 from eval_gate.targets.retry import RetryPolicy, with_retries
@@ -35,6 +36,8 @@ from eval_gate.text.turns import flat
 
 MAX_BATCH_OUTPUT: Final = limits.BATCH_BYTES
 """Bytes of a batch's answers that are read."""
+MAX_STREAM: Final = limits.CODEX_BYTES
+"""Bytes of a coding agent's events that are read."""
 _SHOWN_LINE: Final = 500
 _NOT_FOUND: Final = 127
 _NOT_EXECUTABLE: Final = 126
@@ -134,6 +137,9 @@ class CliTarget(DescribedTarget[CliSettings]):
 
     async def _once(self, request: Request, attempt: int) -> Response:
         called, answer = await self._call(self._call_of(request, attempt))
+        preset = self._settings.preset
+        if preset is not None:
+            return self._streamed(preset, called, answer)
         if answer.cut and answer.data.lstrip()[:1] == b"{":
             what = f"the answer is {answer.total:,} bytes of JSON, more than the {MAX_OUTPUT:,} that are read"
             raise TargetError(what, fault=TargetFault.MALFORMED)
@@ -145,6 +151,15 @@ class CliTarget(DescribedTarget[CliSettings]):
         return response.model_copy(
             update={"duration_ms": called.finished.seconds * 1000, "warnings": tuple(warnings)},
         )
+
+    def _streamed(self, preset: ProgramName, called: Called, answer: Captured) -> Response:
+        """The answer in a program's events. Raises TargetError."""
+        if answer.cut:
+            what = f"the program printed {answer.total:,} bytes, more than the {MAX_STREAM:,} that are read"
+            raise TargetError(what, fault=TargetFault.MALFORMED)
+        response = read_stream(preset, answer.text())
+        told = {"duration_ms": called.finished.seconds * 1000, "warnings": (*response.warnings, *self._told(called))}
+        return response.model_copy(update=told)
 
     async def _batch(self, requests: Sequence[Request]) -> dict[str, Response]:
         calls = [self._call_of(request, request.trial) for request in requests]
@@ -180,6 +195,9 @@ class CliTarget(DescribedTarget[CliSettings]):
             what = f"CLI provider timed out after {self._settings.timeout_seconds:g}s{said}"
             raise TargetError(what, fault=TargetFault.LATE, retryable=True)
         if finished.code != 0:
+            preset = self._settings.preset
+            if preset is not None and (why := said_why(preset, finished.stdout.text())):
+                said = f": {why}"
             missing = self._withheld.needed(self._settings.command_template, said)
             raise TargetError(
                 f"CLI {finished.ending}{said}{f'; {missing}' if missing else ''}",
@@ -203,6 +221,7 @@ class CliTarget(DescribedTarget[CliSettings]):
             files=() if brief is None else tuple(dict.fromkeys((*brief.input_files, *guideline_files))),
             attempt=attempt,
             timeout_s=self._settings.timeout_seconds,
+            max_output=MAX_OUTPUT if self._settings.preset is None else MAX_STREAM,
         )
 
     def _eval_folder(self, request: Request) -> Path:

@@ -1,0 +1,82 @@
+"""Claude Code's events (`--output-format stream-json --verbose`), and its one result (`--output-format json`).
+
+`assistant` events hold texts and calls, `user` events what tools gave back, and the last `result` the answer. Agents
+that a task has started speak in the same stream: their calls are calls too. Tokens that came from a cache were read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
+from eval_gate.model.usage import Usage
+from eval_gate.targets.command.streams.calls import Calls
+from eval_gate.targets.command.streams.lines import Event, dollars, malformed, member, text_of, tokens, words_of
+
+_SPEAKERS = ("assistant", "user")
+
+
+def read(events: Sequence[Event]) -> Response:
+    """The answer in the last result, and all calls. Raises TargetError (malformed) where there is none."""
+    result = _result(events)
+    answer = result.get("result") if result is not None else None
+    if result is None or not isinstance(answer, str):
+        raise malformed("Claude Code printed no result: its output ends before it was done")
+    calls, nameless = _calls(events)
+    counted = Usage(
+        input_tokens=tokens(
+            *(member(result, "usage", f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_"))
+        ),
+        output_tokens=tokens(member(result, "usage", "output_tokens")),
+    )
+    return Response(
+        text=answer,
+        tool_calls=calls.all,
+        usage=None if counted == Usage() else counted,
+        cost_usd=dollars(result.get("total_cost_usd")),
+        calls_known=any(event.get("type") in _SPEAKERS for event in events),
+        warnings=(*_denied(result), *nameless),
+    )
+
+
+def failure(events: Sequence[Event]) -> str | None:
+    """Why it failed, in its own words; None where it did not, or does not say that it did."""
+    result = _result(events)
+    subtype = result.get("subtype") if result is not None else None
+    if result is None or not (result.get("is_error") is True or str(subtype).startswith("error")):
+        return None
+    errors = text_of(result.get("errors"))
+    kind = subtype if subtype != "success" else None
+    return words_of(result.get("result")) or words_of(errors) or words_of(kind) or "it does not say why"
+
+
+def _result(events: Sequence[Event]) -> Event | None:
+    return next((event for event in reversed(events) if event.get("type") == "result"), None)
+
+
+def _calls(events: Iterable[Event]) -> tuple[Calls, tuple[str, ...]]:
+    calls, nameless = Calls(), 0
+    for part in _parts(events):
+        match member(part, "type"):
+            case "tool_use":
+                begun = calls.begin(member(part, "name"), member(part, "input"), member(part, "id"))
+                nameless += not begun
+            case "tool_result":
+                broke = member(part, "is_error") is True
+                calls.end(member(part, "tool_use_id"), member(part, "content"), success=not broke)
+    return calls, (f"left out of the answer: {nameless} calls without a name",) if nameless else ()
+
+
+def _parts(events: Iterable[Event]) -> Iterator[JsonValue]:
+    for event in events:
+        content = member(event, "message", "content") if event.get("type") in _SPEAKERS else None
+        yield from content if isinstance(content, list) else ()
+
+
+def _denied(result: Event) -> tuple[str, ...]:
+    """Which tools it was not allowed to use: the usual reason for an agent that does nothing in a workflow."""
+    denials = result.get("permission_denials")
+    names = [words_of(member(one, "tool_name"))[:100] for one in denials] if isinstance(denials, list) else []
+    shown = ", ".join(sorted({name for name in names if name})[:5])
+    return (f"Claude Code was not allowed to use {shown}; --allowedTools permits tools",) if shown else ()

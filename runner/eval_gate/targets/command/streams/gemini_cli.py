@@ -1,0 +1,104 @@
+"""Gemini CLI's events (`--output-format stream-json`), and its one object (`--output-format json`).
+
+The answer is what it says after its last call: what it said before it, such as "I look it up", is none. Each event has
+its time, so each call a duration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from eval_gate.model.base import JsonValue
+from eval_gate.model.conversation import Response
+from eval_gate.model.limits import MAX_DURATION_MS, in_range
+from eval_gate.model.usage import Usage
+from eval_gate.targets.command.streams.calls import Calls
+from eval_gate.targets.command.streams.lines import Event, malformed, member, text_of, tokens, words_of
+
+
+def read(events: Sequence[Event]) -> Response:
+    """The answer and all calls. Raises TargetError (malformed) where it was not done."""
+    result = _result(events)
+    if result is None:
+        return _read_object(events)
+    calls, said, begun = Calls(), [""], dict[str, JsonValue]()
+    nameless = 0
+    for event in events:
+        match event.get("type"):
+            case "tool_use":
+                identity = event.get("tool_id")
+                nameless += not calls.begin(event.get("tool_name"), event.get("parameters"), identity)
+                begun[str(identity)] = event.get("timestamp")
+                said.append("")
+            case "tool_result":
+                identity, error = event.get("tool_id"), event.get("error")
+                calls.end(
+                    identity,
+                    event.get("output") if error is None else {"error": error},
+                    success={"success": True, "error": False}.get(str(event.get("status"))),
+                    duration_ms=_between(begun.get(str(identity)), event.get("timestamp")),
+                )
+            case "message" if event.get("role") == "assistant":
+                said[-1] += text_of(event.get("content")) or ""
+    stats = result.get("stats")
+    return Response(
+        text=next((text for text in reversed(said) if text), ""),
+        tool_calls=calls.all,
+        usage=_usage(tokens(member(stats, "input_tokens")), tokens(member(stats, "output_tokens"))),
+        warnings=(f"left out of the answer: {nameless} calls without a name",) if nameless else (),
+    )
+
+
+def failure(events: Sequence[Event]) -> str | None:
+    """Why it failed, in its own words; None where it did not, or does not say that it did."""
+    result = _result(events)
+    if result is not None and result.get("status") == "success":
+        return None
+    error = next((event["error"] for event in reversed(events) if event.get("error") and _ends(event)), None)
+    if result is None and error is None:
+        return None
+    return words_of(member(error, "message")) or words_of(error) or "it does not say why"
+
+
+def _result(events: Sequence[Event]) -> Event | None:
+    return next((event for event in reversed(events) if event.get("type") == "result"), None)
+
+
+def _ends(event: Event) -> bool:
+    """Whether an error in this event is that of the whole answer, and not of one call."""
+    return event.get("type") in ("result", None)
+
+
+def _read_object(events: Sequence[Event]) -> Response:
+    """The answer in the one object of `--output-format json`, which counts calls but does not tell of them."""
+    whole = next((event for event in reversed(events) if isinstance(event.get("response"), str)), None)
+    answer = whole.get("response") if whole is not None else None
+    if whole is None or not isinstance(answer, str):
+        raise malformed("Gemini CLI printed no result: its output ends before it was done")
+    models = member(whole, "stats", "models")
+    used = list(models.values()) if isinstance(models, dict) else []
+    made = (member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
+    given = tokens(*(member(model, "tokens", "prompt") for model in used))
+    return Response(text=answer, usage=_usage(given, tokens(*made)), calls_known=False)
+
+
+def _usage(given: int | None, made: int | None) -> Usage | None:
+    return None if given is None and made is None else Usage(input_tokens=given, output_tokens=made)
+
+
+def _between(begun: JsonValue, ended: JsonValue) -> float | None:
+    """Milliseconds between two times in ISO 8601; None where one is none, or they stand the wrong way round."""
+    first, last = _time(begun), _time(ended)
+    if first is None or last is None:
+        return None
+    passed = in_range((last - first).total_seconds() * 1000, MAX_DURATION_MS)
+    return None if passed is None else float(passed)
+
+
+def _time(moment: JsonValue) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(moment) if isinstance(moment, str) else None
+    except ValueError:
+        return None
+    return found.replace(tzinfo=UTC) if found is not None and found.tzinfo is None else found
