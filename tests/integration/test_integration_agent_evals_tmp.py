@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -237,3 +239,48 @@ def test_run__agents_without_tools__do_not_look_at_tmp(project) -> None:
     with model_server(DONE) as server:
         done = run(project, server)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_run__in_a_checkout__only_what_git_tracks_is_copied(project) -> None:
+    """Else a note that an earlier run of the command has left would let an agent pass that writes none."""
+    (project / ".gitignore").write_text("/tmp/*.log\n")
+    for command in (["init", "-q"], ["add", "tmp/data"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    for number in range(700):
+        (project / "tmp" / f"{number}.log").touch()
+    (project / "tmp" / "data" / "left.txt").write_text("by an earlier run")
+    gone = {"type": "fileNotExists", "path": "data/left.txt"}
+    with_suite(project, asserting("c", holds("data/menu.txt", "soup"), gone))
+    with model_server(calls("listFiles", path=""), DONE) as server:
+        done = run(project, server)
+        assert server.requests[1].body["messages"][-1]["content"] == "Contents of tmp:\n[dir] data"
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "what git does not track in tmp is not copied for agents, such as" in done.stdout
+
+
+@pytest.mark.contract("agent_evals.files.tmp", "agent_evals.files.traversal")
+def test_run__tracked_link__is_not_followed(project) -> None:
+    (project / "secret.txt").write_text("x")
+    (project / "tmp" / "way").symlink_to(project / "secret.txt")
+    for command in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    with_suite(project, asserting("c", {"type": "fileNotExists", "path": "way"}))
+    with model_server(DONE) as server:
+        done = run(project, server)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tmp/way is not copied for agents: Symlink paths are not allowed." in done.stdout
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+@pytest.mark.parametrize("checkout", [False, True])
+def test_run__name_that_is_no_text__is_left_out_and_said(project, checkout) -> None:
+    (project / "tmp" / os.fsdecode(b"odd\xff")).touch()
+    if checkout:
+        for command in (["init", "-q"], ["add", "."]):
+            subprocess.run(["git", *command], cwd=project, check=True)
+    with_suite(project, asserting("c", {"type": "contains", "value": "Done"}))
+    with model_server(DONE) as server:
+        done = run(project, server)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "is not copied for agents" in done.stdout

@@ -19,7 +19,7 @@ from typing import Literal, Self, TypeAlias
 from eval_gate.model import limits
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.paths import MAX_DEPTH, RESERVED, SandboxError, file_names, names_of
+from eval_gate.sandbox.paths import MAX_DEPTH, MISSING, RESERVED, SandboxError, file_names, names_of
 
 Beside: TypeAlias = Callable[[Collection[str], str], bool]
 """Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
@@ -321,6 +321,27 @@ class OwnersFolder(Sandbox):
                 taken.append(Given(found.path, None if folder else self._data(found.folder, found.name)))
             except SandboxError as error:
                 left_out.append((found.path, str(error)))
+        return taken, left_out
+
+    def given_at(self, paths: Iterable[str]) -> tuple[list[Given], list[tuple[str, str]]]:
+        """The same of the files at these paths only; one that is not there is passed over."""
+        taken: list[Given] = []
+        left_out: list[tuple[str, str]] = []
+        total = 0
+        for path in sorted(paths):
+            try:
+                *above, name = file_names(path)
+                with self._folder(above) as folder:
+                    data = self._data(folder, name)
+                taken.append(Given(path, data))
+                total += len(data)
+            except SandboxError as error:
+                if str(error) != MISSING:
+                    left_out.append((path, str(error)))
+            if len(taken) > self._limits.entries:
+                raise SandboxError(f"There are more than {self._limits.entries} files.")
+            if total > self._limits.total_bytes:
+                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
         return taken, left_out
 
     def _met(self, names: tuple[str, ...]) -> Iterator[FileEntry]:

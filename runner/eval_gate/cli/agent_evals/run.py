@@ -67,7 +67,9 @@ class SuitesAsked:
         }
         config = load_config({**fixed, **answerer}, {}, None)
         # side by side all begin alike, in copies; else the folder is the one that the format speaks of
-        here = replace(self.around, tmp=Tmp(self.tmp, in_place=len(self.answerers) < 2, output=self.out))
+        here = replace(
+            self.around, tmp=Tmp(self.tmp, in_place=len(self.answerers) < 2, checked_in=False, output=self.out)
+        )
         # compared with nothing, and nobody makes an exception of anything
         return Session(config, Selection(tags=self.tags), here, Question(NOT_ASKED_FOR, Policy()))
 

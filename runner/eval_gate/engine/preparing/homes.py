@@ -1,12 +1,14 @@
 """What lies in the `tmp/` of a project when a run begins: every suite whose agent has file tools begins with it.
 
 Source: agent-evals behaviour 3.4, B-08. It is read once, so that all suites and trials begin alike whatever happens to
-it meanwhile. Results that this program left there are no part of it.
+it meanwhile. Of a checkout it is what git tracks: what somebody's earlier runs left there would make later ones pass.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +22,12 @@ from eval_gate.sandbox.folder import OwnersFolder, Reserved
 from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
 from eval_gate.targets.model.recording import RECORDING_NAME
+from eval_gate.text.foreign.well_formed import well_formed
 
 REPORTS: Final = "reports"
 _OURS: Final = frozenset({LATEST_NAME, RECORDING_NAME, REPORTS})
 _RUN: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GIT_S: Final = 5
 _SHOWN: Final = 10
 """Paths that are named; of more their number has to do."""
 
@@ -35,6 +39,8 @@ class Tmp:
     folder: Path = Path("tmp")
     in_place: bool = False
     """Agents work in the folder itself; else each suite and trial in a fresh copy of it."""
+    checked_in: bool = True
+    """What is copied of a checkout is only what git tracks."""
     output: tuple[str, ...] = ()
     """In place: the names that lead from it to our results, over which no tool writes."""
 
@@ -53,7 +59,9 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, t
     if folder.is_symlink() or not folder.is_dir():
         return Home(), (f"{tmp.folder} is not copied for agents: {LINK if folder.is_symlink() else NO_FOLDER}",)
     try:
-        given, left_out = OwnersFolder(folder).given(_is_output)
+        tracked = _tracked(folder) if tmp.checked_in else None
+        owners = OwnersFolder(folder)
+        given, left_out = owners.given(_is_output) if tracked is None else owners.given_at(tracked)
     except (SandboxError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise GateError(
@@ -61,7 +69,33 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, t
             f"{tmp.folder} cannot be copied for agents of suites: {why}",
             f"keep in {tmp.folder} only what suites need",
         ) from error
-    return Home(tuple(given)), _notices(tmp.folder, left_out)
+    others = () if tracked is None else _others(folder)
+    what = f"what git does not track in {tmp.folder} is not copied for agents, such as"
+    untracked = [f"{what} {tmp.folder / well_formed(one[:200])}" for one in others[:1]]
+    return Home(tuple(given)), (*_notices(tmp.folder, left_out), *untracked)
+
+
+def _tracked(folder: Path) -> tuple[str, ...] | None:
+    """Paths below the folder that git tracks; None where there is no git, or no checkout."""
+    return _git(folder, "--cached")
+
+
+def _others(folder: Path) -> tuple[str, ...]:
+    """What else lies there, folders as a whole; without our results."""
+    listed = _git(folder, "--others", "--directory", "--no-empty-directory") or ()
+    return tuple(one for one in listed if not (folder / one / LATEST_NAME).is_file())
+
+
+def _git(folder: Path, *arguments: str) -> tuple[str, ...] | None:
+    # no program that a configuration of the checkout names is started by this
+    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", *arguments, "--", "."]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_GIT_S, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
+        return None
+    return tuple(os.fsdecode(path) for path in done.stdout.split(b"\0") if path)
 
 
 def _is_output(beside: Collection[str], name: str) -> bool:
@@ -74,6 +108,6 @@ def _is_ours(name: str) -> bool:
 
 
 def _notices(folder: Path, left_out: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    lines = [f"{folder / path[:200]} is not copied for agents: {why}" for path, why in left_out[:_SHOWN]]
+    lines = [f"{folder / well_formed(path[:200])} is not copied for agents: {why}" for path, why in left_out[:_SHOWN]]
     more = len(left_out) - len(lines)
     return (*lines, f"{more:,} more of {folder} are not copied") if more > 0 else tuple(lines)
