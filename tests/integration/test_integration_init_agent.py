@@ -252,3 +252,21 @@ def test_init__agent_in_a_folder_with_an_odd_name__is_not_started_by_guess_or_is
     assert "${{ x" not in (tmp_path / WORKFLOW).read_text()
     assert yaml.safe_load((tmp_path / WORKFLOW).read_text())
     assert lint("actionlint", tmp_path / WORKFLOW).returncode == 0
+
+
+def test_init__configuration_that_is_there_does_not_say_the_preset__the_workflow_and_the_list_do(tmp_path) -> None:
+    put(tmp_path, KINDS["langgraph"][0] | {"eval-gate.yaml": "evals: [evals]\n"})
+    done = init(tmp_path)
+    assert "eval-gate run --agent-endpoint http://localhost:2024/runs/wait --agent-preset langgraph" in done.stdout
+    assert gate_step(tmp_path)["with"]["agent-preset"] == "langgraph"
+    for linter in LINTERS:
+        assert lint(linter, tmp_path / WORKFLOW).returncode == 0, linter
+
+
+def test_init__agent_elsewhere_with_a_preset__the_configuration_says_it_and_the_workflow_needs_not(tmp_path) -> None:
+    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-preset", "ag-ui")
+    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x"}
+    (tmp_path / WORKFLOW).unlink()
+    (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
+    init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-preset", "ag-ui")
+    assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x", "agent-preset": "ag-ui"}

@@ -96,11 +96,17 @@ _SUITES: Final = """\
 
 
 def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) -> str:
-    """The workflow. `config_says` is whether the configuration names the model, so that no second place has to."""
+    """The workflow. `config_says` is whether the configuration names model or preset: no second place has to."""
     shared = {"[main]": f"[{_scalar(_literal(branch), flow=True)}]", "eval-gate.yaml": config_name}
     match asked.kind:
         case Kind.AGENT_HERE:
             text = _filled("workflow-agent.yml", shared | _addresses(asked))
+            if asked.preset is not None and not config_says:
+                text = re.sub(
+                    r"(?m)^( +)agent-endpoint: .*$",
+                    lambda line: f"{line[0]}\n{line[1]}agent-preset: {_scalar(asked.preset or '')}",
+                    text,
+                )
             return _started(text, asked.found)
         case Kind.MODEL | Kind.SUITES if asked.secrets:
             text = _filled("workflow-model.yml", shared)
@@ -110,7 +116,8 @@ def workflow(asked: Asked, branch: str, config_name: str, *, config_says: bool) 
         case _:
             text = _filled("workflow-elsewhere.yml", shared)
     said = {"agent-endpoint": asked.endpoint}
-    said |= {} if config_says else {"provider": asked.provider, "model": asked.model}
+    if not config_says:
+        said |= {"agent-preset": asked.preset, "provider": asked.provider, "model": asked.model}
     inputs = "".join(f"          {name}: {_scalar(value)}\n" for name, value in said.items() if value)
     return text + (f"        with:\n{inputs}" if inputs else "")
 
