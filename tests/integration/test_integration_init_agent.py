@@ -270,3 +270,11 @@ def test_init__agent_elsewhere_with_a_preset__the_configuration_says_it_and_the_
     (tmp_path / "eval-gate.yaml").write_text("evals: [evals]\n")
     init(tmp_path, "--agent-endpoint", "https://staging.example/x", "--agent-preset", "ag-ui")
     assert gate_step(tmp_path)["with"] == {"agent-endpoint": "https://staging.example/x", "agent-preset": "ag-ui"}
+
+
+def test_init__registry_that_would_be_started__is_neither_started_nor_asked(tmp_path) -> None:
+    servers = {"mcpServers": {"desk": {"command": "touch", "args": ["started"]}}}
+    put(tmp_path, {"tools.json": json.dumps(servers)})
+    assert init(tmp_path).returncode == 0
+    assert not (tmp_path / "started").exists()
+    assert "toolRegistryPath" not in config(tmp_path)

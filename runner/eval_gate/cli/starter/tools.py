@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.registry.load import load_registry
+from eval_gate.registry.load import load_registry, servers_at
 
 _REGISTRIES: Final = ("tools.json", "tool-registry.json", "tool-registry", "tools", "src/tools", "src/tool-registry")
 _SNAPSHOT: Final = "snapshot.json"
@@ -39,6 +39,8 @@ def _holds_tools(folder: Path, path: str) -> bool:
     if not (folder / path).exists():
         return False
     try:
+        if servers_at(path, folder) is not None:  # programs that would be started: nothing is run here
+            return False
         return asyncio.run(load_registry(path, folder)).size > 0
     except (GateError, OSError):
         return False
