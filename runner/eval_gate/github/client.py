@@ -8,17 +8,16 @@ themselves by requests that nobody sees.
 from __future__ import annotations
 
 import random
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
 from eval_gate import __version__
 from eval_gate.errors import needing
+from eval_gate.files.certificates import certificates
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
 from eval_gate.model import limits
@@ -98,7 +97,7 @@ class Client:
         """A connection for what goes past PyGithub, which whoever opens it closes. It follows no redirects."""
         import httpx
 
-        return httpx.Client(timeout=self.patience.transfer_silence_s, verify=_certificates())
+        return httpx.Client(timeout=self.patience.transfer_silence_s, verify=certificates())
 
     def get(self, doing: str, path: str, model: type[Model], *, permission: str, query: Query | None = None) -> Model:
         """One object. `path` is below the repository; `doing` names the call in an error."""
@@ -244,14 +243,6 @@ class Client:
             )
             self._opened = api.requester
         return self._opened
-
-
-@cache
-def _certificates() -> ssl.SSLContext:
-    """The certificates that we trust: reading them takes 20 ms, which each connection would spend anew."""
-    import httpx
-
-    return httpx.create_ssl_context()
 
 
 def user_agent() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import ExitCode, GateError, Problem
+from eval_gate.files.certificates import certificates
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -169,7 +170,9 @@ async def _download(url: str, shown: str, time_limit_s: float, redact: Redactor)
     data = bytearray()
     try:
         async with (
-            httpx.AsyncClient(follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s) as client,
+            httpx.AsyncClient(
+                follow_redirects=True, max_redirects=_MAX_REDIRECTS, timeout=time_limit_s, verify=certificates()
+            ) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             unpacker = Unpacker(response.headers.get_list("content-encoding"))

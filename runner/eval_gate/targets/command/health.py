@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from eval_gate.files.certificates import certificates
 from eval_gate.process.environment import Withheld
 from eval_gate.process.run import ProcessError
 from eval_gate.targets.base import TargetError, TargetFault
@@ -105,7 +106,8 @@ async def _ask_url(url: str, limit_s: float) -> str | None:
     try:
         address = httpx.URL(url)
         address = address.copy_with(host=reachable_host(address.host, System()))
-        secure = address.scheme == "https"  # certificates cost 20 ms: only for those who use them
+        # certificates cost 20 ms: only for those who use them
+        secure = certificates() if address.scheme == "https" else False
         async with (
             asyncio.timeout(limit_s),
             httpx.AsyncClient(timeout=None, verify=secure) as client,  # noqa: S113 (the line above is the limit)

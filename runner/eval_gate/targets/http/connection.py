@@ -13,6 +13,7 @@ from urllib.request import getproxies
 
 import httpx
 
+from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.quote import quote
@@ -137,15 +138,16 @@ class Connection:
         if self._transport is None:
             from httpx_aiohttp import AiohttpTransport
 
-            # TLS settings cost 20 ms of certificates: only for those who use them
-            self._transport = AiohttpTransport(verify=self._secure, client=self._session)
+            # certificates cost 20 ms: only for those who use them
+            verify = certificates() if self._secure else False
+            self._transport = AiohttpTransport(verify=verify, client=self._session)
         return self._transport
 
     def _session(self) -> aiohttp.ClientSession:
         """The pool: as many connections as cases in flight, proxies from the environment where there are any."""
         import aiohttp
 
-        verify = httpx.create_ssl_context() if self._secure else True
+        verify = certificates() if self._secure else True
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self._concurrency + 1, ssl=verify),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -1,0 +1,43 @@
+"""Certificates are read once a process, whoever connects."""
+
+import asyncio
+import ssl
+
+import httpx
+import pytest
+
+from eval_gate.files.certificates import certificates
+from eval_gate.model.conversation import Message
+from eval_gate.targets.base import Request, TargetError
+from eval_gate.targets.http.settings import HttpSettings
+from eval_gate.targets.http.target import HttpTarget
+from eval_gate.text.redact import Redactor
+from tests.support.agents import unused_port
+
+
+async def refused(url: str) -> None:
+    settings = HttpSettings.model_validate({"name": "agent", "url": url})
+    target = HttpTarget(settings, redact=Redactor(), concurrency=1, max_retries=0, wait_for=0)
+    try:
+        with pytest.raises(TargetError, match="refused"):
+            await target.respond(Request("case", (Message(role="user", content="hello"),)))
+    finally:
+        await target.aclose()
+
+
+def test_certificates__many_connections_with_tls__are_read_once_and_for_others_never(monkeypatch) -> None:
+    certificates.cache_clear()
+    read, create = [], httpx.create_ssl_context
+
+    def counted(verify=True, **others) -> ssl.SSLContext:
+        if verify is True:
+            read.append(verify)
+        return create(verify, **others)
+
+    monkeypatch.setattr("httpx.create_ssl_context", counted)
+    asyncio.run(refused(f"http://127.0.0.1:{unused_port()}/chat"))
+    assert read == []
+    for _ in range(2):
+        asyncio.run(refused(f"https://127.0.0.1:{unused_port()}/chat"))
+    assert read == [True]
+    assert certificates().verify_mode is ssl.CERT_REQUIRED
