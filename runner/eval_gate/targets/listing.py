@@ -191,6 +191,7 @@ class TargetList:
             f"target {self._names[index]}: {unset.variable} is not set, so {found.written[str(key)][-1]} is left out"
             for key, unset in left_out.items()
         )
+        notices += tuple(f"target {self._names[index]}: {remark}" for remark in settings.remarks)
         if "url" in found.written:
             settings.written_at(str(self._problem("", index, found.written["url"])))
         return Chosen(

@@ -138,6 +138,11 @@ class TargetSettings(Described):
         """The address at which it is asked by its description; None where that names none."""
         return None
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What its author may not have meant, each in one sentence: said wherever the target is chosen."""
+        return ()
+
     def given(self, environment: Mapping[str, str]) -> tuple[str, ...]:
         """Variables of the environment that it is given although its description does not refer to their values."""
         return ()

@@ -25,6 +25,11 @@ OF_A_MESSAGE: Final = ("role", "content", "index")
 _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 
+_REMEMBERS: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
+"""How fields are called by whose value agents remember what was said."""
+_IN_ADDRESS: Final = re.compile(r"([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
+
+
 class Session(StrEnum):
     """What `{{session}}` is one of."""
 
@@ -125,3 +130,17 @@ def check_names(template: JsonValue, *, more: tuple[str, ...] = ()) -> None:
     for name in names_in(template):
         if name not in known:
             raise ValueError(f'there is no placeholder "{name[:80]}"{did_you_mean(name, known)}: {", ".join(known)}')
+
+
+def remembered_by(template: JsonValue, name: str = "") -> Iterator[str]:
+    """Fields, and parts of an address, that look like the id of a conversation and hold `{{caseId}}`."""
+    match template:
+        case str():
+            if "caseId" in names_in(template):
+                yield from (part for part in (name, *_IN_ADDRESS.findall(template)) if _REMEMBERS.search(part))
+        case list():
+            for member in template:
+                yield from remembered_by(member, name)
+        case dict():
+            for key, member in template.items():
+                yield from remembered_by(member, key)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, Validati
 
 from eval_gate.model.limits import MAX_ANSWER_BYTES
 from eval_gate.targets.http.paths import Condition, Path
-from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in
+from eval_gate.targets.http.placeholders import OF_A_MESSAGE, QUESTION, Session, check_names, names_in, remembered_by
 from eval_gate.targets.http.presets import PresetName, with_preset
 from eval_gate.targets.settings import Described, TargetSettings, Text
 from eval_gate.text.urls import url_problem
@@ -334,6 +334,16 @@ class HttpSettings(TargetSettings):
         if not QUESTION & set(names_in(sent)):
             raise ValueError("nothing of the question is sent: {{message}} is missing in url, query or body")
         return query
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Whether it goes on with one conversation in every execution of a case."""
+        sent: tuple[JsonValue, ...] = (self.url, self.query, self.request_template, self.form, self.request_fields)
+        found = next(remembered_by([*sent, dict(self.headers)]), None)
+        if found is None:
+            return ()
+        what = f"{{{{caseId}}}} in {found[:80]} is the same in every trial, re-run and run: an agent that remembers"
+        return (f"{what} goes on with the conversation before; {{{{session}}}} is new each time",)
 
     @classmethod
     def settled(cls, values: dict[str, JsonValue]) -> dict[str, JsonValue]:
