@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.prepare import prepare
 from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
@@ -40,6 +39,8 @@ async def make_run(session: Session, progress: Progress) -> Made:
 
 async def plan_run(session: Session) -> RunPlan:
     """Everything that the run needs, read and checked. It holds a target: carry it out, or close it."""
+    from eval_gate.engine.preparing.prepare import prepare  # 100 ms that results of other tools need nothing of
+
     config, around = session.config, session.around
     plan = await prepare(
         config,

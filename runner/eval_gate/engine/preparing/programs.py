@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
@@ -11,7 +12,9 @@ from eval_gate.model.case import EvalSuite
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
 from eval_gate.process.identity import NOBODY, identity_for, only_root_fits
 from eval_gate.process.run import CAN_RUN, NOT_HERE
-from eval_gate.targets.book import TargetBook
+
+if TYPE_CHECKING:
+    from eval_gate.targets.book import TargetBook  # 50 ms that results of other tools need nothing of
 
 
 def who_runs(
