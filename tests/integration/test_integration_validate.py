@@ -167,3 +167,15 @@ def test_validate__hundreds_of_variables__names_the_first_and_counts_the_rest(tm
     assert len(notes(done)) == 51
     assert notes(done)[-1] == "… and 250 more"
     assert done.stdout.splitlines()[-1].endswith("0 warnings, 300 notes")
+
+
+def test_validate__case_id_where_a_conversation_is_named__is_a_warning_as_in_a_run(tmp_path) -> None:
+    write_suite(tmp_path)
+    listed = {"name": "default", "provider": "http", "url": "http://127.0.0.1:9/threads/{{caseId}}/chat"}
+    targets(tmp_path, f"- {json.dumps(listed | {'requestTemplate': {'message': '{{message}}'}})}")
+    said = "target default: {{caseId}} in threads is the same in every trial, re-run and run"
+    checked = gate(tmp_path, "validate")
+    assert (checked.returncode, checked.stderr.count(said)) == (0, 1)
+    gate(tmp_path, "run", "--wait-for", "0")
+    (kept,) = tmp_path.glob("**/run.json")
+    assert said in kept.read_text()

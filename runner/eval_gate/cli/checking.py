@@ -50,7 +50,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
         return Findings(problems=tuple(problems), notes=lacking.noted)
     problems = _target_problems(config, inputs, book)
     problems += [problem async for problem in _pattern_problems(inputs)]
-    warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs)]
+    warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
     return Findings(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
 
 

@@ -42,13 +42,19 @@ class TargetBook:
         self._targets: dict[tuple[Path | None, str], Target] = {}
         self._graders: dict[tuple[Path | None, str], Grader] = {}
         self._notices: dict[str, None] = {}
+        self._remarks: dict[str, None] = {}
         self.starts_programs = False
         """Whether one of them is a program."""
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What is worth a line in the result: settings that were left out, wishes that cannot be met."""
-        return tuple(self._notices)
+        return (*self._remarks, *self._notices)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Of these, what the author of a target may not have meant, wherever it is run."""
+        return tuple(self._remarks)
 
     def target(self, eval_file: str = "", wanted: str | None = None) -> Target:
         """Who is asked the cases of this eval file that want the target of this name."""
@@ -97,6 +103,7 @@ class TargetBook:
             self._around.redact.include(chosen.redact)
             self._graders[key] = self._built(chosen, eval_file, self._asker if chosen.kind.is_model else self._asked)
             self._notices |= dict.fromkeys(chosen.notices)
+            self._remarks |= dict.fromkeys(chosen.remarks)
         return self._graders[key]
 
     def _admit(self, chosen: Chosen) -> None:
@@ -169,6 +176,7 @@ class TargetBook:
 
     def _note(self, chosen: Chosen, target: Target) -> None:
         self._notices |= dict.fromkeys(chosen.notices)
+        self._remarks |= dict.fromkeys(chosen.remarks)
         if chosen.settings.provider_batching and not isinstance(target, BatchTarget):
             what = f"target {chosen.settings.name}: {chosen.settings.provider} takes no batches (provider_batching)"
             self._notices[f"{what}: each case is asked by itself"] = None

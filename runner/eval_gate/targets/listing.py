@@ -49,6 +49,8 @@ class Chosen:
     """Settings, by our names, that are as if they were absent, because their variables are not set."""
     whole: bool = True
     """Whether all is known that it is built with; not so where a variable is lacking and was only noted."""
+    remarks: tuple[str, ...] = ()
+    """What its author may not have meant."""
 
     @property
     def kind(self) -> Kind:
@@ -191,7 +193,7 @@ class TargetList:
             f"target {self._names[index]}: {unset.variable} is not set, so {found.written[str(key)][-1]} is left out"
             for key, unset in left_out.items()
         )
-        notices += tuple(f"target {self._names[index]}: {remark}" for remark in settings.remarks)
+        remarks = settings.remarks if whole else ()
         if "url" in found.written:
             settings.written_at(str(self._problem("", index, found.written["url"])))
         return Chosen(
@@ -203,6 +205,7 @@ class TargetList:
             variables=tuple(resolver.used),
             line=self._locate([index]),
             left_out=frozenset(map(str, left_out)),
+            remarks=tuple(f"target {self._names[index]}: {remark}" for remark in remarks),
             whole=whole or lacking is None,
         )
 
