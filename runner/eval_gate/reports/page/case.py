@@ -126,6 +126,7 @@ def _now(case: CaseResult, cut: Cut) -> Data:
         {
             "status": LETTERS[case.status],
             "ms": round(case.duration_ms, 1),
+            "first": None if case.details.first_token_ms is None else round(case.details.first_token_ms, 1),
             "tokens": [usage.input_tokens, usage.output_tokens] if usage else None,
             "cost": _money(case.cost_usd),
             "judge": _money(case.judge_cost_usd),

@@ -712,6 +712,7 @@
     const was = before || {};
     const counted = (one) => (one.tokens ? one.tokens.map((number) => (number === null || number === undefined ? "?" : number.toLocaleString("en"))) : [undefined, undefined]);
     row("Time", was.ms !== undefined ? seconds(was.ms) : undefined, now.ms !== undefined ? seconds(now.ms) : undefined);
+    row("First token", undefined, now.first !== undefined ? seconds(now.first) : undefined);
     row("Tokens in", counted(was)[0], counted(now)[0]);
     row("Tokens out", counted(was)[1], counted(now)[1]);
     row("Cost", was.cost, now.cost);

@@ -144,6 +144,13 @@ def test_case__regression__holds_both_sides_and_the_ways_from_here(page) -> None
     assert said["comment"].startswith("/eval-gate accept refund/partial-order")
 
 
+def test_case__streamed_answer__has_the_time_to_its_first_piece() -> None:
+    streamed = make_result("streamed", "failed", details={"response": "There.", "first_token_ms": 141.26})
+    page = page_of(streamed, make_result("whole", "failed"))
+    assert case_on(page, "streamed")["now"]["first"] == 141.3
+    assert "first" not in case_on(page, "whole")["now"]
+
+
 def test_case__checks__misses_come_first_with_what_they_were(page) -> None:
     called, policy = case_on(page, "refund/partial-order")["checks"]
     assert (called["name"], called["then"], called["now"], called["state"]) == (
