@@ -99,6 +99,11 @@ def _outside_of_texts(data: bytes) -> Iterator[bytes]:
         within ^= len(parts) % 2 == 0
 
 
+def may_be_no_json(data: bytes) -> bool:
+    """Whether some of it may be what only some parsers take for JSON: NaN, infinities, numbers beyond all range."""
+    return b"NaN" in data or b"Infinity" in data or _FAR.search(data) is not None
+
+
 def _whole(digits: str) -> int:
     if len(digits) > NUMBER_DIGITS:
         raise ForeignJsonError(f"holds a number of {len(digits):,} digits", too_much=True)
