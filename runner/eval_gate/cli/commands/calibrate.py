@@ -1,0 +1,70 @@
+"""`eval-gate calibrate LABELS`: how well the judge of a stored run agrees with people."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.config.settings import SETTINGS
+
+USED = ("outputDir",)
+"""The configuration keys that this command has use for."""
+
+
+def calibrate(
+    labels: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LABELS...",
+            help="What people say of the answers: JSONL or CSV with id and status (passed, failed).",
+            show_default=False,
+        ),
+    ],
+    *,
+    run: Annotated[
+        str, typer.Option("--run", metavar="RUN", help="Run id, results file, run folder, zip, or latest.")
+    ] = "latest",
+    evaluator: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only what this evaluator says.  [default: the verdicts of the cases]"),
+    ] = None,
+    pass_score: Annotated[
+        float | None,
+        typer.Option(min=0, max=1, metavar="SCORE", help="The score from which on it passes.  [default: the run's]"),
+    ] = None,
+    min_kappa: Annotated[
+        float | None,
+        typer.Option(min=-1, max=1, metavar="KAPPA", help="Exit 1 where kappa is lower, or cannot be told."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    **settings: object,
+) -> None:
+    """Compare a judge with people: agreement, kappa with its interval, and what the judge wrongly passes.
+
+    Label answers of a stored run, some good and some bad ones, thirty or more: lines such as
+    {"id": "refund-1", "status": "failed", "error": "promises a refund"}, or a CSV with these columns. `suite` is needed
+    where two eval files have the same id; several people are lines with another `trial` each.
+
+      eval-gate calibrate labels.csv --run latest --evaluator helpfulness
+
+    Exit codes: 0 compared, 1 kappa is below --min-kappa, 2 the labels or options are wrong.
+    """
+    from pathlib import Path
+
+    from eval_gate.cli.console import Form, out
+    from eval_gate.errors import ExitCode
+    from eval_gate.reports.words.calibration import calibration_lines
+    from eval_gate.results.read import read_run
+    from eval_gate.session.calibrating import as_json, compare_with_people
+
+    stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
+    found = compare_with_people(stored, labels, evaluator, pass_score)
+    if json:
+        out(as_json(found, stored.run_id, evaluator), Form.JSON)
+    else:
+        who = f"evaluator {evaluator}" if evaluator else "the verdicts"
+        out("\n".join(calibration_lines(found, who, stored.run_id)))
+    kappa = found.agreement.kappa
+    if min_kappa is not None and (kappa is None or kappa < min_kappa):
+        raise typer.Exit(ExitCode.FAILED)

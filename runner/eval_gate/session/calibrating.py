@@ -1,0 +1,146 @@
+"""Holds the verdicts of a stored run against people's labels of the same answers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError, did_you_mean
+from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import EvaluatorResult, Status
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.result_formats.jsonl import ResultLine
+from eval_gate.result_formats.load import load_results
+from eval_gate.result_formats.rows import Row
+from eval_gate.result_formats.scoring import Rules
+
+_NO_SUITE: Final = ResultLine.model_fields["suite"].default
+"""The suite of a label that names none: its id has to be the only one in the run."""
+_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    passed: bool | None
+    """By people; None where that is undecided."""
+    why: str | None
+
+
+def compare_with_people(
+    run: RunResult, labels: Sequence[str], evaluator: str | None = None, pass_score: float | None = None
+) -> Calibration:
+    """Hold a run's verdicts, or those of one evaluator, against the labels in these files.
+
+    A label is a line of our own results format; several of one case (by `trial`) are several people, and most of them
+    decide. Of an evaluator a score from `pass_score` on passes, or from the run's own.
+
+    Raises GateError for files that cannot be read (`results-…`), and `labels-unmatched` where nothing can be compared.
+    """
+    people = load_results(labels, ResultsFormat.JSONL, Rules((), pass_score))
+    least = pass_score if pass_score is not None else run.verdict.pass_score if run.verdict else 1.0
+    ids = Counter(key.case_id for key, _ in run.cases())
+    by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
+    cases = run.by_key()
+    cells: Counter[tuple[bool, bool]] = Counter()
+    differs, unmatched, judges = list[Differs](), list[str](), dict[str, None]()
+    undecided = unjudged = 0
+    for key, rows in people.cases.items():
+        place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
+        case = cases.get(place) if place else None
+        said = _said(rows)
+        if place is None or case is None:
+            unmatched.append(str(key.case_id) if key.suite == _NO_SUITE else f"{key.suite}: {key.case_id}")
+            continue
+        verdict = _verdict(case, evaluator, least)
+        if said.passed is None:
+            undecided += 1
+        elif verdict is None:
+            unjudged += 1
+        else:
+            passed, score = verdict
+            cells[passed, said.passed] += 1
+            if case.yardstick and case.yardstick.judge:
+                judges[case.yardstick.judge] = None
+            if passed is not said.passed:
+                differs.append(Differs(place, passed, score, said.why))
+    agreement = Agreement(cells[True, True], cells[True, False], cells[False, True], cells[False, False])
+    if not agreement.compared:
+        raise _nothing(run, cases, evaluator, unmatched)
+    order = sorted(differs, key=lambda one: not one.passed)  # what a gate lets through comes first
+    return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged)
+
+
+def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:
+    """The same for programs."""
+    agreement, between = found.agreement, found.agreement.kappa_between()
+    told = {
+        "runId": run_id,
+        "evaluator": evaluator,
+        "judges": list(found.judges),
+        "compared": agreement.compared,
+        "agreed": agreement.agreed,
+        "kappa": agreement.kappa,
+        "kappaBetween": list(between) if between else None,
+        "falsePasses": agreement.false_passes,
+        "failedByPeople": agreement.failed_by_people,
+        "falseFailures": agreement.false_failures,
+        "passedByPeople": agreement.passed_by_people,
+        "unmatched": list(found.unmatched),
+        "undecided": found.undecided,
+        "unjudged": found.unjudged,
+        "differs": [
+            {
+                "suite": one.key.suite,
+                "id": one.key.case_id,
+                "passed": one.passed,
+                "score": one.score,
+                "people": one.said,
+            }
+            for one in found.differs
+        ],
+    }
+    return json.dumps(told, indent=2)
+
+
+def _said(rows: Sequence[Row]) -> _Said:
+    judged = [row.status is Status.PASSED for row in rows if row.status and row.status.judged]
+    passes = sum(judged)
+    passed = None if passes * 2 == len(judged) else passes * 2 > len(judged)
+    return _Said(passed, next((row.error or row.answer for row in rows if row.error or row.answer), None))
+
+
+def _verdict(case: CaseResult, evaluator: str | None, least: float) -> tuple[bool, float] | None:
+    """Whether it passes, and its score; None where it was not judged."""
+    if not case.status.judged:
+        return None
+    if evaluator is None:
+        return case.passed, case.score
+    found = next((one for one in _all(case.evaluator_results) if one.name == evaluator), None)
+    return None if found is None else (found.score >= least and not found.vetoed, found.score)
+
+
+def _all(results: Sequence[EvaluatorResult]) -> Iterator[EvaluatorResult]:
+    for one in results:
+        yield one
+        yield from _all(one.evaluator_results)
+
+
+def _nothing(
+    run: RunResult, cases: Mapping[CaseKey, CaseResult], evaluator: str | None, unmatched: Sequence[str]
+) -> GateError:
+    names = sorted({one.name for case in cases.values() for one in _all(case.evaluator_results)})
+    if evaluator is not None and evaluator not in names:
+        said = f'no case of run {run.run_id} has an evaluator "{evaluator[:80]}"{did_you_mean(evaluator, names)}'
+        return GateError("labels-unmatched", said, f"it has {', '.join(names[:_NAMED]) or 'none'}")
+    ids = ", ".join(key.case_id[:60] for key in list(cases)[:3])
+    named = f", such as {unmatched[0][:80]}" if unmatched else ""
+    return GateError(
+        "labels-unmatched",
+        f"no label{named} is of an answer that run {run.run_id} has judged",
+        f"a label's id is its case's: {ids or 'the run has no cases'}",
+    )

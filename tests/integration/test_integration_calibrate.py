@@ -1,0 +1,101 @@
+"""`eval-gate calibrate`: from answers and labels on disk to counts, words and exit code."""
+
+import json
+
+import pytest
+
+from tests.support.program import gate
+
+
+def _line(case, status, tone):
+    return {"suite": "s", "id": case, "status": status, "checks": [{"name": "tone", "score": tone}]}
+
+
+JUDGED = [
+    *(_line(f"good-{n}", "passed", 0.9) for n in range(6)),
+    _line("let-through", "passed", 0.8),
+    *(_line(f"bad-{n}", "failed", 0.2) for n in range(3)),
+    {"suite": "s", "id": "broke", "status": "error"},
+]
+
+
+@pytest.fixture
+def judged(tmp_path):
+    (tmp_path / "out.jsonl").write_text("".join(json.dumps(one) + "\n" for one in JUDGED))
+    assert gate(tmp_path, "judge", "out.jsonl", "--max-errors", "5").returncode in {0, 1}
+    return tmp_path
+
+
+def labels(folder, *lines, name="labels.jsonl"):
+    (folder / name).write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return name
+
+
+def people(**failed):
+    known = [one["id"] for one in JUDGED if one["id"] != "broke"]
+    return [
+        {"id": one, "status": "failed" if one.startswith("bad") or one in failed else "passed"}
+        | ({"error": failed[one]} if one in failed else {})
+        for one in known
+    ]
+
+
+def test_calibrate__people_fail_what_the_judge_passes__is_counted_and_named(judged) -> None:
+    file = labels(judged, *people(**{"let-through": "promises money"}), {"id": "nobody", "status": "passed"})
+    done = gate(judged, "calibrate", file)
+    assert done.returncode == 0
+    said = done.stdout
+    assert "the verdicts and people agree on 9 of 10 answers (90 %" in said
+    assert "kappa 0.78 (95 %:" in said
+    assert "false passes: 1 of 4 that people fail (25 %; 95 %: at most 70 %)" in said
+    assert "false failures: 0 of 6 that people pass (0 %" in said
+    assert "1 label of no case of this run: nobody" in said
+    assert "passed, and people fail it:\n  s: let-through  score 1.00  people: promises money" in said
+
+
+def test_calibrate__as_json__holds_the_same(judged) -> None:
+    file = labels(judged, *people(**{"let-through": "x"}), {"id": "broke", "status": "passed"})
+    found = json.loads(gate(judged, "calibrate", file, "--json").stdout)
+    assert (found["compared"], found["agreed"], found["falsePasses"], found["unjudged"]) == (10, 9, 1, 1)
+    assert found["differs"] == [{"suite": "s", "id": "let-through", "passed": True, "score": 1.0, "people": "x"}]
+    assert found["kappaBetween"][0] < found["kappa"] < found["kappaBetween"][1]
+
+
+def test_calibrate__one_evaluator__is_held_to_the_score_that_is_named(judged) -> None:
+    file = labels(judged, *people(**{"let-through": "x"}))
+    done = gate(judged, "calibrate", file, "--evaluator", "tone", "--pass-score", "0.85", "--min-kappa", "0.9")
+    assert "evaluator tone and people agree on 10 of 10 answers" in done.stdout
+    assert done.returncode == 0
+    done = gate(judged, "calibrate", file, "--evaluator", "tone", "--pass-score", "0.5", "--min-kappa", "0.9")
+    assert "agree on 9 of 10" in done.stdout
+    assert done.returncode == 1
+
+
+def test_calibrate__people_who_pass_all__no_kappa_and_no_silent_success(judged) -> None:
+    file = labels(judged, *({"id": f"good-{n}", "status": "passed"} for n in range(6)))
+    done = gate(judged, "calibrate", file, "--min-kappa", "0")
+    assert "kappa cannot be told: people pass every one of them; label some that they fail, too" in done.stdout
+    assert done.returncode == 1
+
+
+def test_calibrate__several_people__most_of_them_decide(judged) -> None:
+    three = [{"id": "good-0", "status": said, "trial": n} for n, said in enumerate(["passed", "failed", "passed"])]
+    tie = [{"id": "good-1", "status": said, "trial": n} for n, said in enumerate(["passed", "failed"])]
+    done = gate(judged, "calibrate", labels(judged, *three, *tie))
+    assert "agree on 1 of 1 answer " in done.stdout
+    assert "1 label left out: as many people for as against, or neither" in done.stdout
+
+
+def test_calibrate__a_table__is_read_too(judged) -> None:
+    (judged / "labels.csv").write_text("id,status\ngood-0,passed\nbad-0,failed\n")
+    assert "agree on 2 of 2" in gate(judged, "calibrate", "labels.csv").stdout
+
+
+def test_calibrate__nothing_to_compare__says_what_labels_are_made_of(judged) -> None:
+    done = gate(judged, "calibrate", labels(judged, {"id": "x", "status": "passed"}))
+    assert done.returncode == 2
+    assert "labels-unmatched" in done.stderr
+    assert "a label's id is its case's: good-0, good-1, good-2" in done.stderr
+    done = gate(judged, "calibrate", labels(judged, *people()), "--evaluator", "tonne")
+    assert done.returncode == 2
+    assert 'has an evaluator "tonne" (did you mean "tone"?)' in done.stderr
