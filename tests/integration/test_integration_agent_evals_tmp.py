@@ -12,6 +12,7 @@ import pytest
 from tests.integration.test_integration_agent_evals import KEY, agent_evals, case, report, suite
 from tests.integration.test_integration_run import gate, record
 from tests.support.model_server import model_server, openai_answer
+from tests.support.traps import bare_repository
 
 TOOLS = ["readFile", "writeFile", "listFiles", "deleteFile"]
 DONE = openai_answer("Done.")
@@ -284,3 +285,17 @@ def test_run__name_that_is_no_text__is_left_out_and_said(project, checkout) -> N
         done = run(project, server)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "is not copied for agents" in done.stdout
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_run__tmp_is_made_to_look_like_a_repository__git_starts_nothing_that_it_names(project, tmp_path) -> None:
+    """With our keys: what a pull request commits as tmp/HEAD, tmp/config and so on is a repository to git."""
+    subprocess.run(["git", "init", "-q"], cwd=project, check=True)
+    bare_repository(project / "tmp", f"env > {tmp_path}/ran")
+    subprocess.run(["git", "add", "tmp/data"], cwd=project, check=True)
+    with_suite(project, asserting("c", holds("data/menu.txt", "soup")))
+    with model_server(calls("listFiles", path=""), DONE) as server:
+        done = run(project, server)
+        assert server.requests[1].body["messages"][-1]["content"] == "Contents of tmp:\n[dir] data"
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (tmp_path / "ran").exists()

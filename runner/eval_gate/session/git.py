@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from eval_gate.model.result import GitFacts
+from eval_gate.process.git import ask_git
 from eval_gate.text.foreign.well_formed import well_formed
-
-TIME_LIMIT_S = 5
 
 
 def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
@@ -23,16 +21,5 @@ def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What git says, in one line; None when there is no git, no checkout, or nothing to say."""
-    try:
-        done = subprocess.run(  # noqa: S603 (fixed arguments)
-            ["git", *arguments],  # noqa: S607 (the user's git)
-            cwd=folder,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",  # a branch may be called anything
-            timeout=TIME_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    said = ask_git(folder, *arguments)
+    return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything

@@ -16,7 +16,6 @@ READING = re.compile(
     r"|(\w+_)?(TIME_LIMIT|TIMEOUT)(_S)?"
 )
 OTHERS = {
-    "session/git.py: TIME_LIMIT_S": "our own git, asked for one line",
     "cli/starter/found.py: MAX_FILES": "what `init` looks at in the repository of who called it",
     "cli/starter/found.py: MAX_FILE_BYTES": "the same",
     "cli/starter/found.py: MAX_BYTES": "the same",

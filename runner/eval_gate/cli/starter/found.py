@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -23,6 +22,7 @@ from eval_gate.formats.discovery import (
     discover,
     load_suites,
 )
+from eval_gate.process.git import ask_git
 
 EVALS: Final = "evals"
 """Where evals are unless somebody says otherwise."""
@@ -31,7 +31,6 @@ MAX_FOLDERS: Final = 20_000
 MAX_FILE_BYTES: Final = 1_000_000
 MAX_BYTES: Final = 20_000_000
 """What is looked at when evals are searched for in a whole repository. Files in `evals` may be larger, one by one."""
-GIT_LIMIT_S: Final = 5
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 
 
@@ -73,7 +72,7 @@ def default_branch(folder: Path) -> str:
 
 def is_ignored(folder: Path, name: str) -> bool:
     """Whether git would leave this path out: by its own rules, or by a plain line where there is no git."""
-    if _git(folder, "check-ignore", "--", name):
+    if _git(folder, "check-ignore", "--", f"{folder.resolve()}/{name}"):
         return True
     try:
         lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
@@ -84,19 +83,8 @@ def is_ignored(folder: Path, name: str) -> bool:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """What git says, in one line; None when there is no git, no repository, or nothing to say."""
-    try:
-        done = subprocess.run(  # noqa: S603 (names of branches and paths, never options)
-            ["git", *arguments],  # noqa: S607 (the user's git)
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=GIT_LIMIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None if done.returncode == 0 else None
+    said = ask_git(folder, *arguments)
+    return None if said is None else said.decode("utf-8", "replace").strip() or None
 
 
 def config_in(folder: Path) -> Path | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 
 from eval_gate.errors import GateError
 from eval_gate.model.case import EvalSuite
+from eval_gate.process.git import ask_git, checkout_of
 from eval_gate.results.names import LATEST_NAME
 from eval_gate.sandbox import handles
 from eval_gate.sandbox.folder import OwnersFolder, Reserved
@@ -27,7 +27,6 @@ from eval_gate.text.foreign.well_formed import well_formed
 REPORTS: Final = "reports"
 _OURS: Final = frozenset({LATEST_NAME, RECORDING_NAME, REPORTS})
 _RUN: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_GIT_S: Final = 5
 _SHOWN: Final = 10
 """Paths that are named; of more their number has to do."""
 
@@ -87,15 +86,16 @@ def _others(folder: Path) -> tuple[str, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> tuple[str, ...] | None:
-    # no program that a configuration of the checkout names is started by this
-    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", *arguments, "--", "."]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, timeout=_GIT_S, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
+    """The paths below the folder that git lists."""
+    top, folder = checkout_of(folder), folder.resolve()
+    if top is None:
         return None
-    if done.returncode != 0:
+    below = folder.relative_to(top).as_posix()
+    listed = ask_git(folder, "ls-files", "-z", *arguments, "--", f":(literal){below}")
+    if listed is None:
         return None
-    return tuple(os.fsdecode(path) for path in done.stdout.split(b"\0") if path)
+    prefix = "" if below == "." else f"{below}/"
+    return tuple(os.fsdecode(path).removeprefix(prefix) for path in listed.split(b"\0") if path)
 
 
 def _is_output(beside: Collection[str], name: str) -> bool:
