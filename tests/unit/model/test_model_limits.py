@@ -19,6 +19,8 @@ OTHERS = {
     "cli/starter/found.py: MAX_FILES": "what `init` looks at in the repository of who called it",
     "cli/starter/found.py: MAX_FILE_BYTES": "the same",
     "cli/starter/found.py: MAX_BYTES": "the same",
+    "cli/starter/agents.py: MAX_BYTES": "the same",
+    "cli/starter/tools.py: _MAX_BYTES": "the same",
     "cli/starter/programs.py: MAX_FILES": "the same",
     "cli/starter/programs.py: MAX_BYTES": "the same",
     "evaluators/tool_forge/rubric.py: MAX_CALLS": "what a judge is shown of an answer",
