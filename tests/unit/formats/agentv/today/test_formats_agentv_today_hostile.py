@@ -125,7 +125,7 @@ def test_load__anything_anywhere__is_a_suite_or_problems_with_lines(repository, 
         try:
             for step in path[:-1]:
                 inside = inside[step]
-            inside[path[-1]] = value
+            inside[path[-1]] = copy.deepcopy(value)  # a later change may go into it
         except (KeyError, IndexError, TypeError):  # an earlier change has taken the place away
             continue
     load(repository, document)
