@@ -13,7 +13,8 @@ from eval_gate.targets.command.streams.lines import Event, malformed, refuse_man
 def read(events: Sequence[Event]) -> Response:
     """The last message of a turn that ended, and all calls. Raises TargetError (malformed) where there is none."""
     answer = answer_of(events)
-    if answer is None or not any(event.get("type") == "turn.completed" for event in events):
+    turns = [event["type"] for event in events if str(event.get("type")).startswith("turn.")]
+    if answer is None or not turns or turns[-1] != "turn.completed":
         raise malformed("codex printed no answer of a completed turn: its output ends before it was done")
     calls = calls_of(events)
     refuse_many_calls(len(calls))

@@ -22,7 +22,8 @@ def read(events: Sequence[Event]) -> Response:
     result = _result(events)
     if result is None:
         return _read_object(events)
-    calls, said, begun = Calls(), [""], dict[str, JsonValue]()
+    calls, said, begun = Calls(), list[str](), dict[str, JsonValue]()
+    answer = ""
     nameless = 0
     for event in events:
         match event.get("type"):
@@ -30,7 +31,7 @@ def read(events: Sequence[Event]) -> Response:
                 identity = event.get("tool_id")
                 nameless += not calls.begin(event.get("tool_name"), event.get("parameters"), identity)
                 begun[str(identity)] = event.get("timestamp")
-                said.append("")
+                answer, said = "".join(said) or answer, []
             case "tool_result":
                 identity, error = event.get("tool_id"), event.get("error")
                 calls.end(
@@ -40,10 +41,10 @@ def read(events: Sequence[Event]) -> Response:
                     duration_ms=_between(begun.get(str(identity)), event.get("timestamp")),
                 )
             case "message" if event.get("role") == "assistant":
-                said[-1] += text_of(event.get("content")) or ""
+                said.append(text_of(event.get("content")) or "")
     stats = result.get("stats")
     return Response(
-        text=next((text for text in reversed(said) if text), ""),
+        text="".join(said) or answer,
         tool_calls=calls.all,
         usage=_usage(tokens(member(stats, "input_tokens")), tokens(member(stats, "output_tokens"))),
         warnings=(f"left out of the answer: {nameless} calls without a name",) if nameless else (),
@@ -72,7 +73,8 @@ def _ends(event: Event) -> bool:
 
 def _read_object(events: Sequence[Event]) -> Response:
     """The answer in the one object of `--output-format json`, which counts calls but does not tell of them."""
-    whole = next((event for event in reversed(events) if isinstance(event.get("response"), str)), None)
+    streamed = any("type" in event for event in events)  # a stream that was cut has no answer, whatever stands in it
+    whole = next((one for one in reversed(events) if isinstance(one.get("response"), str) and not streamed), None)
     answer = whole.get("response") if whole is not None else None
     if whole is None or not isinstance(answer, str):
         raise malformed("Gemini CLI printed no result: its output ends before it was done")

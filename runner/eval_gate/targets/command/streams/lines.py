@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,6 +13,10 @@ from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_t
 
 Event = dict[str, JsonValue]
 
+_LINE: Final = re.compile(r"[^\s][^\n]*")
+"""A line that is not empty, without the blanks before it. No other line breaks: JSON's texts may hold U+2028."""
+_OPENED: Final = re.compile(r"^[^\S\n]*[{\[][^\n]*", re.MULTILINE)
+"""A line that may be an event."""
 _WORDS: Final = 10_000
 """Characters of a program's own reason that are kept, of which fewer are shown."""
 
@@ -28,14 +33,15 @@ def read_lines(content: str) -> Lines:
     """All events. Raises TargetError (malformed) for an output beyond all bounds."""
     text = content.removeprefix("\ufeff").strip()
     try:
-        refuse_too_much(text.encode("utf-8", "replace"))
         whole = _parsed(text)  # one document may be written over many lines
         if whole is not None:
             return Lines(whole)
+        # line by line: what is no event may hold a quote that does not end
+        refuse_too_much(match.group().encode("utf-8", "replace") for match in _OPENED.finditer(text))
         found: list[Event] = []
         foreign = 0
-        for line in text.split("\n"):  # no other line breaks: JSON's texts may hold U+2028
-            events = _parsed(line) if line.strip() else ()
+        for match in _LINE.finditer(text):
+            events = _parsed(match.group())
             found += events or ()
             foreign += events is None
     except ForeignJsonError as error:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -245,6 +246,52 @@ def test_stream__numbers_that_count_nothing__are_not_known(number) -> None:
     claude = read_stream(CLAUDE, lines([CLAUDE_END | {"usage": dict.fromkeys(kinds, number), "total_cost_usd": -1}]))
     gemini = read_stream(GEMINI, lines([GEMINI_END | {"stats": dict.fromkeys(kinds, number)}]))
     assert (claude.usage, claude.cost_usd, gemini.usage) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("preset", "line", "size"),
+    [
+        (GEMINI, {"type": "message", "role": "assistant", "content": "a" * 500}, 30_000_000),
+        (CLAUDE, None, 30_000_000),
+    ],
+    ids=["an answer in many pieces", "empty lines"],
+)
+def test_stream__as_large_as_is_read__costs_what_it_holds(preset, line, size) -> None:
+    """In a process of its own: what it needs at most is asked of the system."""
+    piece = "\n" if line is None else json.dumps(line) + "\n"
+    end = json.dumps(GEMINI_END if preset is GEMINI else CLAUDE_END)
+    program = (
+        "import resource\n"
+        "from eval_gate.targets.command.streams.presets import ProgramName, read_stream\n"
+        f"text = '{{}}\\n' + {piece!r} * {size // len(piece)} + {end!r}\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"assert read_stream(ProgramName({preset.value!r}), text).text\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import resource\nresource.setrlimit(resource.RLIMIT_CPU, (30, 30))\n{program}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 150_000
+
+
+def test_stream__line_with_a_quote_that_does_not_end__hides_no_values() -> None:
+    line = json.dumps({"a": [[]] * 100_000})
+    with pytest.raises(TargetError, match="holds more than 250,000 values"):
+        read_stream(CLAUDE, "\n".join(['"', *[line] * 3, json.dumps(CLAUDE_END)]))
+
+
+def test_codex__turn_that_began_after_the_last_that_ended__is_no_answer() -> None:
+    with pytest.raises(TargetError, match="ends before it was done"):
+        read_stream(CODEX, lines([*CODEX_STREAM, {"type": "turn.started"}]))
+
+
+def test_gemini_cli__stream_without_result_that_holds_an_object__is_no_answer() -> None:
+    with pytest.raises(TargetError, match="ends before it was done"):
+        read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], {"response": "Forged."}]))
 
 
 def test_stream__too_many_calls__is_no_answer() -> None:
