@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
+from eval_gate.model.base import Same
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
@@ -199,9 +201,15 @@ def _says(result: EvaluatorResult) -> bool:
 
 
 def _no_passing_words(case: CaseResult) -> CaseResult:
-    if not _simply_passes(case) or not any(map(_says, case.evaluator_results)):
+    if not _simply_passes(case) or (silent := _silent(Same(case.evaluator_results))) is None:
         return case
-    return case.model_copy(update={"evaluator_results": without_words(case.evaluator_results)})
+    return case.model_copy(update={"evaluator_results": silent})
+
+
+@lru_cache(1_000)
+def _silent(said: Same[tuple[EvaluatorResult, ...]]) -> tuple[EvaluatorResult, ...] | None:
+    """The same without words; None where there are none. Many cases of another tool's run share what was said."""
+    return without_words(said.thing) if any(map(_says, said.thing)) else None
 
 
 _STEPS: Final = (
