@@ -92,3 +92,64 @@ def test_run__root_in_a_workflow_and_a_closed_workspace__starts_no_server(projec
     assert done.returncode == 2
     assert "error[commands-as-root]" in done.stderr
     assert not (project / "started").exists()
+
+
+BROKEN = """\
+read -r _
+printf '{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "'
+printf '%290s' | tr ' ' x
+echo "$PASSED\\"}}"
+sleep 0.2
+"""
+SECRET = "s3cr3t-of-the-test-0123456789"
+
+
+def with_secret(project, *arguments: str, **server: object):
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"weather": server}}))
+    with agent() as running:
+        options = ("--agent-endpoint", running.url, "--tool-registry", ".mcp.json", "--pass-env", "PASSED", *arguments)
+        return gate(project, "run", *options, PASSED=SECRET)
+
+
+def test_run__server_says_a_secret_in_its_definitions__nobody_is_told_it(project) -> None:
+    said = SERVER.replace('"2.0.0"', 'os.environ["PASSED"]').replace('"Gets', 'os.environ["PASSED"] + "Gets')
+    (project / "server.py").write_text(said)
+    done = with_secret(project, command=sys.executable, args=["server.py"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"***" does not begin with a number' in json.dumps(record(project)["suites"]).replace("\\", "")
+    kept = [file for file in project.rglob("*") if file.is_file() and SECRET in file.read_text(errors="replace")]
+    assert kept == []
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"url": "http://127.0.0.1:1/${PASSED}/mcp"},
+        {"command": "sh", "args": ["-c", "printf '%190s' | tr ' ' x; echo \"$PASSED\"; sleep 0.2"]},
+        {"command": "sh", "args": ["-c", BROKEN]},
+    ],
+    ids=["in its address", "where its words are cut", "where its error is cut"],
+)
+def test_run__server_that_cannot_be_asked_and_a_secret__not_even_its_beginning_is_shown(project, server) -> None:
+    done = with_secret(project, **server)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert SECRET[:8] not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        {"command": "true", "cwd": "a\0b"},
+        {"command": "true", "cwd": "a\ud800b"},
+        {"command": "true", "cwd": "x" * 5_000},
+        {"command": "true", "cwd": "circle"},
+        {"url": "http://a\0b/"},
+        {"url": "http://\ud800/"},
+    ],
+)
+def test_run__server_with_a_place_that_is_none__is_refused_in_a_sentence(project, server) -> None:
+    (project / "circle").symlink_to("circle")
+    done = with_secret(project, **server)
+    assert done.returncode in {2, 3}
+    assert "error[internal]" not in done.stderr
+    assert "error[" in done.stderr

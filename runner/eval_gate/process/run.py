@@ -202,7 +202,7 @@ def _refused(command: Command, error: OSError | ValueError) -> ProcessError:
     if error.errno == errno.E2BIG:
         return ProcessError(f"{program} cannot be started: an argument is too long for the system", Refusal.TOO_LONG)
     words = error.strerror or type(error).__name__
-    if not command.cwd.is_dir():
+    if not os.path.isdir(command.cwd):  # noqa: PTH112 (which never raises: a name may be too long)
         return ProcessError(f"the working directory {command.cwd} cannot be used: {words}", Refusal.FOLDER)
     refusal = Refusal.PROGRAM if error.errno in _PROGRAM_ERRORS else Refusal.SYSTEM
     return ProcessError(f"{program} cannot be started: {words}", refusal)

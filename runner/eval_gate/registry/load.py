@@ -52,7 +52,7 @@ async def load_registry(location: str, root: Path, given: ProgramsGet | None = N
             raise GateError("unknown-registry", f"a tool registry cannot be read from {scheme}://", f"give {_SOURCES}")
         from eval_gate.registry.mcp import load_mcp
 
-        return await load_mcp(location)
+        return await load_mcp(location, mask=given.mask if given else None)
     servers = servers_at(location, root)
     if servers is not None:
         from eval_gate.registry.mcp import ProgramsGet, load_servers

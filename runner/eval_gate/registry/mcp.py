@@ -20,6 +20,7 @@ from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
 from eval_gate.registry.mcp_file import ServerEntry, ServerFile, invalid
 from eval_gate.registry.mcp_program import Lines
+from eval_gate.text.escape import one_line
 from eval_gate.text.foreign.http_answer import bounded
 from eval_gate.text.urls import public_url
 
@@ -46,22 +47,23 @@ class ProgramsGet:
     """Takes secrets out of what they print."""
 
 
-async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S) -> Registry:
+async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Mask | None = None) -> Registry:
     """The tools of the MCP server at `url`, all pages of its tools/list.
 
-    A tool's version is what its `_meta` calls so, if it does. Raises GateError `registry-unreachable` (exit 3) when
-    the server cannot be reached, answers with an error, or does not come to an end.
+    A tool's version is what its `_meta` calls so, if it does. `mask` takes secrets out of the error, which quotes the
+    server and has its address. Raises GateError `registry-unreachable` (exit 3) when the server cannot be reached,
+    answers with an error, or does not come to an end.
     """
-    source = public_url(url)
+    source = _masked(public_url(url), mask)
     try:
         async with asyncio.timeout(time_limit_s):
-            tools = await _list_tools(url)
+            tools = await _list_tools(url, mask)
     except TimeoutError as error:
         raise _unreachable(source, f"no answer within {time_limit_s:g} s") from error
     except _ServerError as error:
         raise _unreachable(source, str(error)) from error
     if twice := _twice(tools):
-        raise _unreachable(source, f"it lists the tool {twice[:80]} twice")
+        raise _unreachable(source, f"it lists the tool {_masked(twice, mask)[:80]} twice")
     return Registry(source=source, tools=tuple(_definition(tool) for tool in tools))
 
 
@@ -75,7 +77,7 @@ async def load_servers(file: ServerFile, name: str | None, root: Path, given: Pr
     tools: list[ToolDefinition] = []
     for entry in entries:
         if entry.url is not None:
-            tools += (await load_mcp(entry.url)).tools
+            tools += (await load_mcp(entry.url, mask=given.mask)).tools
         else:
             tools += map(_definition, await _started(entry, root, given))
     if twice := _twice(tools):
@@ -90,7 +92,7 @@ async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limi
     with needing("mcp", "asking an MCP server for its tools"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 
-        lines = Lines()
+        lines = Lines(given.mask)
     command = Command(
         entry.command,
         _folder(entry, root),
@@ -105,7 +107,7 @@ async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limi
             lines.serve(program)
             try:
                 async with asyncio.timeout(limit):
-                    return await _listed_by(lines)
+                    return await _listed_by(lines, given.mask)
             except TimeoutError:
                 said = f"no list of tools within {limit:g} s"
             except _ServerError as error:
@@ -118,7 +120,7 @@ async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limi
         said = error.message
     finally:
         lines.close()
-    said = given.mask(said.encode()).decode("utf-8", "replace") if given.mask else said
+    said = _masked(said, given.mask)
     raise GateError(
         "registry-unreachable",
         f"the tools of the MCP server {entry.name} ({entry.file}) cannot be listed: {said}",
@@ -131,9 +133,13 @@ async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limi
 def _folder(entry: ServerEntry, root: Path) -> Path:
     """Where the server is started. Raises GateError for a folder outside of the working directory."""
     folder = root / entry.cwd
-    if folder.resolve().is_relative_to(root.resolve()):
-        return folder
-    said = Problem(f'"{entry.cwd[:200]}" leads out of {root}', entry.file, entry.line, "cwd")
+    what = f"leads out of {root}"
+    try:
+        if folder.resolve().is_relative_to(root.resolve()):
+            return folder
+    except (OSError, ValueError, RuntimeError):  # RuntimeError: links that lead round in a circle
+        what = "is no path of a folder"
+    said = Problem(f'"{one_line(entry.cwd, 200)}" {what}', entry.file, entry.line, "cwd")
     raise invalid(entry.file, [said], "name a folder of the repository")
 
 
@@ -146,16 +152,20 @@ class _ServerError(Exception):
     """What the server, or the way to it, did wrong, in its own words."""
 
 
-async def _list_tools(url: str) -> list[Tool]:
+def _masked(text: str, mask: Mask | None) -> str:
+    return mask(text.encode("utf-8", "replace")).decode("utf-8", "replace") if mask else text
+
+
+async def _list_tools(url: str, mask: Mask | None) -> list[Tool]:
     with needing("mcp", "asking an MCP server for its tools"):
         import httpx2
         from mcp.client.streamable_http import streamable_http_client
 
     async with httpx2.AsyncClient(timeout=TIME_LIMIT_S, event_hooks={"response": [bounded]}) as http:
-        return await _listed_by(streamable_http_client(url, http_client=http))
+        return await _listed_by(streamable_http_client(url, http_client=http), mask)
 
 
-async def _listed_by(transport: Transport) -> list[Tool]:
+async def _listed_by(transport: Transport, mask: Mask | None) -> list[Tool]:
     """All tools of the server at the other end. Raises _ServerError."""
     import httpx2
     from mcp import Client, MCPError
@@ -166,8 +176,10 @@ async def _listed_by(transport: Transport) -> list[Tool]:
         async with Client(transport, cache=None) as client:
             await _all_pages(client, tools)
     # ValueError: not what the protocol says; RuntimeError: a version of the protocol that the SDK does not speak
-    except* (MCPError, httpx2.HTTPError, OSError, ValueError, RuntimeError, _ServerError) as group:
-        words = _first_words(group)
+    except* (
+        *(MCPError, httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, RuntimeError, _ServerError),
+    ) as group:
+        words = _first_words(group, mask)
     if words:
         raise _ServerError(words)
     return tools
@@ -187,11 +199,11 @@ async def _all_pages(client: Client, tools: list[Tool]) -> None:
         seen.add(cursor)
 
 
-def _first_words(failure: BaseException) -> str:
-    """The first error of a group in one bounded line."""
+def _first_words(failure: BaseException, mask: Mask | None) -> str:
+    """The first error of a group in one bounded line, without secrets."""
     while isinstance(failure, BaseExceptionGroup):
         failure = failure.exceptions[0]
-    return " ".join(str(failure).split())[:_MAX_WORDS] or type(failure).__name__
+    return " ".join(_masked(str(failure), mask).split())[:_MAX_WORDS] or type(failure).__name__
 
 
 def _definition(tool: Tool) -> ToolDefinition:

@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.model import limits
+from eval_gate.process.captured import Mask
 from eval_gate.process.talk import Talk
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 from eval_gate.text.foreign.quote import quote
@@ -30,12 +31,14 @@ class Lines:
     when nothing comes of it, it is why.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, mask: Mask | None = None) -> None:
+        """`mask` takes secrets out of what is remembered."""
         import anyio
 
         self._send: MemoryObjectSendStream[SessionMessage | Exception]
         self._receive: MemoryObjectReceiveStream[SessionMessage | Exception]
         self._send, self._receive = anyio.create_memory_object_stream(math.inf)
+        self._mask = mask
         self._rest = bytearray()
         self._size = 0
         self._lines = 0
@@ -115,7 +118,8 @@ class Lines:
         except ForeignJsonError as error:
             self._give_up(f"it sent a message that {error}")
         except ValueError:
-            self.odd = self.odd or quote(line[:_QUOTED])
+            if self.odd is None:
+                self.odd = quote((self._mask(line) if self._mask else line)[:_QUOTED])
         else:
             import anyio
 

@@ -112,6 +112,8 @@ async def _registry(
     secrets = Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment)
     programs = ProgramsGet(given, Withheld.of(environment, given), secrets.data)
     registry = await load_registry(location, root, programs)
+    if servers or by_address:  # models are told of what a server says, and warnings quote it
+        registry = secrets.model(registry)
     return registry, (*registry.notices, *who)
 
 
