@@ -132,12 +132,17 @@ class Simulated:
         if self.confirm:
             reruns = Reruns(self.question, self.confirm)
             numbers = {_key(at): at for at in done}
-            for key in reruns.doubtful(result()):
-                at, mine = numbers[key], list[Execution]()
-                while reruns.again(key, [_trial(one) for one in mine]):
-                    mine.append(self.again(at))
-                done[at] += tuple(mine)
-                ends[at] = reruns.end(key, [_trial(one) for one in mine])
+            doubtful = list(reruns.doubtful(result()))
+            more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
+            waiting = doubtful
+            while waiting and (turn := reruns.turn(waiting)):
+                for key in turn:
+                    while reruns.again(key, [_trial(one) for one in more[key]]):
+                        more[key].append(self.again(numbers[key]))
+                waiting = [key for key in waiting if key not in set(turn)]
+            for key, mine in more.items():
+                done[numbers[key]] += tuple(mine)
+                ends[numbers[key]] = reruns.end(key, [_trial(one) for one in mine])
         self.executions += sum(map(len, done.values()))
         return result()
 

@@ -2,6 +2,7 @@
 
     python benchmarks/verdict/simulate.py                           # the tables of docs/verdict.md
     python benchmarks/verdict/simulate.py --worlds 100 --settings   # what history and re-runs are worth
+    python benchmarks/verdict/simulate.py --worlds 30 --broken      # what it costs to know that much is broken
 
 The same seed gives the same tables, on any number of processors. Of a suite of 500 cases a fifth of the pull requests
 is simulated.
@@ -17,8 +18,8 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from random import Random
 
-from rules import Rule, ours, plain, retry_twice
-from worlds import World, draw, worlds
+from rules import SHARDED_EACH, Rule, ours, plain, retry_twice
+from worlds import World, broken, draw, worlds
 
 SIZES = (100, 500)
 RULES = ("plain", "retry", "gate")
@@ -172,6 +173,28 @@ def settings_table(simulation: Simulation, seed: int) -> Iterator[str]:
         yield f"| {cases} | {history} | {confirm} | " + " | ".join(cells) + " |"
 
 
+BROKEN = ((100, 50, 10), (100, 50, 1), (300, 300, 10), (300, 300, 1))
+"""Cases, how many of them died, and runs of history."""
+
+
+def broken_table(pull_requests: int, confirm: int, seed: int) -> Iterator[str]:
+    """Executions beyond the first of every case, where much is broken at once and every failure says the same."""
+    yield "| broken | runs of history | red | re-runs, mean | the most | in four shards, mean | the most |"
+    yield "|:--|--:|--:|--:|--:|--:|--:|"
+    for cases, died, history in BROKEN:
+        world, gate = broken(cases, died), ours(confirm)
+        called = [
+            gate(draw(world, history, branch, number), Random(f"{branch}/{number}/again"))
+            for number in range(pull_requests)
+            for branch in (f"{seed}/{world.name}/{history}/{number // PER_BRANCH}",)
+        ]
+        more = [one.executions - cases for one in called]
+        red = share(sum(one.red for one in called), len(called))
+        cut, whole = more[::SHARDED_EACH], [one for at, one in enumerate(more) if at % SHARDED_EACH]
+        cells = " | ".join(f"{sum(some) / len(some):.1f} | {max(some)}" for some in (whole, cut))
+        yield f"| {world.name} | {history} | {red} | {cells} |"
+
+
 def main() -> None:
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -180,7 +203,12 @@ def main() -> None:
     parser.add_argument("--confirm", type=int, default=6, help="re-runs of a suspect at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
+    parser.add_argument("--broken", action="store_true", help="the table of what broke at once instead")
     given = parser.parse_args()
+    if given.broken:
+        for line in broken_table(given.worlds, given.confirm, given.seed):
+            print(line, flush=True)
+        return
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         simulation = Simulation(pool, given.worlds)
         if given.settings:

@@ -199,3 +199,8 @@ def _failures(cells: int, rate: float, random: Random) -> Iterator[int]:
         at, scale = -1, math.log1p(-rate)
         while (at := at + 1 + int(math.log(1.0 - random.random()) / scale)) < cells:
             yield at
+
+
+def broken(cases: int, died: int) -> World:
+    """A change that broke so many of the cases at once; the others flake one time in fifty."""
+    return World(f"{died} of {cases} cases died (2%)", (Group(died, 0.02, 1.0), same(cases - died, 0.02)))

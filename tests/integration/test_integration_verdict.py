@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,31 @@ def test_confirm__dead_case__is_a_regression_after_a_few_more(moody) -> None:
     change = next(change for change in record(folder)["comparison"]["changes"] if change["caseId"] == "gs-005")
     assert change["grounds"]["record"] == {"passes": 5, "failures": 0, "crashes": 0}
     assert change["grounds"]["here"]["passes"] == 0
+
+
+@pytest.mark.contract("verdict.certain")
+@pytest.mark.parametrize("concurrency", ["1", "4"])
+def test_confirm__all_is_dead__asks_a_few_again_and_says_of_the_others_that_it_did_not(moody, concurrency) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = set(range(12))
+    at_once = ("--concurrency", concurrency)
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--junit", "all", *at_once)
+    assert done.returncode == 1, done.stdout + done.stderr
+    again = behaviour.asked[12:]
+    assert len(set(again)) == 3
+    assert len(again) <= 15
+    found = changes(folder)
+    assert Counter(found.values()) == {"regression": 3, "errored": 9}
+    assert {int(name[-3:]) for name, change in found.items() if change == "regression"} == set(again)
+    spared = [case for case in record(folder)["suites"][0]["cases"] if case["rerunEnd"] == "certain"]
+    assert {case["status"] for case in spared} == {"failed"}
+    assert len(spared) == 9
+    said = " ".join(done.stdout.split())
+    assert "12 (3 regressions" in said
+    assert "9 not decided" in said
+    assert "not asked again: the gate was red already" in said
+    compared = gate(folder, "compare", record(folder)["baselineRunId"], record(folder)["runId"])
+    assert compared.returncode == 1, compared.stdout + compared.stderr
 
 
 def test_confirm__green_run__asks_every_case_once(moody) -> None:

@@ -92,10 +92,15 @@ class Engine:
         tapes = {one.key: one for one in self.cases}
         if self.confirm:
             reruns = Reruns(question, self.confirm)
-            for key in reruns.doubtful(self._result(records, ends)):
-                mine: list[TrialRecord] = []
-                while reruns.again(key, [trial_of(one) for one in mine]):
-                    mine.append(tapes[key].record(self.trials + len(mine)))
+            doubtful = list(reruns.doubtful(self._result(records, ends)))
+            more: dict[CaseKey, list[TrialRecord]] = {key: [] for key in doubtful}
+            waiting = doubtful
+            while waiting and (turn := reruns.turn(waiting)):
+                for key in turn:
+                    while reruns.again(key, [trial_of(one) for one in more[key]]):
+                        more[key].append(tapes[key].record(self.trials + len(more[key])))
+                waiting = [key for key in waiting if key not in set(turn)]
+            for key, mine in more.items():
                 records[key] += mine
                 ends[key] = reruns.end(key, [trial_of(one) for one in mine])
         self.executions += sum(map(len, records.values()))

@@ -20,6 +20,13 @@ class Confirming(Protocol):
         """
         ...
 
+    def turn(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
+        """Those of the waiting cases that are run again next; none where no more is needed.
+
+        Asked again about the others when these are done.
+        """
+        ...
+
     def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether to run this case once more after these re-runs. Asked after every one, so it must answer at once."""
         ...

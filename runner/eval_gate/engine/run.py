@@ -108,7 +108,7 @@ class Run:
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
             if plan.confirming is not None and self._stopped is None:
-                await self._work(await self._doubtful(plan.confirming), journal)
+                await self._confirm(plan.confirming, journal)
         return self._result(round((time.perf_counter() - started) * 1000, 3))
 
     async def _work(self, jobs: list[Job], journal: Journal) -> None:
@@ -196,11 +196,15 @@ class Run:
             await patterns.aclose()
             await self._masking.aclose()
 
-    async def _doubtful(self, confirming: Confirming) -> list[Job]:
-        """The first re-run of every case that is in doubt, or the next one of a run that is resumed."""
+    async def _confirm(self, confirming: Confirming, journal: Journal) -> None:
+        """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was."""
         self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
-        jobs = [self._next(key.suite, case) for key, case in self._plan.runnable() if key in self._in_doubt]
-        return [job for job in jobs if job is not None]
+        cases = {key: case for key, case in self._plan.runnable() if key in self._in_doubt}
+        waiting = list(cases)
+        while waiting and self._stopped is None and (turn := confirming.turn(waiting)):
+            jobs = (self._next(key.suite, cases[key]) for key in turn)
+            await self._work([job for job in jobs if job is not None], journal)
+            waiting = [key for key in waiting if key not in set(turn)]
 
     def _next(self, eval_file: str, case: EvalCase) -> Job | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.evidence.past import counted
-from eval_gate.gate.evidence.reruns import Confirmation, Step
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
-from eval_gate.gate.judge import Question, facts_before_reruns
+from eval_gate.gate.judge import Question, accepted, allowed_of, facts_before_reruns
+from eval_gate.gate.sparing import Suspects
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import NO_RUNS
@@ -27,6 +29,8 @@ class Reruns:
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
         self._confirmation = Confirmation(0)
+        self._suspects = Suspects({}, None)
+        self._confirmed: set[CaseKey] = set()
 
     @property
     def baseline(self) -> Baseline | NoBaseline:
@@ -41,17 +45,26 @@ class Reruns:
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases()}
         steps = next_steps(self._facts.values(), self._confirmation)
-        return [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
+        doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
+        self._suspects = self._suspects_of(run, doubtful)
+        return doubtful
+
+    def turn(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
+        """Those of the waiting cases that are run again next: all of a few, else some of each cause first."""
+        return self._suspects.turn(waiting, self._confirmed)
 
     def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
-        return len(reruns) < self._confirm and self._open(key, reruns)
+        is_open = self._open(key, reruns)
+        return len(reruns) < self._confirm and is_open and not self._suspects.spares(key, self._confirmed)
 
     def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
         """Why it is not run again any more."""
         if not self._open(key, reruns):
             return RerunEnd.DECIDED
-        return RerunEnd.BROKEN if len(reruns) >= self._confirm else RerunEnd.STOPPED
+        if len(reruns) >= self._confirm:
+            return RerunEnd.BROKEN
+        return RerunEnd.CERTAIN if self._suspects.spares(key, self._confirmed) else RerunEnd.STOPPED
 
     def _open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""
@@ -60,4 +73,20 @@ class Reruns:
             return False
         graded = self._graded.get(key, False)
         seen = counted(executions(reruns, graded=graded), self._question.policy.pass_score)
-        return next_step(replace(facts, again=seen), self._confirmation) is Step.AGAIN
+        step = next_step(replace(facts, again=seen), self._confirmation)
+        if step is Step.CONFIRMED and facts.doubt is Doubt.REGRESSION:
+            self._confirmed.add(key)
+        return step is Step.AGAIN
+
+    def _suspects_of(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
+        """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""
+        question = self._question
+        cases = run.by_key()
+        mine = [key for key in doubtful if self._facts[key].doubt is Doubt.REGRESSION]
+        suspects = Suspects({key: group_of(cause_of(cases[key]) or "") for key in mine}, allowed_of(question))
+        if not suspects.many:
+            return suspects
+        uncounted = accepted(mine, question)
+        if run.shard is not None:  # where nothing at all was answered the whole may see an outage
+            uncounted |= {key for key in mine if not self._facts[key].first.answered.fails}
+        return replace(suspects, uncounted=uncounted)

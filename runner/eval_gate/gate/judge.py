@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from eval_gate.config.policy import Policy
+from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.settings import Keeping
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
@@ -37,7 +37,8 @@ MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 class Question:
     """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
 
-    `more_waivers` is asked at most once, and only where something failed that anybody could have accepted.
+    `more_waivers` is asked only where something failed that anybody could have accepted: when it is judged, and before
+    that where so many cases failed that some may be spared re-runs.
     """
 
     baseline: Baseline | NoBaseline
@@ -195,6 +196,23 @@ def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | Non
     keys = dict.fromkeys(key for side in (run, baseline) for key, _ in side.cases())
     named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.FAILS) for key in keys]
     return waive(quarantine, named, waivers.today, trusted=waivers.trusted).quarantined
+
+
+def allowed_of(question: Question) -> int | None:
+    """How many regressions do not fail the gate; None where none does, or where nobody knows yet what one is."""
+    compares = isinstance(question.baseline, Baseline)
+    return question.policy.allowed_regressions if compares and FailOn.NEVER not in question.policy.fail_on else None
+
+
+def accepted(keys: Sequence[CaseKey], question: Question) -> frozenset[CaseKey]:
+    """Those of these cases whose regression would not block, by the file and by comments: who says so is asked."""
+    waivers = question.waivers
+    if waivers is not None and question.more_waivers is not None:
+        waivers = question.more_waivers(waivers)
+    if waivers is None or not waivers.given:
+        return frozenset()
+    named = [CaseStanding(suite=key.suite, case_id=key.case_id, standing=Standing.REGRESSED) for key in keys]
+    return waive(waivers.given, named, waivers.today, everything=False, trusted=waivers.trusted).keys
 
 
 def _waiving(held: RunResult, comparison: Comparison | None, question: Question) -> Waiving | None:

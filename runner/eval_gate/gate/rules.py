@@ -236,8 +236,9 @@ def _increase(code: RuleCode, most: float, found: budgets.Increase) -> Finding:
 
 
 def new_errors(run: RunResult, comparison: Comparison | None) -> Iterator[CaseResult]:
-    """Errors that the baseline does not have, and that are not counted as regressions already."""
-    known = {change.key for change in (comparison.of(*_KNOWN_ERRORS) if comparison else ())}
+    """Errors that the baseline does not have, and that are not counted already: as regressions, or as spared."""
+    changes = comparison.changes if comparison else ()
+    known = {one.key for one in changes if one.change in _KNOWN_ERRORS or (one.grounds and one.grounds.spared)}
     return (case for key, case in run.cases() if case.status is Status.ERROR and key not in known)
 
 

@@ -87,7 +87,7 @@ def _incomplete(run: RunResult) -> tuple[Reason, ...]:
 
 
 def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
-    """Cases that look regressed, and whose re-runs broke or were never made: the verdict is not known.
+    """Cases that look regressed, and whose re-runs broke or were never made: by these the verdict is not known.
 
     Where it would be the same if all of them were regressions it is known.
     """
@@ -96,16 +96,28 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
     open_cases = [
         change
         for change in judged.comparison.changes
-        if change.grounds is not None and change.grounds.why is Why.NOT_RERUN and not judged.waives(change.key)
+        if change.grounds is not None and change.grounds.why.undecided and not judged.waives(change.key)
     ]
     here = judged.run.by_key()
     matters = any(must_pass(here[change.key], policy.must_pass) for change in open_cases)
     worst = len(open_cases) + judged.count(CaseClass.REGRESSION)
     if not open_cases or (worst <= policy.allowed_regressions and not matters):
         return ()
-    cases = f"{len(open_cases)} case{'s' if len(open_cases) != 1 else ''}"
-    message = f"whether {cases} regressed could not be told: the re-runs that would decide are missing"
-    return (Reason(code="not-confirmed", message=message),)
+    return tuple(
+        Reason(code="not-confirmed", message=f"whether {_cases(count)} regressed could not be told: {because}")
+        for why, because in _BECAUSE.items()
+        if (count := sum(one.grounds is not None and one.grounds.why is why for one in open_cases))
+    )
+
+
+_BECAUSE = {
+    Why.NOT_RERUN: "the re-runs that would decide are missing",
+    Why.NOT_ASKED: "they failed and were not asked again, because the gate was red already",
+}
+
+
+def _cases(count: int) -> str:
+    return f"{count} case{'s' if count != 1 else ''}"
 
 
 def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> tuple[Reason, ...]:

@@ -133,6 +133,13 @@ class Why(StrEnum):
     """Both results were seen here, more passes than failures."""
     NOT_RERUN = "not-rerun"
     """Re-runs that would have decided are missing: they broke, or the run ended."""
+    NOT_ASKED = "not-asked"
+    """It was not run again, or not often enough: the gate was red for certain by other cases."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nobody knows what became of the case."""
+        return self in {Why.NOT_RERUN, Why.NOT_ASKED}
 
 
 MOST_ODDS: Final = 1_000_000
@@ -156,6 +163,11 @@ class Grounds(Record):
     """Since which run the default branch itself fails it, where that is why."""
     needed: int | None = None
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
+
+    @property
+    def spared(self) -> bool:
+        """Whether it was not run again because the gate was red for certain by other cases."""
+        return self.why is Why.NOT_ASKED
 
     @property
     def one_in(self) -> int | None:

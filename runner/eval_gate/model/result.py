@@ -32,6 +32,8 @@ class RerunEnd(StrEnum):
     """Re-runs said nothing about the target until none were left."""
     IMPOSSIBLE = "impossible"
     """Nobody here can run it again: its result was brought."""
+    CERTAIN = "certain"
+    """The gate was red for certain, and its cause was named by others."""
     STOPPED = "stopped"
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
 

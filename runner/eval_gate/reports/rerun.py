@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.text.shell import hidden, shell_line
@@ -106,7 +105,7 @@ def _worth_a_look(result: RunResult) -> list[str]:
     waived = result.waived
     if result.comparison is not None:
         worse = [*result.comparison.of(CaseClass.REGRESSION), *result.comparison.score_drops()]
-        worse += [one for one in result.comparison.changes if one.grounds and one.grounds.why is Why.NOT_RERUN]
+        worse += [one for one in result.comparison.changes if one.grounds and one.grounds.why.undecided]
         if ids := [change.case_id for change in worse if change.key not in waived]:
             return list(dict.fromkeys(ids))
     bad = {Status.FAILED, Status.ERROR}

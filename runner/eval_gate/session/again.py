@@ -77,22 +77,28 @@ class Again:
         """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
         rows = {key: self._brought.cases[key][0] for key in doubtful}
         cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
-        while True:
-            open_ = {key: one for key, one in cases.items() if reruns.again(key, one.trials)}
-            if not open_:
+        waiting = list(cases)
+        while waiting and (turn := reruns.turn(waiting)):
+            if not await self._turn(reruns, {key: cases[key] for key in turn}):
                 break
-            if time.monotonic() >= self._until:
-                self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
-                break
-            await self._round(open_)
-            if self._broke:  # a command that brings nothing once is not asked another five times
-                break
+            waiting = [key for key in waiting if key not in set(turn)]
         return RanAgain(
             {key: one.rows for key, one in cases.items()},
             dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
             | {key: reruns.end(key, one.trials) for key, one in cases.items()},
             tuple(self._notes),
         )
+
+    async def _turn(self, reruns: Reruns, cases: Mapping[CaseKey, _Doubtful]) -> bool:
+        """Run these again until each is decided; false where no more can be run."""
+        while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
+            if time.monotonic() >= self._until:
+                self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
+                return False
+            await self._round(open_)
+            if self._broke:  # a command that brings nothing once is not asked another five times
+                return False
+        return True
 
     def _can_name(self, row: Row) -> bool:
         """Whether the command can be told of this case; a name that means something else to a program is not said."""

@@ -27,6 +27,9 @@ class Again:
         self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
         return [CaseKey(EVAL_FILE, name) for name in self._times]
 
+    def turn(self, waiting):
+        return waiting
+
     def again(self, key, reruns) -> bool:
         letters = "".join({"passed": "P", "failed": "F", "error": "E"}[trial.status] for trial in reruns)
         self.asked.append((key.case_id, letters))

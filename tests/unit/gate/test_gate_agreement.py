@@ -181,6 +181,12 @@ class Desk:
         return self.again(self.kept(merge(judged, "merged"), "merged"))
 
 
+def spared(run: RunResult) -> list[str]:
+    """The cases that were not run again because the gate was red already."""
+    assert run.comparison is not None
+    return [one.case_id for one in run.comparison.changes if one.grounds is not None and one.grounds.spared]
+
+
 _NOBODY = RunResult.model_validate(
     {
         "runId": "nobody",
@@ -223,6 +229,7 @@ def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: Worl
     assume(any(one.tape[0] in "PFC" for one in world.here))  # a shard cannot know that nobody answers anywhere
 
     def check(desk: Desk, run: RunResult) -> None:
+        assume(not spared(run))  # which cases are spared depends on what else is in a part
         parts = [[one for one, at in zip(world.here, places, strict=False) if at == place] for place in range(4)]
         assert said(desk.merged(parts)) == said(run)
         desk.forget()
@@ -266,7 +273,9 @@ def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: W
     random.shuffle(here)
     suites = tuple(suite.model_copy(update={"cases": suite.cases[::-1]}) for suite in branch.newest.suites[::-1])
     other = Branch(branch.newest.model_copy(update={"suites": suites}), permuted_ledger(branch.ledger))
-    assert said(replace(world, here=tuple(here)).run(other.baseline)) == said(world.run(branch.baseline))
+    run = world.run(branch.baseline)
+    assume(not spared(run))  # which cases are spared depends on which come first
+    assert said(replace(world, here=tuple(here)).run(other.baseline)) == said(run)
 
 
 # one small world for each way in which judges disagreed
@@ -386,3 +395,51 @@ def test_reruns__some_say_nothing__goes_on_until_it_is_decided_or_none_are_left(
         if case.rerun_end is not None and case.rerun_end.value == "stopped"
     ]
     assert stopped == []
+
+
+def much_broke(**fields) -> World:
+    """Thirty of forty cases died at once, one of the others failed by chance, and main had passed all of them."""
+    names = [f"c{number:02}" for number in range(40)]
+    here = {name: "F" if number < 30 else "FPPP" if number == 35 else "P" for number, name in enumerate(names)}
+    return world_of(here, *[dict.fromkeys(names, "P")] * 6, **fields)
+
+
+def test_judges__cases_were_spared__all_say_the_same_of_them(desk) -> None:
+    world = much_broke()
+    at = desk(world)
+    run = world.run(at.baseline)
+    assert (run.verdict.exit_code, len(spared(run))) == (1, 28)
+    stored = at.kept(run, "here")
+    assert said(at.again(stored)) == said(run)
+    assert said(judge(unjudged(stored, GitFacts(sha="f" * 40)), world.question(at.baseline))) == said(run)
+    at.forget()
+    assert said(at.again(stored)) == said(run)
+
+
+def test_judges__shards_that_spared_cases__are_as_red_as_one_run_and_call_no_other_case_a_regression(desk) -> None:
+    world = much_broke()
+    at = desk(world)
+    whole, merged = world.run(at.baseline), at.merged([world.here[place::4] for place in range(4)])
+    assert merged.verdict.exit_code == whole.verdict.exit_code == 1
+    died = {one.id for one in world.here if one.tape == "F"}
+    for run in (whole, merged):
+        of_class = {one.case_id for one in run.comparison.of(CaseClass.REGRESSION)}
+        assert of_class <= died
+        assert died <= of_class | set(spared(run))
+
+
+def test_judge__the_confirmed_ones_are_accepted_later__spared_cases_keep_the_gate_from_passing(desk) -> None:
+    """Nobody knows of them, so there is no verdict; who accepts all of them by a glob accepts them too."""
+    world = much_broke()
+    at = desk(world)
+    run = at.kept(world.run(at.baseline), "here")
+    confirmed = tuple(one.case_id for one in run.comparison.of(CaseClass.REGRESSION))
+    for names, outcome in ((confirmed, Outcome.ERROR), (("c*",), Outcome.PASS)):
+        given = tuple(quarantine(name).model_copy(update={"kind": Kind.ACCEPTED}) for name in names)
+        waivers = KnownWaivers(TODAY, given)
+        judged = judge(run, replace(world.question(at.baseline), waivers=waivers))
+        assert (names, judged.verdict.outcome) == (names, outcome)
+    more = replace(world.policy, allowed_regressions=30)
+    assert judge(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.ERROR
+    more = replace(world.policy, allowed_regressions=31)
+    assert judge(run, replace(world.question(at.baseline), policy=more)).verdict.outcome is Outcome.PASS

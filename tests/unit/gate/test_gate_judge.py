@@ -14,7 +14,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RerunEnd, Shard
+from eval_gate.model.result import RerunEnd, RunResult, Shard
 from eval_gate.model.waiver import FileOrigin, Kind, State, Waiver
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
@@ -282,6 +282,51 @@ def test_reruns__nobody_named_a_baseline__runs_what_fails_again() -> None:
     assert found.again(A, tries("F"))
     assert not found.again(A, tries("FFF"))
     assert not reruns(NoBaseline("none-yet", "none")).doubtful(here(a="F", b="P"))
+
+
+def asked_again(found: Reruns, run) -> int:
+    """How many re-runs the engine makes of a run in which everything that fails goes on to fail."""
+    made = dict.fromkeys(found.doubtful(run), 0)
+    waiting = list(made)
+    while waiting and (turn := found.turn(waiting)):
+        for key in turn:
+            while found.again(key, tries("F" * made[key])):
+                made[key] += 1
+        waiting = [key for key in waiting if key not in turn]
+    return sum(made.values())
+
+
+def many() -> tuple[Baseline, RunResult]:
+    names = [f"c{number}" for number in range(20)]
+    return main_branch(**dict.fromkeys(names, "passed")), here(**dict.fromkeys(names, "F"))
+
+
+def test_reruns__all_is_dead__stop_when_the_gate_is_red_for_certain() -> None:
+    branch, run = many()
+    assert asked_again(reruns(branch), run) == 3
+    never = Reruns(Question(branch, Policy(frozenset({FailOn.NEVER}))), 6)
+    assert asked_again(never, run) >= 20
+    assert asked_again(reruns(), run) >= 20, "which of them were passing before is not known yet"
+
+
+def test_reruns__all_is_dead_and_accepted_in_a_comment__goes_on() -> None:
+    """Whoever accepted what is confirmed first would else wait for the others at every push."""
+    branch, run = many()
+    waivers, said = KnownWaivers(TODAY), KnownWaivers(TODAY, tuple(accepted(f"c{number}") for number in range(20)))
+    assert asked_again(reruns(branch, waivers=waivers, more_waivers=lambda _: said), run) >= 20
+
+
+def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
+    """The whole run may see an outage there."""
+    branch, _ = many()
+    crashed = [make_result(f"c{number}", "error", blame="crashed", timed_out=True) for number in range(20)]
+    run = make_run(make_suite_result(crashed), confirm=6, shard=Shard(index=1, count=2), planned=40)
+    late = Trial(status="error", score=0, duration_ms=1, blame="crashed", timed_out=True)
+    found = reruns(branch)
+    doubtful = list(found.doubtful(run))
+    asked = [found.again(key, [late] * number) for key in doubtful for number in range(2)]
+    assert asked == [True, False] * 20
+    assert len(doubtful) == 20
 
 
 def test_reruns__quarantined_case__is_never_run_again() -> None:

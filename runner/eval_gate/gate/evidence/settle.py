@@ -8,7 +8,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | fails here | mostly fails on record, or in the newest run of the branch | `still_failing` |
 | fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these | `unsettled` |
-| fails here | re-runs that would have decided are missing | `errored` |
+| fails here | re-runs that would have decided are missing, or were spared | `errored` |
 | passes here, with failures among the trials | | `flaky` |
 | passes here | mostly passes on record | `still_passing` |
 | passes here | never passes on record, or passes too often for it | `new_pass` |
@@ -53,6 +53,11 @@ class CaseFacts:
     def here(self) -> Counts:
         """First execution and re-runs together."""
         return self.first.plus(self.again)
+
+    @property
+    def missing(self) -> Why:
+        """Why nobody knows what became of it, where re-runs would have decided."""
+        return Why.NOT_ASKED if self.end is RerunEnd.CERTAIN else Why.NOT_RERUN
 
     @property
     def compared(self) -> bool:
@@ -126,7 +131,8 @@ def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: i
     """What became of every case.
 
     The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
-    must not make a regression of every other case that happened to fail. Of the regressions that are `allowed`, those
+    must not make a regression of every other case that happened to fail. Nor is it tested with those that were spared
+    on their account: what they would have shown is likely the same. Of the regressions that are `allowed`, those
     that are left stand for the failures that stick out most: else a case that gets worse, and so becomes a regression
     by itself, would take the others off the hook.
     """
@@ -134,7 +140,11 @@ def settle(cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: i
     examples = dict(zip(kinds, cases, strict=True))
     steps = {kind: next_step(case, confirmation) for kind, case in examples.items()}
     alone = {kind: case.first.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
-    strata = {kind: case.stratum for kind, case in examples.items() if case.in_whole and not alone[kind]}
+    strata = {
+        kind: case.stratum
+        for kind, case in examples.items()
+        if case.in_whole and not alone[kind] and not (steps[kind] is Step.AGAIN and case.missing is Why.NOT_ASKED)
+    }
     finding = suite_finding(
         _without_the_worst(
             [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
@@ -166,7 +176,7 @@ def _settled(
     case: CaseFacts, step: Step | None, confirmation: Confirmation, finding: SuiteFinding
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.compared:
-        change, why = case.plain, _MUST_PASS_ALONE.get(step)
+        change, why = case.plain, case.missing if step is Step.AGAIN else _MUST_PASS_ALONE.get(step)
     elif case.first.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
@@ -177,7 +187,6 @@ def _settled(
 _MUST_PASS_ALONE = {
     Step.CONFIRMED: Why.MUST_PASS,
     Step.UNSETTLED: Why.RECOVERED,
-    Step.AGAIN: Why.NOT_RERUN,
     None: None,
 }
 """Of a case that must pass and has nothing to be compared with."""
@@ -197,10 +206,11 @@ def _failing(
     if step is Step.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
         return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.EVERY_RUN
-    if finding.dropped and case.in_whole and record.runs and case.first.answered.fails:
+    spared = step is Step.AGAIN and case.missing is Why.NOT_ASKED
+    if finding.dropped and case.in_whole and record.runs and case.first.answered.fails and not spared:
         return CaseClass.REGRESSION, Why.SUITE
     if step is Step.AGAIN:
-        return CaseClass.ERRORED, Why.NOT_RERUN
+        return CaseClass.ERRORED, case.missing
     return CaseClass.UNSETTLED, Why.RECOVERED
 
 

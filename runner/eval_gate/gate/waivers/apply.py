@@ -59,6 +59,8 @@ def _standing(case: CaseResult, change: CaseChange | None, max_score_drop: float
     became = change.change if change else None
     if became is CaseClass.REGRESSION:
         return Standing.REGRESSED  # a crash among them: where it is called a regression it can be accepted as one
+    if change is not None and change.grounds is not None and change.grounds.spared:
+        return Standing.FAILS  # it did, and nobody asked again because of others: who accepts these, may accept it too
     if not case.status.judged or became in _UNJUDGED:
         return Standing.UNJUDGED
     if became in _WAVERING:

@@ -63,7 +63,7 @@ def _about(lists: CaseLists) -> Mapping[str, Holds]:
         "nothing-judged": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
         "too-many-errors": lambda row: row.status is Status.ERROR,
         "not-complete": lambda row: row.status is Status.NOT_RUN,
-        "not-confirmed": lambda row: row.why is Why.NOT_RERUN,
+        "not-confirmed": lambda row: row.why is not None and row.why.undecided,
     }
 
 

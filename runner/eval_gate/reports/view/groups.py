@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from eval_gate.gate.causes import group_of, without_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.words.blame import MEANS, ORDER, TITLES, did
@@ -16,9 +16,6 @@ EXAMPLES: Final = 2
 """Cases that stand for a cause."""
 MAX_VALUES: Final = 3
 """Different things that failures of one check say, of which the most frequent are shown."""
-LOW_SCORE: Final = "low score"
-_CHECK: Final = re.compile(r"([A-Za-z][\w ./-]{0,40}): (?=\S)")
-"""What a failure begins with: the check, such as `toolsCalled`, or the kind of an error."""
 
 CaseT = TypeVar("CaseT")
 
@@ -53,7 +50,7 @@ def group_causes(failures: Iterable[tuple[CaseT, str | None]]) -> tuple[Cause[Ca
     groups: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, what in failures:
         said = what or "no reason was given"
-        groups[_check(said) or _normalised(said)].append((case, said))
+        groups[group_of(said)].append((case, said))
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return tuple(_cause(common, members) for common, members in ordered)
 
@@ -62,7 +59,7 @@ def _cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
     """The examples are of what is said most often."""
     kinds: dict[str, list[tuple[CaseT, str]]] = defaultdict(list)
     for case, said in members:
-        kinds[_normalised(said)].append((case, said))
+        kinds[without_numbers(said)].append((case, said))
     ordered = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
     often = ordered[0][1]
     examples = tuple(case for case, _ in often[:EXAMPLES])
@@ -74,17 +71,6 @@ def _cause(common: str, members: Sequence[tuple[CaseT, str]]) -> Cause[CaseT]:
 
 def _said(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
     return members[0][1] if len({said for _, said in members}) == 1 else common
-
-
-def _check(failure: str) -> str | None:
-    """The check that a failure names; None where it names none, and of low scores, which are of many checks."""
-    found = _CHECK.match(failure)
-    return found[1] if found and found[1] != LOW_SCORE else None
-
-
-def _normalised(failure: str) -> str:
-    """A failure without the numbers that were measured, which differ from case to case."""
-    return re.sub(r"\b\d+(?:\.\d+)?(?=(?:ms|s)?\b)", "N", failure)
 
 
 @dataclass(frozen=True, slots=True)

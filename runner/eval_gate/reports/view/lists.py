@@ -22,7 +22,7 @@ _SAID: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseCla
 """Classes that say more of a case than that it is flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
 """Classes of cases that could not be judged, and are no errors of their own."""
-_APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN})
+_APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN, Why.NOT_ASKED})
 """Grounds that have a list of their own, whatever the class."""
 
 
@@ -80,8 +80,8 @@ class CaseLists:
     regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
     must_pass = _listed(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
     """Cases that must pass and do not, regressions apart."""
-    not_decided = _listed(lambda row: row.why is Why.NOT_RERUN)
-    """Cases that may be regressions, and whose re-runs are missing."""
+    not_decided = _listed(lambda row: row.why is not None and row.why.undecided)
+    """Cases that may be regressions, and whose re-runs are missing or were spared."""
     new_passes = _of(CaseClass.NEW_PASS)
     still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
     """Failures that are not of this change; those that must pass are a matter of their own."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from eval_gate.gate.causes import cause_of, first_line
 from eval_gate.gate.compare import nobody_answered, tally
 from eval_gate.model.case import CaseKey, Location
 from eval_gate.model.comparison import CaseChange, CaseClass, Tally
@@ -18,7 +19,7 @@ from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of
 from eval_gate.reports.links import case_url, line_url
-from eval_gate.reports.view.scores import lowest, shortfalls
+from eval_gate.reports.view.scores import shortfalls
 from eval_gate.reports.view.sides import Sides, sides_of
 from eval_gate.reports.words import blame as blame_words
 from eval_gate.reports.words import grounds as grounds_words
@@ -147,7 +148,7 @@ class CaseRow:
             return ()
         low = shortfalls(self.case, self.compared.evaluators_then if self.compared else None)
         failed = (trial.error for trial in self.case.trials if trial.status is Status.FAILED)
-        first = _first_line(self.case.error or next(failed, None))
+        first = first_line(self.case.error or next(failed, None))
         return low or ((first,) if first else ())
 
     @property
@@ -158,9 +159,7 @@ class CaseRow:
     @property
     def cause(self) -> str | None:
         """What it may have in common with other failures."""
-        if self.case is None:
-            return None
-        return f"low score: {name}" if (name := lowest(self.case)) else _first_line(self.case.error)
+        return cause_of(self.case) if self.case is not None else None
 
     @property
     def drop(self) -> float:
@@ -249,7 +248,7 @@ class CaseRow:
     @property
     def change_words(self) -> str:
         """`regression`, `new pass`, `regression, accepted`; empty without a baseline."""
-        if self.why is Why.NOT_RERUN:
+        if self.why is not None and self.why.undecided:
             return "not decided"
         if self.waived and self.waived.kind is Kind.QUARANTINE:
             return self.waived.done
@@ -310,7 +309,3 @@ def _then(change: CaseChange | None, least: float) -> str | None:
     if record is None or runs <= baseline.n:
         return words
     return f"{words}, {'' if baseline.k else 'passed '}{record.counts.passes} of {runs}"
-
-
-def _first_line(text: str | None) -> str | None:
-    return text.strip().splitlines()[0] if text and text.strip() else None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from eval_gate.gate.causes import MAX_NAME, low_evaluators
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult
@@ -14,7 +15,6 @@ from eval_gate.text.escape import one_line
 
 MAX_EVALUATORS: Final = 3
 MAX_MISSES: Final = 2
-MAX_NAME: Final = 40
 MAX_WORDS: Final = 160
 """Characters of one miss."""
 
@@ -46,22 +46,10 @@ def shortfalls(case: CaseResult, then: Mapping[str, float] | None = None) -> tup
     One that misses what is required comes before all others. Nothing for a yes or no, and nothing for evaluators that
     do not count. `then` are earlier scores by name.
     """
-    low = _low(case)
+    low = low_evaluators(case)
     shown = [_words(result, (then or {}).get(result.name)) for result in low[:MAX_EVALUATORS]]
     rest = len(low) - len(shown)
     return (*shown, *([f"{rest} more below 1"] if rest else []))
-
-
-def lowest(case: CaseResult) -> str | None:
-    """The name of the evaluator that costs the case most."""
-    return next((one_line(result.name, MAX_NAME) for result in _low(case)), None)
-
-
-def _low(case: CaseResult) -> list[EvaluatorResult]:
-    if not case.graded or not case.status.judged:
-        return []
-    low = [result for result in case.evaluator_results if (result.score < 1 or result.vetoed) and result.weight > 0]
-    return sorted(low, key=lambda result: (not result.vetoed, -result.weight * (1 - result.score)))
 
 
 def _words(result: EvaluatorResult, then: float | None) -> str:

@@ -65,7 +65,8 @@ def _failed_words(run: RunResult, verdict: Verdict) -> str:
     rule = next((rule for rule in verdict.rules if rule.code == code), None)
     match code:
         case RuleCode.REGRESSIONS:
-            return regression_words(run)
+            spared = sum(one.grounds is not None and one.grounds.spared for one in _changes(run))
+            return f"{regression_words(run)}{f', {spared} more not asked again' if spared else ''}"
         case RuleCode.SUITE_DROP:
             return _DROPPED
         case RuleCode.UNMEASURED if words := errors_words(run):
@@ -145,8 +146,12 @@ def _dropped(run: RunResult) -> bool:
 
 
 def _not_decided(run: RunResult) -> int:
-    changes = not_waived(run, run.comparison.changes if run.comparison else ())
-    return sum(one.grounds is not None and one.grounds.why is Why.NOT_RERUN for one in changes)
+    return sum(one.grounds is not None and one.grounds.why.undecided for one in _changes(run))
+
+
+def _changes(run: RunResult) -> list[CaseChange]:
+    """What became of every case that nobody waived."""
+    return not_waived(run, run.comparison.changes if run.comparison else ())
 
 
 def lead(run: RunResult, verdict: Verdict) -> str | None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.config.written import JunitFailures
+from eval_gate.gate.causes import cause_of
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult, TargetIdentity
 from eval_gate.reports.check import render_check
@@ -18,7 +19,7 @@ from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.rerun import rerun_command
-from eval_gate.reports.view.scores import lowest, mean_score, shortfalls
+from eval_gate.reports.view.scores import mean_score, shortfalls
 from eval_gate.reports.view.view import View, view_of
 from eval_gate.reports.words.numbers import score, score_change
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
@@ -87,7 +88,7 @@ def test_shortfalls__several_evaluators__the_one_that_costs_most_first_and_bound
         "small 0.90",
         "1 more below 1",
     )
-    assert lowest(case) == "heavy"
+    assert cause_of(case) == "low score: heavy"
 
 
 def test_shortfalls__something_required__comes_first_and_says_so() -> None:
