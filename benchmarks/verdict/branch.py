@@ -35,10 +35,16 @@ Again = Callable[[int], Execution]
 """One more execution of the case with this number."""
 
 
-def policy(error_rate: float, *, graded: bool) -> Policy:
-    """The action's own, with the error rate that is asked for."""
-    pass_score = PASS_SCORE if graded else 1.0
-    return Policy(frozenset({FailOn.REGRESSIONS}), error_rate=error_rate, pass_score=pass_score)
+def policy(
+    error_rate: float, *, graded: bool, pass_score: float = PASS_SCORE, max_score_drop: float | None = None
+) -> Policy:
+    """The action's own, with the error rate that is asked for; `pass_score` is of graded cases."""
+    return Policy(
+        frozenset({FailOn.REGRESSIONS}),
+        error_rate=error_rate,
+        pass_score=pass_score if graded else 1.0,
+        max_score_drop=max_score_drop,
+    )
 
 
 @lru_cache(maxsize=10_000)

@@ -40,7 +40,9 @@ def ours(confirm: int, error_rate: float = 0.05) -> Rule:
     branches: dict[str, Branch] = {}
 
     def rule(drawn: Drawn, random: Random) -> Called:
-        rules = policy(error_rate, graded=drawn.graded)
+        rules = policy(
+            error_rate, graded=drawn.graded, pass_score=drawn.pass_score, max_score_drop=drawn.max_score_drop
+        )
         if drawn.seed not in branches:
             branches.clear()
             branches[drawn.seed] = _branch(drawn, rules, confirm)

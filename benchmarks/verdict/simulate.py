@@ -3,6 +3,7 @@
     python benchmarks/verdict/simulate.py                           # the tables of docs/verdict.md
     python benchmarks/verdict/simulate.py --worlds 100 --settings   # what history and re-runs are worth
     python benchmarks/verdict/simulate.py --worlds 30 --broken      # what it costs to know that much is broken
+    python benchmarks/verdict/simulate.py --scores                  # what becomes of scores, of 50 graded cases
 
 The same seed gives the same tables, on any number of processors. Of a suite of 500 cases a fifth of the pull requests
 is simulated.
@@ -11,6 +12,7 @@ is simulated.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -19,7 +21,7 @@ from functools import partial, reduce
 from random import Random
 
 from rules import SHARDED_EACH, Rule, ours, plain, retry_twice
-from worlds import World, broken, draw, worlds
+from worlds import World, broken, draw, score_worlds, worlds
 
 SIZES = (100, 500)
 RULES = ("plain", "retry", "gate")
@@ -28,6 +30,10 @@ PER_BRANCH = 5
 CHUNK = 15
 SETTINGS = ((1, 6), (3, 6), (10, 6), (20, 6), (1, 2), (10, 2), (20, 2))
 """Runs of history and re-runs at most."""
+
+
+SCORED_CASES, SCORED_HISTORIES = 50, (1, 3, 10)
+"""The size of the suites with grades, and the runs of history beside each other."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +73,14 @@ Outcomes = dict[str, Outcome]
 """By rule."""
 
 
+def every_world(cases: int) -> list[World]:
+    """Those of the main tables, then those about scores."""
+    return [*worlds(cases), *score_worlds(cases)]
+
+
 def chunk(setting: Setting, start: int, end: int) -> Outcomes:
     """The pull requests with these numbers; each has a seed of its own, so that it matters not who simulates it."""
-    world = list(worlds(setting.cases))[setting.world]
+    world = every_world(setting.cases)[setting.world]
     rules: dict[str, Rule] = {"plain": plain, "retry": retry_twice, "gate": ours(setting.confirm)}
     outcomes = dict.fromkeys(setting.rules, Outcome())
     for number in range(start, end):
@@ -195,6 +206,26 @@ def broken_table(pull_requests: int, confirm: int, seed: int) -> Iterator[str]:
         yield f"| {world.name} | {history} | {red} | {cells} |"
 
 
+def scores_table(simulation: Simulation, seed: int) -> Iterator[str]:
+    """Red gates of suites with grades, after one, a few and ten runs of history, each with its standard error."""
+    known, first = list(score_worlds(SCORED_CASES)), len(list(worlds(SCORED_CASES)))
+    settings = [
+        Setting(SCORED_CASES, first + at, history, 6, seed) for at in range(len(known)) for history in SCORED_HISTORIES
+    ]
+    done = iter(simulation.of(settings))
+    heads = (f"{history} run{'s' if history > 1 else ''} of history" for history in SCORED_HISTORIES)
+    yield f"| red, {SCORED_CASES} graded cases | to reach | " + " | ".join(heads) + " |"
+    yield "|:--|--:|" + "--:|" * len(SCORED_HISTORIES)
+    for world in known:
+        cells = []
+        for _ in SCORED_HISTORIES:
+            outcome = next(done)["gate"]
+            error = math.sqrt(outcome.red * (outcome.worlds - outcome.red) / outcome.worlds**3)
+            cells.append(f"{share(outcome.red, outcome.worlds)} ± {100 * error:.1f}")
+        target = "≤ 2 %" if world.harmless else "≥ 99 %" if world.fell > world.noise else "–"
+        yield f"| {world.name} | {target} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     """Print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -204,6 +235,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
     parser.add_argument("--broken", action="store_true", help="the table of what broke at once instead")
+    parser.add_argument("--scores", action="store_true", help="the table of suites with grades instead")
     given = parser.parse_args()
     if given.broken:
         for line in broken_table(given.worlds, given.confirm, given.seed):
@@ -213,6 +245,8 @@ def main() -> None:
         simulation = Simulation(pool, given.worlds)
         if given.settings:
             lines = settings_table(simulation, given.seed)
+        elif given.scores:
+            lines = scores_table(simulation, given.seed)
         else:
             lines = main_tables(simulation, given.history, given.confirm, given.seed)
         for line in lines:

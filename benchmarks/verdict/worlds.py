@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from branch import PASS_SCORE, Execution
@@ -40,11 +40,16 @@ class World:
     """The newest run of the branch got HTTP 500 for every case."""
     near: float | None = None
     """Cases are graded, with means spread evenly over this much to both sides of `MEAN`; rates mean nothing then."""
+    noise: float = NOISE
+    fell: float = 0.0
+    """By how much every score is lower here than on the branch."""
+    pass_score: float = PASS_SCORE
+    max_score_drop: float | None = None
 
     @property
     def harmless(self) -> bool:
         """Nothing is worse here."""
-        return not any(group.changed for group in self.groups)
+        return not self.fell and not any(group.changed for group in self.groups)
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,10 @@ class Drawn:
     seed: str = ""
     """Of the branch: pull requests with the same one are of the same branch."""
     number: int = 0
+    noise: float = NOISE
+    fell: float = 0.0
+    pass_score: float = PASS_SCORE
+    max_score_drop: float | None = None
 
     @property
     def graded(self) -> bool:
@@ -78,7 +87,7 @@ class Drawn:
             return ["C"] * len(self.first)
         if self.graded:
             random = Random(f"{self.seed}/{self.number if run is None else 'main'}/{run}")
-            return [_grade(mean, random) for mean in self.means]
+            return [self._grade(at, run, random) for at in range(len(self.means))]
         failed = self.first if run is None else [results[run] for results in self.history]
         return ["F" if one else "P" for one in failed]
 
@@ -87,22 +96,21 @@ class Drawn:
         if self.outage and run == 0:
             return "C"
         if self.graded:
-            return _grade(self.means[at], random)
+            return self._grade(at, run, random)
         rate = self.rates[at]
         if run is not None:
             branch, recent, lately = self.rates_then[at]
             rate = lately if run < recent else branch
         return "F" if random.random() < rate else "P"
 
-    @staticmethod
-    def failed(what: Execution) -> bool:
+    def failed(self, what: Execution) -> bool:
         """By the pass score, where it is a score."""
-        return what < PASS_SCORE if isinstance(what, float) else what != "P"
+        return what < self.pass_score if isinstance(what, float) else what != "P"
 
-
-def _grade(mean: float, random: Random) -> float:
-    """What a judge gives an answer that is worth so much."""
-    return round(min(max(random.gauss(mean, NOISE), 0.0), 1.0), 3)
+    def _grade(self, at: int, run: int | None, random: Random) -> float:
+        """What a judge gives the answer to this case: on the branch, or where `run` is None in the pull request."""
+        mean = self.means[at] - (self.fell if run is None else 0.0)
+        return round(min(max(random.gauss(mean, self.noise), 0.0), 1.0), 3)
 
 
 def same(cases: int, rate: float) -> Group:
@@ -154,6 +162,18 @@ def worlds(cases: int) -> Iterator[World]:
         yield World(f"every case lost 10 points ({rate:.0%})", (Group(cases, rate, rate + 0.10),))
 
 
+def score_worlds(cases: int) -> Iterator[World]:
+    """Graded cases: every score falls, or none does. Where the pass score is 0.5 no case ever comes near it."""
+    every = World("", (same(cases, 0.0),), near=0.1, noise=0.03, pass_score=0.5)
+    near = replace(every, fell=0.06, pass_score=PASS_SCORE)
+    yield replace(near, name=f"every score falls by 0.06 (noise 0.03, pass score {PASS_SCORE})")
+    yield replace(every, name="every score falls by 0.06 (noise 0.03)", fell=0.06)
+    yield replace(every, name="every score falls by 0.02 (noise 0.03)", fell=0.02)
+    yield replace(every, name="nothing changed (noise 0.03)")
+    strict = replace(every, noise=NOISE, max_score_drop=0.1)
+    yield replace(strict, name=f"nothing changed, `max-score-drop` 0.1 (noise {NOISE})")
+
+
 def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:
     """The history that this seed makes, of so many runs, and the run of the pull request with this number.
 
@@ -179,7 +199,24 @@ def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:
     means = ()
     if world.near is not None:
         means = tuple(random.uniform(MEAN - world.near, MEAN + world.near) for _ in first)
-    return Drawn(history, first, rates, frozenset(changed), runs, then, world.outage, means, seed, number)
+    if world.fell:
+        changed.update(range(len(first)))
+    return Drawn(
+        history,
+        first,
+        rates,
+        frozenset(changed),
+        runs,
+        then,
+        world.outage,
+        means,
+        seed,
+        number,
+        noise=world.noise,
+        fell=world.fell,
+        pass_score=world.pass_score,
+        max_score_drop=world.max_score_drop,
+    )
 
 
 def _grid(cases: int, runs: int, rate: float, random: Random) -> Iterator[tuple[bool, ...]]:

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of
+from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.reruns import Confirmation
-from eval_gate.gate.evidence.settle import CaseFacts, settle
+from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
+from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding, without_the_lowest
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase
+from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase, ScoreFinding, Why
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
 
@@ -164,6 +165,30 @@ def facts_alone(run: RunResult, pass_score: float, patterns: Sequence[str]) -> l
     return facts
 
 
+def _scored(facts: Sequence[CaseFacts], run: RunResult, known: Known) -> list[Scored]:
+    """The graded cases whose scores can be tested together: by first executions, as all that is about the suite."""
+    cases, scored = run.by_key(), []
+    for one in facts:
+        record = known.past.get(one.key, NOTHING_KNOWN).scores
+        if record is None or not record.by_run or not one.plain.compared or not cases[one.key].graded:
+            continue
+        here = first_score(cases[one.key])
+        if here is not None:
+            scored.append(Scored(one.key, here, record.by_run))
+    return enough_of(scored)
+
+
+def _score_finding(scored: Sequence[Scored], settlement: Settlement, limit: float, allowed: int) -> ScoreFinding | None:
+    """Without the cases that are regressions by themselves; the allowed ones that are left stand for the lowest."""
+    alone = {
+        one.key
+        for one in settlement.cases
+        if one.change is CaseClass.REGRESSION and (one.grounds is None or one.grounds.why is not Why.SUITE)
+    }
+    left = enough_of(without_the_lowest([one for one in scored if one.key not in alone], allowed - len(alone)))
+    return score_finding(left, limit) if left else None
+
+
 def _with_record(change: CaseChange, known: Known) -> CaseChange:
     record = known.past.get(change.key, NOTHING_KNOWN).record
     return change.model_copy(update={"case_record": record}) if record.counts.runs else change
@@ -186,7 +211,9 @@ def conclude(
         changes = tuple(_with_record(change, known) for change in comparison.changes)
         return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
     facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
-    settlement = settle(facts, known.confirmation, allowed=allowed)
+    scored = _scored(facts, run, known)
+    share = SUITE_SHARE / 2 if scored else SUITE_SHARE
+    settlement = settle(facts, known.confirmation, allowed=allowed, share=share)
     settled = {one.key: one for one in settlement.cases}
 
     def refined(change: CaseChange) -> CaseChange:
@@ -201,6 +228,7 @@ def conclude(
         update={
             "changes": tuple(refined(change) for change in comparison.changes),
             "suite_finding": settlement.suite,
+            "score_finding": _score_finding(scored, settlement, known.evidence.error_rate * share, allowed),
             "error_rate": known.evidence.error_rate,
             "evidence": known.evidence,
         }

@@ -15,7 +15,7 @@ from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.execution import Status
-from eval_gate.model.grounds import SuiteFinding, Why
+from eval_gate.model.grounds import ScoreFinding, SuiteFinding, Why
 from eval_gate.model.measuring import Measured
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
@@ -97,6 +97,8 @@ def _about_the_change(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _regressions(judged, policy.allowed_regressions)  # a failure too, and the more telling one
         if judged.comparison.suite_finding is not None:
             yield _suite(judged, judged.comparison.suite_finding)
+        if judged.comparison.score_finding is not None:
+            yield _scores(judged, judged.comparison.score_finding)
     if policy.must_pass:
         yield _must_pass(judged, policy.must_pass)
 
@@ -125,6 +127,21 @@ def _suite(judged: Judged, found: SuiteFinding) -> Finding:
         f"chance in {found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
     )
     return Finding(RuleCode.SUITE_DROP, value, limit, not (found.dropped and left), what)
+
+
+def _scores(judged: Judged, found: ScoreFinding) -> Finding:
+    """All scores together. Nothing is left of it where every case that scores lower is waived."""
+    assert judged.comparison is not None
+    left = any(
+        change.score_change is not None and change.score_change < 0 and not judged.waives(change.key)
+        for change in judged.comparison.changes
+    )
+    fell, of = f"{-found.fall:+.2f}", f"of {found.cases} graded case{'s' if found.cases != 1 else ''}"
+    what = (
+        f"scores {of} fell by {found.fall:.2f} on average; {found.lower} of {found.cases} are lower; by chance in "
+        f"{found.chance * 100:.1g} % of such runs, and from {found.limit * 100:.1g} % on it is a drop"
+    )
+    return Finding(RuleCode.SUITE_SCORES, f"{fell} on average", "no drop", not (found.dropped and left), what)
 
 
 def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:

@@ -11,7 +11,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.model.base import Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import Before
-from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, SuiteFinding
+from eval_gate.model.grounds import CaseRecord, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
 from eval_gate.model.measuring import Measured
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
@@ -75,6 +75,9 @@ class ScoreRecord(Record):
     """The standard deviation from run to run, of all graded cases together; 0 to 1."""
     free: int = 0
     """How much is known of the spread: degrees of freedom; 0 for nothing."""
+    by_run: tuple[float | None, ...] = ()
+    """The score in each of the branch's recent runs, the newest first; None where a run has none by this yardstick.
+    Empty where this run measures by another one, so that there is nothing to be held against."""
 
 
 class CaseChange(CaseName):
@@ -160,6 +163,8 @@ class Comparison(Record):
     """Sentences about what could not be compared and why."""
     suite_finding: SuiteFinding | None = None
     """All cases together against their records; None where the plain rule was asked for."""
+    score_finding: ScoreFinding | None = None
+    """All scores together against their records; None where that is too few cases, or the plain rule was asked for."""
     error_rate: float | None = None
     """The accepted chance of a regression where nothing has changed; None with the plain rule."""
     evidence: Evidence | None = None
@@ -202,6 +207,7 @@ class RuleCode(StrEnum):
 
     REGRESSIONS = "regressions", "Regressions"
     SUITE_DROP = "suite-drop", "All cases together"
+    SUITE_SCORES = "suite-scores", "All scores together"
     MUST_PASS = "must-pass", "Must pass"
     FAILURES = "failures", "Failures"
     SCORE_DROP = "max-score-drop", "Score drop"

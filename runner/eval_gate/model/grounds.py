@@ -197,6 +197,31 @@ class SuiteFinding(Record):
         return self.chance <= self.limit
 
 
+class ScoreFinding(Record):
+    """The scores of all graded cases against their records, without the cases that are regressions by themselves."""
+
+    cases: int
+    """Graded cases that could be compared."""
+    lower: int
+    """How many of them score lower here than on average on record."""
+    fall: float
+    """By how much they score lower here, on average over the cases; below 0 where they score higher."""
+    chance: float
+    """Of such a fall or a larger one when nothing has changed; 1 where it is too small to be looked at."""
+    limit: float
+    """The chance from which on it is called a drop."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the scores as a whole are lower than their records."""
+        return self.chance <= self.limit
+
+    @property
+    def one_in(self) -> int:
+        """The chance as "1 in so many", rounded as that of a case."""
+        return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _leading(1 / self.chance)
+
+
 class Belief(Record):
     """What is known of any case of a suite before it runs: as many passes and failures as if they had been seen."""
 

@@ -71,7 +71,12 @@ def _comparison(runs: Sequence[RunResult], suites: Sequence[SuiteResult]) -> Com
     changes = {change.key: change for one in compared for change in one.changes}
     keys = [CaseKey(suite.eval_file, case.id) for suite in suites for case in suite.cases]
     return compared[0].model_copy(
-        update={"changes": tuple(changes[key] for key in keys if key in changes), "suite_finding": None, "notes": ()}
+        update={
+            "changes": tuple(changes[key] for key in keys if key in changes),
+            "suite_finding": None,
+            "score_finding": None,
+            "notes": (),
+        }
     )
 
 

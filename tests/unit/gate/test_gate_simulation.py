@@ -94,6 +94,22 @@ def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, wo
     assert outcome.executions / outcome.worlds / 100 <= 1.4
 
 
+@pytest.mark.contract("verdict.targets")
+@pytest.mark.parametrize("history", [1, 10])
+@pytest.mark.parametrize(
+    ("world", "least", "most"),
+    [
+        ("every score falls by 0.06 (noise 0.03)", 0.95, 1.0),
+        ("nothing changed (noise 0.03)", 0.0, 0.05),
+    ],
+)
+def test_simulation__scores__the_code_does_what_the_page_says(simulate, world, least, most, history) -> None:
+    names = [one.name for one in simulate.every_world(50)]
+    setting = simulate.Setting(cases=50, world=names.index(world), history=history, confirm=6, seed=2)
+    outcome = simulate.chunk(setting, 0, 40)["gate"]
+    assert least <= outcome.red / outcome.worlds <= most
+
+
 def test_simulation__same_seed__same_figures_however_it_is_divided(simulate) -> None:
     setting = simulate.Setting(cases=50, world=3, history=3, confirm=2, seed=7, rules=simulate.RULES)
     whole = simulate.chunk(setting, 0, 12)

@@ -21,7 +21,7 @@ from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.view.view import View, view_of
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
-from tests.support.graded import make_graded
+from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
 from tests.support.pages import case_on, without_assets
 from tests.support.results import make_result
 from tests.support.verdicts import (
@@ -217,12 +217,29 @@ def otherwise_compared() -> RunResult:
     return judge_against(before, Baseline(earlier, "main", age_days=2, ledger=ledger_of((earlier,))), policy)
 
 
+def suite_scores(fail_on: FailOn = FailOn.REGRESSIONS) -> RunResult:
+    """Every score fell a little, and no case fails for it."""
+    runs = [
+        make_graded_baseline(
+            [make_graded(f"c{at:02}", 0.8 + (at * 7 + day * 3) % 5 / 100) for at in range(20)],
+            run_id=f"main-{day}",
+            timestamp=f"2026-11-{19 - day:02}T10:00:00Z",
+        )
+        for day in range(6)
+    ]
+    here = make_graded_run([make_graded(f"c{at:02}", 0.76) for at in range(20)], confirm=6)
+    policy = Policy(frozenset({fail_on}), pass_score=0.5, confirm=6)
+    return judge_against(here, Baseline(runs[0], "main", ledger=ledger_of(runs)), policy)
+
+
 FLAKY_FAILS = replace(REGRESSIONS, fail_on=frozenset({FailOn.REGRESSIONS, FailOn.FLAKY}))
 STATES = {
     "confirmed": confirmed(),
     "few-reruns": few_reruns(),
     "suite-drop": suite_drop(),
     "suite-drop-reported": suite_drop(Policy(frozenset({FailOn.NEVER}))),
+    "suite-scores": suite_scores(),
+    "suite-scores-reported": suite_scores(FailOn.NEVER),
     "not-decided": broken_reruns(),
     "not-decided-reported": broken_reruns(Policy(frozenset({FailOn.NEVER}))),
     "not-sure": unsure(),

@@ -143,7 +143,7 @@ class Past:
             present=present,
             errored=errored,
             record=self._record(known, measured),
-            scores=self._scores(known, measured) if now.graded else None,
+            scores=self._scores(known, measured, same=like[entry.place].all) if now.graded else None,
         )
 
     def _newest_judged(self, known: LedgerCase, like: Sequence[SameAs]) -> tuple[int, Entry] | None:
@@ -188,18 +188,20 @@ class Past:
         runs = self._ledger.runs
         return tuple((place, runs[place].run_id, runs[place].sha) for place in self._runs)
 
-    def _scores(self, known: LedgerCase, measured: str) -> ScoreRecord | None:
-        scores = [
-            score
+    def _scores(self, known: LedgerCase, measured: str, *, same: bool) -> ScoreRecord | None:
+        """`same`: this run measures by that yardstick too."""
+        seen = {
+            at: score
             for at, entry in self._entries(known)
             if at < self.level
             and alike(known.yardsticks[entry.place], measured).all
             and (score := _mean_score(entry.first)) is not None
-        ]
-        if not scores:
+        }
+        if not seen:
             return None
         spread, free = self._spread
-        return ScoreRecord(runs=len(scores), mean=fmean(scores), spread=spread, free=free)
+        by_run = tuple(seen.get(at) for at in range(max(seen) + 1)) if same else ()
+        return ScoreRecord(runs=len(seen), mean=fmean(seen.values()), spread=spread, free=free, by_run=by_run)
 
     @cached_property
     def _spread(self) -> tuple[float, int]:
@@ -291,6 +293,11 @@ def counts_of(case: CaseResult, pass_score: float) -> tuple[Counts, Counts]:
     """The same of a case here: its first execution (or the trials), and its re-runs."""
     first, again = executions_of(case)
     return counted(first, pass_score), counted(again, pass_score)
+
+
+def first_score(case: CaseResult) -> float | None:
+    """The score of a graded case's first execution here, or the mean of its trials; None where it has none."""
+    return _mean_score(executions_of(case)[0])
 
 
 def _passes(one: Execution, pass_score: float) -> bool:

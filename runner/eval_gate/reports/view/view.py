@@ -27,6 +27,7 @@ from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_r
 from eval_gate.reports.words import verdict as words
 from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import explained
+from eval_gate.reports.words.grounds import score_words
 from eval_gate.reports.words.measured import measured_words
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.prompt import prompt_words
@@ -113,9 +114,15 @@ class View(CaseLists):
     @cached_property
     def suite_drop(self) -> str | None:
         """How all cases together compare with their records, where they dropped and no reason says it."""
-        found = self.comparison.suite_finding if self.comparison else None
-        said = any(reason.code == RuleCode.SUITE_DROP for reason in self.verdict.reasons)
-        return words.suite_drop(self.run) if found is not None and found.dropped and not said else None
+        if self.comparison is None:
+            return None
+        found, scores = self.comparison.suite_finding, self.comparison.score_finding
+        reasons, said = {reason.code for reason in self.verdict.reasons}, []
+        if found is not None and found.dropped and RuleCode.SUITE_DROP not in reasons:
+            said.append(words.suite_drop(self.run))
+        if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
+            said.append(score_words(scores))
+        return "; ".join(said) or None
 
     remedy = _once(lambda view: words.remedy(view.run, view.verdict))
     """Where to look if a run without a verdict ends the same way again."""

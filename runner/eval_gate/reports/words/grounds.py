@@ -9,7 +9,17 @@ import re
 from typing import Final
 
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import NO_RUNS, CaseRecord, Counts, Grounds, RunName, Steadiness, SuiteFinding, Why
+from eval_gate.model.grounds import (
+    NO_RUNS,
+    CaseRecord,
+    Counts,
+    Grounds,
+    RunName,
+    ScoreFinding,
+    Steadiness,
+    SuiteFinding,
+    Why,
+)
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count
 from eval_gate.text.escape import one_line
@@ -191,6 +201,14 @@ def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
     limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
     said = [f"{finding.failures} of {which} failed at first", expected, _by_chance(one_in)]
     return f"{', '.join(filter(None, said))}{limit}"
+
+
+def score_words(finding: ScoreFinding) -> str:
+    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; by chance 1 in 10,000 …`, and the bar."""
+    fell = f"scores of {count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
+    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
+    said = [fell, f"{finding.lower} of {finding.cases} are lower", _by_chance(finding.one_in), limit]
+    return "; ".join(filter(None, said))
 
 
 def _flaky(record: CaseRecord) -> str | None:

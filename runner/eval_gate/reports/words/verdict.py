@@ -13,12 +13,13 @@ from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult, Summary
 from eval_gate.reports.facts import all_crash, blame_of, blames, not_waived, nothing_comparable, rates_of, standing
 from eval_gate.reports.words.blame import together
-from eval_gate.reports.words.grounds import main_broke, suite_words
+from eval_gate.reports.words.grounds import main_broke, score_words, suite_words
 from eval_gate.reports.words.numbers import count, percent, points
 from eval_gate.reports.words.waivers import waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
 _DROPPED = "all cases together fail more than before"
+_FELL = "scores of all cases together fell"
 
 
 def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale: bool) -> tuple[str, str]:
@@ -28,7 +29,7 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
             return BROKEN, _undecided_words(run.summary)
         case Outcome.FAIL:
             return FAIL, ", ".join([_failed_words(run, verdict), *waived_counts(run)])
-    if worse := regression_words(run) if standing(run, CaseClass.REGRESSION) else _DROPPED if _dropped(run) else None:
+    if worse := regression_words(run) if standing(run, CaseClass.REGRESSION) else _together(run):
         allowed = verdict.rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
     doubtful = _loosened(run) or _not_decided(run)
@@ -96,6 +97,7 @@ _COUNTED: Final[dict[RuleCode | None, tuple[str, ...]]] = {
 }
 """Headlines of rules that allow none."""
 _LIMITS: Final[dict[RuleCode | None, str]] = {
+    RuleCode.SUITE_SCORES: _FELL,
     RuleCode.SCORE_DROP: "score drop of {value} (allowed: {limit})",
     RuleCode.LATENCY: "latency {value} (allowed: {limit})",
     RuleCode.COST: "cost {value} (allowed: {limit})",
@@ -140,9 +142,12 @@ def _unsettled(run: RunResult) -> list[CaseChange]:
     return [one for one in standing(run, CaseClass.UNSETTLED) if one.key not in broken]
 
 
-def _dropped(run: RunResult) -> bool:
-    found = run.comparison.suite_finding if run.comparison else None
-    return found is not None and found.dropped
+def _together(run: RunResult) -> str | None:
+    """What all cases together show, of which no rule had to say anything; None where they show nothing."""
+    found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
+    if found is not None and found.dropped:
+        return _DROPPED
+    return _FELL if scores is not None and scores.dropped else None
 
 
 def _not_decided(run: RunResult) -> int:
@@ -196,6 +201,7 @@ def remedy(run: RunResult, verdict: Verdict) -> str:
 _TO_DO: Final = {
     RuleCode.REGRESSIONS: "see below what changed; where that is meant, bring the evals up to date",
     RuleCode.SUITE_DROP: "see below what the failing cases have in common: no single one of them decides",
+    RuleCode.SUITE_SCORES: "look for what made many answers a little worse: no single case decides",
     RuleCode.MUST_PASS: "mend the cases below that must pass, whatever they did before",
     RuleCode.FAILURES: "mend the cases below, or their evals: every case has to pass here",
     RuleCode.SCORE_DROP: "see below what the scores lost",
@@ -267,6 +273,8 @@ def message(run: RunResult, reason: Reason) -> str:
         return reason.message
     if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
         return suite_drop(run)
+    if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
+        return score_words(run.comparison.score_finding)
     rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
     apart = _crashes_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
     return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
