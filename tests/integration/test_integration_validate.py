@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_integration_run import gate, write_suite
+from tests.support.agents import agent
 
 AGENTV = """\
 execution: {target: %s}
@@ -179,3 +180,34 @@ def test_validate__case_id_where_a_conversation_is_named__is_a_warning_as_in_a_r
     gate(tmp_path, "run", "--wait-for", "0")
     (kept,) = tmp_path.glob("**/run.json")
     assert said in kept.read_text()
+
+
+SAID = "nothing is taken from `targets`: `agentEndpoint` says who is asked. Without it, a target of the list is asked"
+
+
+def test_targets__an_agent_endpoint_stands_beside_them__validate_and_run_say_that_they_are_unread(tmp_path) -> None:
+    """What `init` wrote says an endpoint; whose agent is a program adds a list, as its page shows, and is not asked."""
+    write_suite(tmp_path, 1)
+    targets(tmp_path, "- {name: coder, provider: cli, command_template: 'echo ok'}")
+    with agent() as there:
+        (tmp_path / "eval-gate.yaml").write_text(f"agentEndpoint: {there.url}\ntargets: targets.yaml\n")
+        checked, ran = gate(tmp_path, "validate"), gate(tmp_path, "run", "-v")
+    assert checked.returncode == ran.returncode == 0, ran.stderr
+    assert f"warning: {SAID}" in checked.stderr
+    assert SAID in " ".join((ran.stdout + ran.stderr).split())
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:1/x\n")
+    assert f"warning: {SAID.replace('`targets`', 'targets.yaml')}" in gate(tmp_path, "validate").stderr
+    (tmp_path / "eval-gate.yaml").write_text("targets: targets.yaml\n")
+    checked, ran = gate(tmp_path, "validate"), gate(tmp_path, "run")
+    assert "nothing is taken" not in checked.stderr + ran.stdout
+    assert ran.returncode == 0, ran.stdout
+
+
+def test_targets__a_judge_of_the_list_grades_what_an_endpoint_answers__nothing_is_said(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(AGENTV % "any")
+    targets(tmp_path, "- {name: grader, provider: mock, response: '{\"score\": 1}'}")
+    (tmp_path / "eval-gate.yaml").write_text(
+        "agentEndpoint: http://localhost:1/x\ntargets: targets.yaml\njudge: grader\n"
+    )
+    done = gate(tmp_path, "validate", "suite.yaml")
+    assert "nothing is taken" not in done.stderr

@@ -51,6 +51,8 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     problems = _target_problems(config, inputs, book)
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
+    unread = book.unread(str(Path(suite.file).parent) for suite in inputs.suites)
+    warnings += [unread] if unread else []
     return Findings(inputs.suites, tuple(problems), tuple(warnings), lacking.noted)
 
 

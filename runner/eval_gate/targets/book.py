@@ -7,7 +7,7 @@ the given list of targets or, as AgentV does it, in the one nearest to the eval 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -55,6 +55,25 @@ class TargetBook:
     def remarks(self) -> tuple[str, ...]:
         """Of these, what the author of a target may not have meant, wherever it is run."""
         return tuple(self._remarks)
+
+    def unread(self, folders: Iterable[str] = ()) -> str | None:
+        """A sentence about a list of targets that nothing is taken from, because an endpoint or model was chosen.
+
+        None where there is no such list. `folders`, relative to the root of the run, are looked through for lists that
+        nobody named; without them only a list that was named counts.
+        """
+        if self._fixed is None or self._answerer is not None or self._lists:
+            return None
+        root, named = self._around.root, self._choice.targets
+        what = "`targets`" if named is not None else None
+        for folder in () if named is not None else folders:
+            found = find_targets(root / folder, _repository(root / folder, root), root)
+            if found is not None and what is None:
+                what = Path(os.path.relpath(found, root)).as_posix()
+        if what is None:
+            return None
+        key = "agentEndpoint" if self._choice.endpoint is not None else "model"
+        return f"nothing is taken from {what}: `{key}` says who is asked. Without it, a target of the list is asked"
 
     def target(self, eval_file: str = "", wanted: str | None = None) -> Target:
         """Who is asked the cases of this eval file that want the target of this name."""

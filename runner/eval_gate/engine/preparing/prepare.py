@@ -188,6 +188,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         warnings=inputs.warnings
         + home_notices
         + book.notices
+        + tuple(filter(None, (book.unread(),)))
         + who
         + snapshot_warnings
         + _without_tools(assigned, inputs),
