@@ -278,3 +278,22 @@ def test_tool_calls__path_was_mistyped__a_resumed_run_asks_these_cases_again(tmp
         assert len(running.requests) - before == 4
     assert {case["status"] for case in cases_of(tmp_path).values()} == {"passed"}
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "what_to_do"),
+    [
+        (b'{"reply": "hi"}', "describe the endpoint's shape with a target's responsePath, toolCallsPath or preset"),
+        (b"<!DOCTYPE html><h1>hi</h1>", "this is a web page: look at port and path of the agent's address"),
+    ],
+)
+def test_run__answer_of_another_shape__the_verdict_says_what_to_do(tmp_path, body, what_to_do) -> None:
+    async def answers(exchange: Exchange) -> None:
+        exchange.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    write_suite(tmp_path, 1)
+    with agent(answers) as there:
+        done = gate(tmp_path, "run", "--agent-endpoint", there.url)
+    assert done.returncode == 3
+    verdict = " ".join(done.stdout.partition("COULD NOT DECIDE")[2].split())
+    assert what_to_do in verdict

@@ -165,8 +165,11 @@ class TrialRunner:
     def _broken(
         self, eval_file: str, case: EvalCase, trial: int, error: TargetError, duration_ms: float
     ) -> TrialRecord:
+        said = error.message
+        if error.fault is TargetFault.MALFORMED and error.hint:  # for a run that gives up, the hint is said there
+            said = f"{said} ({error.hint})"
         return self._record(eval_file, case, trial, duration_ms).model_copy(
-            update={"error": error.message[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
+            update={"error": said[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
         )
 
     def _answered(self, record: TrialRecord, case: EvalCase, response: Response) -> TrialRecord:

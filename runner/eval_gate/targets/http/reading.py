@@ -189,8 +189,7 @@ def malformed(what: str, body: bytes, described: str = "responsePath, toolCallsP
 
     `described`: the settings by which it could be described otherwise.
     """
-    return TargetError(
-        f"agent error: {what}; it begins {quote(body)}",
-        fault=TargetFault.MALFORMED,
-        hint=f"describe the endpoint's shape with a target's {described}",
-    )
+    hint = f"describe the endpoint's shape with a target's {described}"
+    if body.lstrip()[:9].lower().startswith((b"<!doctype", b"<html")):
+        hint = "this is a web page: look at port and path of the agent's address"
+    return TargetError(f"agent error: {what}; it begins {quote(body)}", fault=TargetFault.MALFORMED, hint=hint)
