@@ -142,7 +142,7 @@ def test_judge__the_command_fails_it_again_and_again__is_red_by_evidence(history
 @pytest.mark.parametrize("command", ["false", "exit 0", "./no-such-program {output}", "sleep 60"])
 def test_judge__the_command_brings_nothing__is_undecided_and_says_why(history, command) -> None:
     out = promptfoo(history, "out.json", ("case 3",)).name
-    done = judged(history, out, "--rerun-command", command, "--rerun-budget", "2")
+    done = judged(history, out, "--rerun-command", command, "--rerun-budget", "2s")
     assert done.returncode == 3, done.stdout + done.stderr
     assert "the command for re-runs brought nothing: it " in done.stdout
 

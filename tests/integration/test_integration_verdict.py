@@ -108,6 +108,28 @@ def test_confirm__all_is_dead__asks_a_few_again_and_says_of_the_others_that_it_d
     assert compared.returncode == 1, compared.stdout + compared.stderr
 
 
+@pytest.mark.contract("verdict.rerun-budget")
+@pytest.mark.parametrize(("dead", "code"), [({4}, 3), ({0, 4}, 1)])
+def test_rerun_budget__is_spent__the_gate_does_not_pass_and_says_of_whom_nobody_knows(moody, dead, code) -> None:
+    """The first suspect flaked and takes the budget, so that nothing is known; or it is dead, and that is known."""
+    folder, url, behaviour = moody
+    behaviour.flaky, behaviour.dead = ({0} if code == 3 else set()), dead
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--rerun-budget", "1")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert len(behaviour.asked) == 12 + 1
+    found = {change["caseId"]: change for change in record(folder)["comparison"]["changes"]}
+    assert (found["gs-004"]["change"], found["gs-004"]["grounds"]["why"]) == ("errored", "spent")
+    assert "the rerun-budget is spent" in " ".join(done.stdout.split())
+    assert any("the rerun-budget of 1 re-run is spent" in line for line in record(folder)["warnings"])
+
+
+def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(moody) -> None:
+    folder, url, behaviour = moody
+    done = run(folder, url, "--rerun-budget", "soon")
+    assert (done.returncode, behaviour.asked) == (2, [])
+    assert "a number of re-runs such as 50, a time such as 5m" in done.stderr
+
+
 def test_confirm__green_run__asks_every_case_once(moody) -> None:
     folder, url, behaviour = moody
     assert run(folder, url, "--baseline", "evals/results", "--confirm", "6").returncode == 0

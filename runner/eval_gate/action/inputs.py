@@ -50,7 +50,7 @@ class Output:
     description: str
 
 
-_HOST_ONLY: Final = frozenset({"rerunCommand", "rerunBudget"})
+_HOST_ONLY: Final = frozenset({"rerunCommand"})
 """Settings of commands that need the tools of whoever wrote the workflow."""
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.policy import Policy
+from eval_gate.config.rerun_budget import checked_rerun_budget
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
 from eval_gate.config.written import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -122,6 +123,13 @@ class Limits:
         None, "What a run may cost before no further case is begun, in US dollars.", limits={"gt": 0}
     )
     """Target and judges together."""
+    rerun_budget: Text | int | None = setting(
+        None,
+        "What all re-runs together may take: a number of them such as 50, a time such as 5m, or money such as $2; else"
+        " as many as the run has cases, 100 at least (of results of other tools 10m).",
+        metavar="BUDGET",
+        each=checked_rerun_budget,
+    )
     store: Store = setting(
         Store.ALL,
         "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",
@@ -204,12 +212,6 @@ class ResultsChoice:
         "Command that runs cases in doubt again; {ids}, {id}, {ids_regex}, {ids_file} and {output} stand for them.",
         metavar="CMD",
         each=parse_rerun_command,
-    )
-    rerun_budget: float = setting(
-        600.0,
-        "Seconds that all re-runs together may take.",
-        metavar="SECONDS",
-        limits={"gt": 0, "le": 86_400},
     )
 
 

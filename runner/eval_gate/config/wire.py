@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, create_model
@@ -49,6 +49,11 @@ def _written(row: Setting, kind: Any) -> Any:
     if row.each is None:
         return Annotated[kind, Field(**row.limits)]
     if not row.takes_list:
-        return Annotated[kind, Field(**row.limits), AfterValidator(lambda text: text and row.each(text))]
+        return Annotated[kind, Field(**row.limits), AfterValidator(partial(_read, row.each))]
     texts = tuple[Annotated[Text, AfterValidator(row.each)], ...]
     return Annotated[texts, Field(**row.limits), AfterValidator(row.whole)]
+
+
+def _read(each: Callable[[str], object], said: str | None) -> object:
+    """What nobody said is left as it is."""
+    return said if said is None or said == "" else each(said)

@@ -9,7 +9,9 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import Store
+from eval_gate.engine.allowance import Allowance
 from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
@@ -76,6 +78,8 @@ class Run:
         self._held_back = False
         self._trials: Trials = defaultdict(list)
         self._in_doubt: set[CaseKey] = set()
+        self._allowance: Allowance | None = None
+        """What is left for re-runs, once there are any."""
         keeps = plan.keeps_files and plan.limits.stored is not Store.NONE
         self._leavings = Leavings(self._folder, plan.patterns) if keeps else None
         self._masking = PatternMatcher()
@@ -159,7 +163,8 @@ class Run:
         concurrency = plan.concurrency_of(target)
         batched = Batched()
         if isinstance(target, BatchTarget) and target.batches:
-            batched = await ask_batches(target, jobs, plan.limits, self._lane)
+            affordable = jobs[: self._allowance.left] if self._allowance is not None else jobs
+            batched = await ask_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
         shared = Shared(
@@ -176,7 +181,7 @@ class Run:
         trials = TrialRunner(target, plan.limits, shared)
 
         async def work(job: Job | None) -> None:
-            while job is not None and not self._lane.is_set():
+            while job is not None and not self._lane.is_set() and self._may_begin(job):
                 try:
                     record = await self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
                     self._unanswered = []
@@ -200,11 +205,26 @@ class Run:
         """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was."""
         self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
         cases = {key: case for key, case in self._plan.runnable() if key in self._in_doubt}
+        begun = sum(len(self._reruns(key.suite, case)) for key, case in cases.items())
+        self._allowance = allowance = Allowance(self._rerun_budget(), begun)
         waiting = list(cases)
         while waiting and self._stopped is None and (turn := confirming.turn(waiting)):
             jobs = (self._next(key.suite, cases[key]) for key in turn)
             await self._work([job for job in jobs if job is not None], journal)
             waiting = [key for key in waiting if key not in set(turn)]
+        if left := sum(end is RerunEnd.SPENT for end in self._ends().values()):
+            suspects = "1 suspect is" if left == 1 else f"{left} suspects are"
+            self._notices.append(f"{suspects} not decided: the rerun-budget of {allowance.budget} is spent")
+
+    def _rerun_budget(self) -> RerunBudget:
+        limits = self._plan.limits
+        if limits.rerun_budget is not None:
+            return parse_rerun_budget(limits.rerun_budget)
+        return RerunBudget.usual(len(self._plan.runnable()) * limits.trials)
+
+    def _may_begin(self, job: Job) -> bool:
+        """A first execution may, and a re-run as long as the budget for those lasts."""
+        return job.trial < self._plan.limits.trials or self._allowance is None or self._allowance.take()
 
     def _next(self, eval_file: str, case: EvalCase) -> Job | None:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
@@ -227,14 +247,20 @@ class Run:
         confirming = self._plan.confirming
         if confirming is None:
             return {}
-        return {
+        ends = {
             key: confirming.end(key, [trial_of(one) for one in self._reruns(key.suite, case)])
             for key, case in self._plan.runnable()
             if key in self._in_doubt
         }
+        if self._allowance is None or not self._allowance.refused:
+            return ends
+        return {key: RerunEnd.SPENT if end is RerunEnd.STOPPED else end for key, end in ends.items()}
 
     def _spend(self, record: TrialRecord) -> None:
-        self._spent += (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+        usd = (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
+        self._spent += usd
+        if self._allowance is not None:
+            self._allowance.cost(usd)
 
     def _affordable(self, jobs: Iterable[Job]) -> Iterator[Job]:
         """The jobs, until the budget is used up; what is in flight then is finished all the same."""

@@ -136,10 +136,13 @@ class Why(StrEnum):
     NOT_ASKED = "not-asked"
     """It was not run again, or not often enough: the gate was red for certain by other cases."""
 
+    SPENT = "spent"
+    """Re-runs that would have decided are missing: the budget for them was spent."""
+
     @property
     def undecided(self) -> bool:
         """Whether nobody knows what became of the case."""
-        return self in {Why.NOT_RERUN, Why.NOT_ASKED}
+        return self in {Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT}
 
 
 MOST_ODDS: Final = 1_000_000

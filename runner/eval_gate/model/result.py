@@ -34,6 +34,8 @@ class RerunEnd(StrEnum):
     """Nobody here can run it again: its result was brought."""
     CERTAIN = "certain"
     """The gate was red for certain, and its cause was named by others."""
+    SPENT = "spent"
+    """The budget for re-runs was spent."""
     STOPPED = "stopped"
     """The run ended before: its budget was used up, the target was gone, or it was interrupted."""
 

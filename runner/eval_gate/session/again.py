@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
+from eval_gate.engine.allowance import Allowance
 from eval_gate.engine.preparing.programs import as_whom
 from eval_gate.engine.settling import trial_of
 from eval_gate.errors import GateError
@@ -28,6 +30,9 @@ from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.escape import one_line
 from eval_gate.text.redact import Redactor
 
+USUAL_BUDGET_S: Final = 600.0
+USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
+"""The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _SAID: Final = 300
 _NO_ANSWER: Final = Trial(status=Status.ERROR, score=0.0, duration_ms=0.0, blame=Blame.OURS)
 """A re-run that brought nothing for a case: it says nothing about the target, and is used up."""
@@ -62,7 +67,11 @@ class Again:
         assert choice.rerun_command is not None
         whom = as_whom(session.around.environment)
         self._command = choice.rerun_command
-        self._until = time.monotonic() + choice.rerun_budget
+        said = session.config.limits.rerun_budget
+        budget = USUAL_BUDGET if said is None else parse_rerun_budget(said)
+        self._confirm = session.config.policy.confirm
+        self._allowance = Allowance(budget)
+        self._until = time.monotonic() + (budget.seconds or USUAL_BUDGET_S)
         self._brought = brought
         self._root = session.around.root
         names = session.config.pass_env
@@ -72,6 +81,7 @@ class Again:
         self._redact = redactor_of(session.around)
         self._notes: dict[str, None] = dict.fromkeys(whom)
         self._broke = False
+        self._spent = False
 
     async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
         """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
@@ -85,14 +95,20 @@ class Again:
         return RanAgain(
             {key: one.rows for key, one in cases.items()},
             dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
-            | {key: reruns.end(key, one.trials) for key, one in cases.items()},
+            | {key: self._end(reruns.end(key, one.trials)) for key, one in cases.items()},
             tuple(self._notes),
         )
+
+    def _end(self, end: RerunEnd) -> RerunEnd:
+        return RerunEnd.SPENT if end is RerunEnd.STOPPED and self._spent else end
 
     async def _turn(self, reruns: Reruns, cases: Mapping[CaseKey, _Doubtful]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
         while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
-            if time.monotonic() >= self._until:
+            if (left := self._allowance.left) is not None:  # one after the other to its end, where they are scarce
+                open_ = dict(list(open_.items())[: max(left // self._confirm, 1)])
+            if not self._allowance.take(len(open_)) or time.monotonic() >= self._until:
+                self._spent = True
                 self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
                 return False
             await self._round(open_)
@@ -126,6 +142,7 @@ class Again:
         for key, one in cases.items():
             rows = brought[key]
             one.rows += rows
+            self._allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
             one.trials += [trial_of(trial_record(row, 0)) for row in rows] or [_NO_ANSWER]
 
     def _by_content(self, found: Mapping[CaseKey, list[Row]]) -> dict[tuple[str, str | None], list[Row]]:

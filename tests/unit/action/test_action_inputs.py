@@ -51,7 +51,7 @@ def test_host_action_yml__as_the_runner_reads_it__has_what_the_container_has_and
     assert (HOST.parent / host["runs"]["main"]).is_file()
     assert host["outputs"] == action["outputs"]
     assert host["inputs"].items() >= action["inputs"].items()
-    assert host["inputs"].keys() - action["inputs"].keys() == {"rerun-command", "rerun-budget"}
+    assert host["inputs"].keys() - action["inputs"].keys() == {"rerun-command"}
 
 
 def test_inputs__that_need_the_users_tools__are_refused_in_the_container_with_the_way_out() -> None:

@@ -108,6 +108,31 @@ def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
     assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
 
 
+def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the_others_say_why_not(tmp_path) -> None:
+    target = ScriptedTarget()
+    result = run(tmp_path, Again(c0=2, c1=2, c2=1), target, limits=Limits(rerun_budget="3"))
+    assert target.asked == ["c0", "c1", "c2", "c0", "c0", "c1"]
+    assert [cases(result)[name].rerun_end for name in ("c0", "c1", "c2")] == ["decided", "spent", "spent"]
+    assert result.warnings == ("2 suspects are not decided: the rerun-budget of 3 re-runs is spent",)
+
+
+def test_reruns__budget_in_dollars__counts_what_re_runs_cost(tmp_path) -> None:
+    async def dear(request):
+        return Response(text="ok", cost_usd=1.0)
+
+    target = ScriptedTarget(dear)
+    result = run(tmp_path, Again(c0=9), target, limits=Limits(rerun_budget="$2"))
+    assert target.asked == ["c0", "c1", "c2", "c0", "c0"]
+    assert cases(result)["c0"].rerun_end == "spent"
+
+
+def test_reruns__resumed_run__budget_counts_those_that_were_made_before(tmp_path) -> None:
+    run(tmp_path, Again(c0=2))
+    target = ScriptedTarget()
+    run(tmp_path, Again(c0=9), target, limits=Limits(rerun_budget="3"))
+    assert target.asked == ["c0"]
+
+
 def test_reruns__resumed_run__goes_on_where_it_was(tmp_path) -> None:
     run(tmp_path, Again(c0=1))
     target = ScriptedTarget()

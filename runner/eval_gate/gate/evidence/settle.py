@@ -60,7 +60,7 @@ class CaseFacts:
     @property
     def missing(self) -> Why:
         """Why nobody knows what became of it, where re-runs would have decided."""
-        return Why.NOT_ASKED if self.end is RerunEnd.CERTAIN else Why.NOT_RERUN
+        return _MISSING.get(self.end, Why.NOT_RERUN)
 
     @property
     def compared(self) -> bool:
@@ -189,6 +189,7 @@ def _settled(
     return change, _grounds(case, why, confirmation) if why else None
 
 
+_MISSING: Mapping[RerunEnd | None, Why] = {RerunEnd.CERTAIN: Why.NOT_ASKED, RerunEnd.SPENT: Why.SPENT}
 _MUST_PASS_ALONE = {
     Step.CONFIRMED: Why.MUST_PASS,
     Step.UNSETTLED: Why.RECOVERED,

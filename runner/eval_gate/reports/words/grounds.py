@@ -33,11 +33,12 @@ _NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
 _UNKNOWN: Final = "on record"
 """The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
-_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED})
+_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT})
 """Where no chance is said: nothing was decided by it."""
 _MISSING: Final = {
     Why.NOT_RERUN: "the re-runs that would decide gave no result",
     Why.NOT_ASKED: "not asked again: the gate was red already",
+    Why.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
 }
 
 
@@ -158,7 +159,7 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case Why.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case Why.NOT_RERUN | Why.NOT_ASKED:
+        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT:
             return _MISSING[grounds.why]
         case Why.RECOVERED if not grounds.here.passes:
             return "its record may explain that"

@@ -1,0 +1,57 @@
+"""What all re-runs of a run together may take: executions, time or money."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+LEAST_EXECUTIONS: Final = 100
+"""The budget where nobody said one, in runs of fewer cases than that."""
+_FORM: Final = re.compile(r"(?P<usd>\$)?(?P<number>\d{1,9}(\.\d{1,6})?)(?P<unit>[smh])?")
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
+
+
+@dataclass(frozen=True, slots=True)
+class RerunBudget:
+    """One of the three; the others are None."""
+
+    executions: int | None = None
+    seconds: float | None = None
+    usd: float | None = None
+
+    @classmethod
+    def usual(cls, first: int) -> RerunBudget:
+        """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
+
+        A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
+        """
+        return cls(executions=max(first, LEAST_EXECUTIONS))
+
+    def __str__(self) -> str:
+        """`50 re-runs`, `90 s`, `$2`."""
+        if self.executions is not None:
+            return f"{self.executions} re-run{'s' if self.executions != 1 else ''}"
+        return f"{self.seconds:g} s" if self.seconds is not None else f"${self.usd:g}"
+
+
+def parse_rerun_budget(text: str | int) -> RerunBudget:
+    """`50` (executions), `5m` (also `90s`, `1h`) or `$2`. Raises ValueError with what is wrong, for a person."""
+    found = _FORM.fullmatch(str(text).strip())
+    number = float(found["number"]) if found else 0.0
+    if found and number > 0:
+        if found["usd"] and not found["unit"]:
+            return RerunBudget(usd=number)
+        if found["unit"] and not found["usd"]:
+            return RerunBudget(seconds=number * _SECONDS[found["unit"]])
+        if not found["usd"] and number == int(number):
+            return RerunBudget(executions=int(number))
+    raise ValueError(
+        f'"{str(text)[:80]}" is not a number of re-runs such as 50, a time such as 5m, or money such as $2'
+    )
+
+
+def checked_rerun_budget(text: str | int) -> str:
+    """The same text. Raises ValueError with what is wrong, for a person."""
+    parse_rerun_budget(text)
+    return str(text).strip()

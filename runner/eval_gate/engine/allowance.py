@@ -1,0 +1,44 @@
+"""What is left of the budget for re-runs, while they are made."""
+
+from __future__ import annotations
+
+import time
+
+from eval_gate.config.rerun_budget import RerunBudget
+
+
+class Allowance:
+    """Lets re-runs begin until the budget is spent; what has begun is finished all the same."""
+
+    def __init__(self, budget: RerunBudget, begun: int = 0) -> None:
+        """`begun`: re-runs that an earlier process of the same run has made."""
+        self.budget = budget
+        self.refused = False
+        """Whether a re-run was wanted and not made for it."""
+        self._begun = begun
+        self._since: float | None = None
+        self._usd = 0.0
+
+    @property
+    def left(self) -> int | None:
+        """How many more re-runs may begin; None where their number is not what is bounded."""
+        most = self.budget.executions
+        return None if most is None else max(most - self._begun, 0)
+
+    def cost(self, usd: float) -> None:
+        """So much was spent on re-runs, in US dollars."""
+        self._usd += usd
+
+    def take(self, count: int = 1) -> bool:
+        """Whether so many more may begin, which are counted then. The clock runs from the first time on."""
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        budget = self.budget
+        fits = (
+            (budget.executions is None or self._begun + count <= budget.executions)
+            and (budget.seconds is None or now - self._since < budget.seconds)
+            and (budget.usd is None or self._usd < budget.usd)
+        )
+        self._begun += count if fits else 0
+        self.refused = self.refused or not fits
+        return fits
