@@ -147,6 +147,15 @@ def test_judge__the_command_brings_nothing__is_undecided_and_says_why(history, c
     assert "the command for re-runs brought nothing: it " in done.stdout
 
 
+def test_judge__the_budget_is_one_re_run__one_case_is_decided_and_the_other_says_why_not(history) -> None:
+    command, failing = again(history, ("case 3", "case 5")), ("case 3", "case 5")
+    out = promptfoo(history, "out.json", failing).name
+    done = judged(history, out, "--rerun-command", command, "--rerun-budget", "1")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (history / "asked.txt").read_text().splitlines() == ["^(case 3)$"]
+    assert "the rerun-budget is spent" in " ".join(done.stdout.split())
+
+
 def test_judge__the_command_runs_other_cases__is_undecided_and_says_so_once(history) -> None:
     """Such as with a filter for descriptions where a case has none."""
     promptfoo(history, "other.json", cases=2)
