@@ -14,9 +14,10 @@ case is looked at in this order, and the first line that holds is its class:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from eval_gate.gate.evidence.noise import spread_of_differences
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
 from eval_gate.gate.pairing import moved_files, renamed
 from eval_gate.gate.scores import scores_of
@@ -70,10 +71,25 @@ def compare(
         changes += [_removed(key, case, past.get(key, NOTHING_KNOWN).then) for key, case in gone]
     return Comparison(
         baseline=_facts(baseline),
-        changes=tuple(changes),
+        changes=tuple(_with_noise(changes)),
         notes=tuple(_notes(baseline, current)),
         score_tolerance=score_tolerance,
     )
+
+
+def _with_noise(changes: Sequence[CaseChange]) -> Iterator[CaseChange]:
+    """Where no record says how scores vary, what the differences of all scores say."""
+    unknown = [
+        one for one in changes if one.score_change is not None and one.score_record and not one.score_record.free
+    ]
+    spread, free = spread_of_differences([one.score_change for one in unknown if one.score_change is not None])
+    known = {"spread": spread, "free": free, "assumed": True}
+    open_cases = {one.key for one in unknown} if free else set()
+    for one in changes:
+        if one.key in open_cases and one.score_record is not None:
+            yield one.model_copy(update={"score_record": one.score_record.model_copy(update=known)})
+        else:
+            yield one
 
 
 def with_contract_fields(current: RunResult, baseline: RunResult) -> tuple[SuiteResult, ...]:

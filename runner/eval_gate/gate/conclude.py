@@ -17,7 +17,7 @@ from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_findin
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
-from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Tally
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, ScoreRecord, Tally
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase, ScoreFinding, Why
 from eval_gate.model.result import CaseResult, RunResult
@@ -105,8 +105,15 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
         present=before is not None,
         errored=before is not None and before.status is Status.ERROR,
         record=change.case_record or NO_RECORD,
-        scores=change.score_record,
+        scores=_recorded(change.score_record),
     )
+
+
+def _recorded(scores: ScoreRecord | None) -> ScoreRecord | None:
+    """Without what was taken from the run itself: of a part of a run the whole may say something else."""
+    if scores is None or not scores.assumed:
+        return scores
+    return scores.model_copy(update={"spread": 0.0, "free": 0, "assumed": False})
 
 
 def planned(run: RunResult) -> int:

@@ -19,7 +19,8 @@ from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.measuring import measured
 from eval_gate.gate.pass_score import held_to
-from eval_gate.gate.rules import Judged
+from eval_gate.gate.rules import Judged, drop_of, score_share
+from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
 from eval_gate.gate.waivers.apply import standings, waive
 from eval_gate.gate.waivers.known import KnownWaivers
@@ -114,7 +115,12 @@ def _compared(held: RunResult, then: RunResult, known: Known, question: Question
         patterns=policy.must_pass,
         quarantined=quarantined(held, then, question.waivers),
     )
-    notes = (*concluded.notes, *_not_rerun(held, policy), *_judged_otherwise(held, concluded))
+    notes = (
+        *concluded.notes,
+        *_not_rerun(held, policy),
+        *_judged_otherwise(held, concluded),
+        *_only_varied(held, concluded, policy),
+    )
     return concluded.model_copy(update={"notes": notes})
 
 
@@ -125,6 +131,33 @@ def _not_rerun(held: RunResult, policy: Policy) -> Iterator[str]:
             "no case was run again: this result was made with confirm 0, so that whatever passed in the baseline and "
             "fails here counts as a regression"
         )
+
+
+def _only_varied(held: RunResult, now: Comparison, policy: Policy) -> Iterator[str]:
+    """Which scores are lower by more than the rule allows and do not count, and why."""
+    most = policy.max_score_drop
+    if most is None:
+        return
+    share, cases = score_share(now), held.by_key()
+    spared = [
+        change
+        for change in now.changes
+        if change.score_change is not None
+        and exceeds(-change.score_change, most)
+        and not exceeds(drop_of(change, cases[change.key].score, most, share), most)
+    ]
+    if not spared:
+        return
+    largest = min(spared, key=lambda change: (change.score_change or 0.0, change.key))
+    record = largest.score_record
+    assert record is not None  # else every fall counts
+    many = f"{len(spared)} scores are" if len(spared) > 1 else "1 score is"
+    known = "as the scores of all cases differ from one run to this one" if record.assumed else "by their records"
+    yield (
+        f"{many} lower than in the baseline by more than {limit_words(most)} without a breach of max-score-drop: that "
+        f"may be how scores vary ({largest.case_id[:100]} is {-(largest.score_change or 0.0):.2f} lower, and varies by "
+        f"{record.spread:.2f} from run to run, {known})"
+    )
 
 
 def _judged_otherwise(held: RunResult, now: Comparison) -> Iterator[str]:

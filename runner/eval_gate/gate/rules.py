@@ -23,6 +23,8 @@ from eval_gate.results.ledger import SCORE_DIGITS
 
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
+BEYOND_LIMIT: Final = 0.05
+"""The accepted chance, of each case whose score fell by just as much as is allowed, that it is called more."""
 _SMALLEST_DROP: Final = 10**-SCORE_DIGITS
 """A record has no more decimals than its ledger: two thirds are no drop from 0.6667."""
 _NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
@@ -191,21 +193,32 @@ def _score_drop(judged: Judged, most: float) -> Finding:
     assert judged.comparison is not None
     cases = judged.run.by_key()
     graded = [one for one in judged.comparison.changes if one.score_change is not None]
-    share = SCORE_SHARE / max(len(graded), 1)
-    drops = [drop_of(change, cases[change.key].score, share) for change in graded if not judged.waives(change.key)]
+    share = score_share(judged.comparison)
+    drops = [
+        drop_of(change, cases[change.key].score, most, share) for change in graded if not judged.waives(change.key)
+    ]
     over = sum(exceeds(drop, most) for drop in drops)
     largest, limit = limit_words(max([0.0, *drops])), limit_words(most)
-    vary = any(one.score_record is not None and one.score_record.free for one in graded)
-    more = ", and by more than scores vary here" if vary else ""
+    records = [one.score_record for one in graded if one.score_record is not None and one.score_record.free]
+    more = ", and by more than scores vary here" if records else ""
+    known = "; how much they vary is taken from how all of them differ from the one earlier run"
+    assumed = known if any(record.assumed for record in records) else ""
     what = f"the score of {over} case{'s' if over != 1 else ''} drops by more than {limit}{more} (the most: {largest})"
-    return Finding(RuleCode.SCORE_DROP, largest, limit, over == 0, what)
+    return Finding(RuleCode.SCORE_DROP, largest, limit, over == 0, f"{what}{assumed}")
 
 
-def drop_of(change: CaseChange, score: float, limit: float) -> float:
+def score_share(comparison: Comparison) -> float:
+    """The accepted chance that the score of one case only varied and is called a drop."""
+    return SCORE_SHARE / max(sum(one.score_change is not None for one in comparison.changes), 1)
+
+
+def drop_of(change: CaseChange, score: float, most: float, limit: float) -> float:
     """By how much a score fell: against the mean of its record, where that is known; 0 where it may only have varied.
 
-    `limit` is the chance below which it has not only varied. With one earlier run nothing is known of that, and the
-    fall against that run is all there is.
+    `limit` is the chance below which it has not only varied. A fall by more than `most` is one of no more than that
+    where what is beyond may only have varied, at `BEYOND_LIMIT`: the rule is about what an answer is worth, not about
+    the grade that it was given once. Where nothing is known of how scores vary, the fall against the one earlier run is
+    all there is.
     """
     assert change.score_change is not None
     record = change.score_record
@@ -213,7 +226,10 @@ def drop_of(change: CaseChange, score: float, limit: float) -> float:
     if record is None or chance is None:
         return -change.score_change
     fell = record.mean - score
-    return fell if chance <= limit and fell >= _SMALLEST_DROP else 0.0
+    if chance > limit or fell < _SMALLEST_DROP:
+        return 0.0
+    beyond = chance_of_drop(record, score + most)
+    return fell if beyond is not None and beyond <= BEYOND_LIMIT else min(fell, most)
 
 
 def _pass_rate(judged: Judged, least: float) -> Finding:

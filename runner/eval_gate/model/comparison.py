@@ -72,9 +72,11 @@ class ScoreRecord(Record):
     runs: int
     mean: float
     spread: float
-    """The standard deviation from run to run, of all graded cases together; 0 to 1."""
+    """The standard deviation from run to run, as its own record and those of all graded cases say; 0 to 1."""
     free: int = 0
     """How much is known of the spread: degrees of freedom; 0 for nothing."""
+    assumed: bool = False
+    """There is one earlier run: the spread is how the scores of all graded cases here differ from theirs there."""
     by_run: tuple[float | None, ...] = ()
     """The score in each of the branch's recent runs, the newest first; None where a run has none by this yardstick.
     Empty where this run measures by another one, so that there is nothing to be held against."""

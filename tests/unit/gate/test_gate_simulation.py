@@ -101,6 +101,7 @@ def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, wo
     [
         ("every score falls by 0.06 (noise 0.03)", 0.95, 1.0),
         ("nothing changed (noise 0.03)", 0.0, 0.05),
+        ("nothing changed, `max-score-drop` 0.1 (noise 0.05)", 0.0, 0.05),
     ],
 )
 def test_simulation__scores__the_code_does_what_the_page_says(simulate, world, least, most, history) -> None:

@@ -1,20 +1,85 @@
 """Whether a score fell by more than it varies by itself.
 
-A judge does not give the same grade twice. How much the grades of one case vary from run to run is taken from the
-records of all graded cases together (the pooled standard deviation), and a score here is held against the mean of its
-own record: Student's t for one more observation, one-sided.
+A judge does not give the same grade twice. How much the score of one case varies from run to run is taken from its own
+record and those of all graded cases: the more the cases differ in that, the more its own counts (a variance that is
+moderated as by Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3, 3). A score here is held
+against the mean of its own record: Student's t for one more observation, one-sided.
+
+After one run nothing is known of that. Then it is taken from how all scores differ from that run, by their median,
+which a few cases that fell do not move. It takes for granted that most cases vary alike and are as they were.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Final, NamedTuple
 
 from eval_gate.model.comparison import ScoreRecord
 
+LEAST_DIFFERENCES: Final = 10
+"""Of fewer cases with one run of history nothing is said about how scores vary: every fall is taken as it is."""
+_NORMAL: Final = 1.4826
+"""The standard deviation of a normal distribution, in medians of the distances from its middle."""
+_EFFICIENCY: Final = 0.37
+"""How much such a median knows, beside the standard deviation of as many values."""
+_NO_VARIANCE: Final = 1e-12
+"""A record's scores have four decimals: what varies by less than this does not vary."""
+_LEAST_ALIKE: Final = 4.0
 _STEPS: Final = 300
 _TINY: Final = 1e-300
 _CLOSE: Final = 1e-12
+
+
+class Varied(NamedTuple):
+    """The scores of one case: the sum of their squared distances from their mean, and the degrees of freedom of it."""
+
+    squares: float
+    free: int
+
+
+class Pool(NamedTuple):
+    """All graded cases: their mean variance, and its degrees of freedom; `alike` is how much it says of any one case.
+
+    That is in degrees of freedom too: infinite where all cases vary alike.
+    """
+
+    variance: float = 0.0
+    free: int = 0
+    alike: float = math.inf
+
+    def spread_of(self, own: Varied) -> tuple[float, int]:
+        """The standard deviation of one case's scores from run to run, and its degrees of freedom; 0 for nothing."""
+        if math.isinf(self.alike) or not self.free:
+            return math.sqrt(self.variance), self.free
+        free = self.alike + own.free
+        variance = (self.alike * self.variance + own.squares) / free
+        return math.sqrt(variance), max(min(int(free), self.free), 1)
+
+
+def pooled(cases: Iterable[Varied]) -> Pool:
+    """What the records of all graded cases say about any of them, whatever their order."""
+    known = [case for case in cases if case.free]
+    free = sum(case.free for case in known)
+    if not free:
+        return Pool()
+    variance = math.fsum(case.squares for case in known) / free
+    if variance < _NO_VARIANCE:
+        return Pool(0.0, free)
+    # of normal scores the square of a variance is, on average, (free + 2) / free of what it would be without chance
+    square = math.fsum(case.squares**2 / (case.free + 2) for case in known) / free
+    uneven = square / variance**2 - 1
+    return Pool(variance, free, _LEAST_ALIKE + 2 / uneven if uneven > 0 else math.inf)
+
+
+def spread_of_differences(differences: Sequence[float]) -> tuple[float, int]:
+    """The same from one difference a case: between its score here and the one there is on record."""
+    if len(differences) < LEAST_DIFFERENCES:
+        return 0.0, 0
+    middle = median(differences)
+    off = _NORMAL * median(abs(one - middle) for one in differences)
+    return off / math.sqrt(2), int(_EFFICIENCY * (len(differences) - 1))
 
 
 def chance_of_drop(record: ScoreRecord, here: float) -> float | None:

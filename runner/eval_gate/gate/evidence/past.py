@@ -15,6 +15,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.flakiness import Seen, broken_since, record_of
 from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.noise import Pool, Varied, pooled
 from eval_gate.gate.evidence.prior import Prior, learned
 from eval_gate.gate.pairing import renamed
 from eval_gate.gate.pass_score import passes
@@ -199,15 +200,14 @@ class Past:
         }
         if not seen:
             return None
-        spread, free = self._spread
+        spread, free = self._pool.spread_of(_varied(tuple(seen.values())))
         by_run = tuple(seen.get(at) for at in range(max(seen) + 1)) if same else ()
         return ScoreRecord(runs=len(seen), mean=fmean(seen.values()), spread=spread, free=free, by_run=by_run)
 
     @cached_property
-    def _spread(self) -> tuple[float, int]:
-        """How much the score of one case varies from run to run, over all graded cases, and the degrees of freedom."""
-        squares: list[float] = []  # summed exactly at the end: the order of the cases must not matter
-        free = 0
+    def _pool(self) -> Pool:
+        """How much the score of one case varies from run to run, over all graded cases."""
+        varied = []
         for key in self._ledger.every_key():
             known = self._ledger.case(key)
             entries = [entry for at, entry in self._entries(known) if at < self.level]
@@ -216,11 +216,8 @@ class Past:
                 for entry in entries
                 if entry.place == entries[0].place and (score := _mean_score(entry.first)) is not None
             ]
-            if len(scores) > 1:
-                mean = fmean(scores)
-                squares += [(score - mean) ** 2 for score in scores]
-                free += len(scores) - 1
-        return (math.sqrt(math.fsum(squares) / free), free) if free else (0.0, 0)
+            varied.append(_varied(scores))
+        return pooled(varied)
 
 
 def past_before(baseline: Baseline, pass_score: float) -> Past:
@@ -314,6 +311,13 @@ def _then(entry: Entry, run: RunName | None, pass_score: float, *, graded: bool)
     known = [one.score for one in answered if one.score is not None]
     score = fmean(known) if graded and known else passed / len(answered)
     return Then(Tally(k=passed, n=len(answered), score=score), run)
+
+
+def _varied(scores: Sequence[float]) -> Varied:
+    if len(scores) < 2:
+        return Varied(0.0, 0)
+    mean = fmean(scores)
+    return Varied(math.fsum((score - mean) ** 2 for score in scores), len(scores) - 1)
 
 
 def _mean_score(executions: Iterable[Execution]) -> float | None:

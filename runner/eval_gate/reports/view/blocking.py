@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.rules import SCORE_SHARE, drop_of, new_errors
+from eval_gate.gate.rules import SCORE_SHARE, drop_of, new_errors, score_share
 from eval_gate.gate.scores import exceeds
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode
@@ -78,12 +78,11 @@ def _must_pass(row: CaseRow, lists: CaseLists) -> bool:
 def _dropped(lists: CaseLists) -> Holds:
     """Whether a score fell by more than the rule allows."""
     most = lists.run.policy.max_score_drop if lists.run.policy else None
-    graded = sum(one.score_change is not None for one in (lists.comparison.changes if lists.comparison else ()))
-    share = SCORE_SHARE / max(graded, 1)
+    share = score_share(lists.comparison) if lists.comparison else SCORE_SHARE
 
     def holds(row: CaseRow) -> bool:
         if most is None or row.case is None or row.compared is None or row.compared.score_change is None:
             return False
-        return exceeds(drop_of(row.compared, row.case.score, share), most)
+        return exceeds(drop_of(row.compared, row.case.score, most, share), most)
 
     return holds

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.noise import chance_of_drop, student_tail
-from eval_gate.model.comparison import Outcome, ScoreRecord
+from eval_gate.gate.evidence.noise import Pool, Varied, chance_of_drop, pooled, spread_of_differences, student_tail
+from eval_gate.gate.rules import drop_of
+from eval_gate.model.comparison import CaseChange, Outcome, ScoreRecord
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
@@ -134,3 +135,133 @@ def test_max_score_drop__none_allowed_and_the_same_score__is_no_drop(case) -> No
     main = Baseline(runs[0], "main", ledger=ledger_of(runs))
     judged = judge_against(make_graded_run([case]), main, replace(POLICY, max_score_drop=0.0))
     assert "max-score-drop" not in [reason.code for reason in judged.verdict.reasons]
+
+
+def test_pooled__cases_that_vary_alike__say_the_same_of_each() -> None:
+    pool = pooled([Varied(0.09, 9)] * 20)
+    assert pool.spread_of(Varied(0.0, 0)) == pytest.approx((0.1, 180))
+    assert pool.spread_of(Varied(0.09, 9)) == pytest.approx((0.1, 180))
+
+
+def test_pooled__few_noisy_cases__are_held_against_their_own_record_most() -> None:
+    steady, noisy = Varied(0.0009, 9), Varied(0.09, 9)
+    pool = pooled([noisy, *[steady] * 9])
+    together = math.sqrt(pool.variance)
+    assert pool.spread_of(steady)[0] < together < pool.spread_of(noisy)[0] < 0.1
+    assert pool.spread_of(noisy)[1] < 20
+
+
+@given(st.lists(st.builds(Varied, st.floats(0, 1), st.integers(0, 19)), max_size=30), st.randoms())
+def test_pooled__order_of_cases__does_not_matter(cases, random) -> None:
+    assert pooled(random.sample(cases, len(cases))) == pooled(cases)
+
+
+@given(st.lists(st.builds(Varied, st.floats(0, 1), st.integers(1, 19)), min_size=1, max_size=30), st.floats(0, 1))
+def test_spread_of__a_case_that_varies_more__is_never_taken_for_a_steadier_one(cases, more) -> None:
+    pool, own = pooled(cases), cases[0]
+    assert pool.spread_of(own)[0] <= pool.spread_of(own._replace(squares=own.squares + more))[0]
+
+
+def test_pooled__nothing_or_nothing_that_varies__is_no_spread() -> None:
+    assert pooled([]) == Pool()
+    assert pooled([Varied(0.0, 9)] * 3).spread_of(Varied(0.0, 9)) == (0.0, 27)
+
+
+@pytest.mark.parametrize(
+    ("differences", "spread", "free"),
+    [
+        ([0.1] * 9, 0.0, 0),
+        ([-0.06] * 20, 0.0, 7),
+        ([*[0.0] * 19, -0.9], 0.0, 7),
+        ([0.1, -0.1] * 10, 1.4826 * 0.1 / math.sqrt(2), 7),
+        ([*[0.1, -0.1] * 10, -0.9], 1.4826 * 0.2 / math.sqrt(2), 7),
+    ],
+    ids=["too few", "all fell", "one fell", "all vary", "all vary and one fell"],
+)
+def test_spread_of_differences__one_run_of_history__is_by_the_middle(differences, spread, free) -> None:
+    assert spread_of_differences(differences) == (pytest.approx(spread), free)
+
+
+def one_run(random: Random, means: list[float]) -> Baseline:
+    run = make_graded_baseline(graded(random, means))
+    return Baseline(run, "main", ledger=ledger_of([run]))
+
+
+@pytest.mark.slow
+def test_max_score_drop__one_run_of_history__is_red_in_at_most_two_of_a_hundred_and_says_what_it_assumes() -> None:
+    red = 0
+    for number in range(100):
+        random = Random(f"one/{number}")
+        means = [random.uniform(0.6, 0.85) for _ in range(CASES)]
+        main = one_run(random, means)
+        red += judge_against(make_graded_run(graded(random, means)), main, POLICY).verdict.outcome is not Outcome.PASS
+    assert red <= 2
+    judged = judge_against(make_graded_run(graded(random, [means[0] - 0.5, *means[1:]])), main, POLICY)
+    assert judged.verdict.reasons[0].message.endswith("from how all of them differ from the one earlier run")
+    assert judged.comparison.changes[1].score_record.assumed
+    assert judge_against(judged, main, POLICY).verdict == judged.verdict
+
+
+def test_max_score_drop__lower_and_not_counted__is_said_with_its_noise() -> None:
+    means = [0.7 + (at % 5) / 50 for at in range(CASES)]
+    then = make_graded_baseline({f"c{at}": mean for at, mean in enumerate(means)})
+    here = {f"c{at}": mean + (0.05 if at % 2 else -0.05) - 0.1 * (at == 6) for at, mean in enumerate(means)}
+    judged = judge_against(make_graded_run(here), Baseline(then, "main", ledger=ledger_of([then])), POLICY)
+    assert judged.verdict.outcome is Outcome.PASS
+    (said,) = [note for note in judged.comparison.notes if "max-score-drop" in note]
+    assert said.startswith("1 score is lower than in the baseline by more than 0.10 without a breach")
+    assert "(c6 is 0.15 lower, and varies by 0.05 from run to run, as the scores of all cases differ" in said
+
+
+def test_max_score_drop__one_run_of_history_and_steady_scores__counts_every_fall() -> None:
+    then = make_graded_baseline({f"c{at}": 0.8 for at in range(20)})
+    main = Baseline(then, "main", ledger=ledger_of([then]))
+    for fell, outcome in ((0.11, Outcome.FAIL), (0.1, Outcome.PASS)):
+        now = make_graded_run({f"c{at}": 0.8 - fell * (at == 0) for at in range(20)})
+        assert judge_against(now, main, POLICY).verdict.outcome is outcome
+
+
+@pytest.mark.slow
+def test_max_score_drop__uneven_noise__is_red_in_at_most_two_of_a_hundred() -> None:
+    """One case in five varies by 0.1, the others by nothing to speak of."""
+
+    def uneven(random: Random) -> list:
+        return [make_graded(f"c{at}", 0.7 + random.gauss(0, 0.005 if at % 5 else 0.1)) for at in range(CASES)]
+
+    red = 0
+    for number in range(10):
+        random = Random(f"uneven/{number}")
+        runs = [
+            make_graded_baseline(uneven(random), run_id=f"main-{day}", timestamp=f"2026-11-{19 - day:02}T10:00:00Z")
+            for day in range(RUNS)
+        ]
+        main = Baseline(runs[0], "main", ledger=ledger_of(runs))
+        for _ in range(15):
+            red += judge_against(make_graded_run(uneven(random)), main, POLICY).verdict.outcome is not Outcome.PASS
+    assert red <= 3
+
+
+@pytest.mark.slow
+def test_max_score_drop__a_case_fell_by_just_what_is_allowed__is_red_one_time_in_twenty() -> None:
+    red = worlds = 0
+    for number in range(8):
+        random = Random(f"just/{number}")
+        means = [random.uniform(0.6, 0.85) for _ in range(CASES)]
+        main, lost = branch(random, means), [means[0] - 0.1, *means[1:]]
+        for _ in range(12):
+            red += (
+                judge_against(make_graded_run(graded(random, lost)), main, POLICY).verdict.outcome is not Outcome.PASS
+            )
+            worlds += 1
+    assert red <= 0.1 * worlds
+
+
+@given(st.floats(0, 1), st.floats(0, 0.5), st.integers(1, 20), st.sampled_from([0.0, 0.02, 0.1]), st.floats(0, 0.3))
+def test_drop_of__a_larger_fall__is_never_milder_nor_more_noise_harder(score, less, runs, spread, most) -> None:
+    def drop(score: float, spread: float) -> float:
+        record = ScoreRecord(runs=runs, mean=0.8, spread=spread, free=30)
+        change = CaseChange(suite="s", case_id="a", change="still_passing", score_change=0.0, score_record=record)
+        return drop_of(change, score, most, 0.0002)
+
+    assert drop(score - less, spread) >= drop(score, spread)
+    assert drop(score, spread + less) <= drop(score, spread)
