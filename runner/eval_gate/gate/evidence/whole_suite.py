@@ -72,18 +72,20 @@ class Stratum(NamedTuple):
 
 
 def suite_finding(
-    strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, least_failure_rate: float = 0.0
+    strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, least_failure_rate: float = 0.0, wide: float = _WIDE
 ) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
 
+    Whoever has counted equal strata already gives the counts (a `Counter`).
     `limit` is the accepted chance of calling a drop what is none. With a `least_failure_rate` as many failures as that
     rate explains, of cases that mostly pass on record, are no drop either, however steady the record: two failures in
-    a suite that never failed are too many for its record, and still no more than one hiccup of a provider.
+    a suite that never failed are too many for its record, and still no more than one hiccup of a provider. `wide` is
+    the variance from which on the normal distribution does.
     """
     kinds = _kinds(strata)
     mean, variance = _moments(kinds)
     failures = sum(kind.failures * count for kind, count in kinds.items())
-    if variance > _WIDE:
+    if variance > wide:
         chance = math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
     else:
         chance = _upper_tail(kinds, failures)
@@ -102,7 +104,8 @@ def stands_out(strata: Iterable[Stratum], least: float = 2.0) -> bool:
 
 def _kinds(strata: Iterable[Stratum]) -> Counter[Stratum]:
     """How many there are of each; those with executions on one side only say nothing."""
-    return Counter(stratum for stratum in strata if 0 < stratum.runs < stratum.all_runs)
+    every = strata if isinstance(strata, Counter) else Counter(strata)
+    return Counter({stratum: count for stratum, count in every.items() if 0 < stratum.runs < stratum.all_runs})
 
 
 def _moments(kinds: Counter[Stratum]) -> tuple[float, float]:

@@ -1,0 +1,208 @@
+"""The cases of a run as what they can show depends on them: grouped by record, so that many cost no more than few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from statistics import multimode
+
+from eval_gate.config.policy import Policy
+from eval_gate.gate.conclude import planned
+from eval_gate.gate.evidence.past import past_before
+from eval_gate.gate.evidence.prior import Prior, learned
+from eval_gate.gate.evidence.reruns import Confirmation
+from eval_gate.gate.evidence.settle import CaseFacts
+from eval_gate.gate.must_pass import must_pass
+from eval_gate.gate.pass_score import held_to
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.baseline import Baseline
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """So many cases (`number`) with the same record; `keys` are their names, of supposed cases there are none.
+
+    `compared` says whether there is an earlier result by the same question, `passed_then` whether that was a pass.
+    """
+
+    record: CaseRecord
+    number: int
+    keys: tuple[CaseKey, ...] = ()
+    compared: bool = True
+    passed_then: bool = True
+    must_pass: bool = False
+
+    @property
+    def facts(self) -> CaseFacts:
+        """One of them as the verdict will see it, not executed yet."""
+        plain = CaseClass.REGRESSION if self.compared else CaseClass.INCOMPARABLE
+        return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass)
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """All cases that a verdict will be about, and how they are confirmed.
+
+    `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed` the number
+    of regressions that do not fail the gate, `aside` of cases that no test looks at: quarantined ones, and those that
+    depend on earlier ones and cannot be run again by themselves.
+    """
+
+    kinds: tuple[Kind, ...]
+    confirmation: Confirmation
+    runs: int
+    trials: int = 1
+    allowed: int = 0
+    aside: int = 0
+
+    @property
+    def number(self) -> int:
+        """How many cases there are."""
+        return sum(kind.number for kind in self.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _One:
+    key: CaseKey
+    record: CaseRecord
+    compared: bool
+    passed_then: bool
+    must_pass: bool
+
+
+def cases_of(run: RunResult) -> Cases | None:
+    """The cases of a judged run with the record that it was judged by.
+
+    None where there is none: compared with nothing, only some cases chosen, or a part of a run.
+    """
+    comparison = run.comparison
+    if comparison is None or comparison.evidence is None or run.partial or run.shard is not None:
+        return None
+    evidence, policy, results = comparison.evidence, run.policy, run.by_key()
+    patterns = policy.must_pass if policy else ()
+    aside = run.quarantined
+
+    def one_by_one() -> Iterator[_One]:
+        for change in comparison.changes:
+            case = results.get(key := change.key)
+            if case is None or case.dependent or key in aside:
+                continue
+            compared = change.baseline is not None and change.change is not CaseClass.INCOMPARABLE
+            yield _One(
+                key,
+                change.case_record or NO_RECORD,
+                compared,
+                compared and change.baseline is not None and change.baseline.passed,
+                must_pass(case, patterns),
+            )
+
+    kinds = _grouped(one_by_one())
+    number = sum(kind.number for kind in kinds)
+    prior = Prior(evidence.belief.passes, evidence.belief.failures)
+    return Cases(
+        kinds,
+        Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm),
+        evidence.runs,
+        trials=_trials(run),
+        allowed=policy.allowed_regressions if policy else 0,
+        aside=len(results) - number,
+    )
+
+
+def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[CaseKey] = ()) -> Cases:
+    """The cases of a baseline with the record that ends with it: what the next run will be judged by."""
+    past, run = past_before(baseline, policy.pass_score), held_to(baseline.result, policy.pass_score)
+    pasts, results = past.of(run), run.by_key()
+
+    def one(key: CaseKey, case: CaseResult) -> _One:
+        known = pasts[key]
+        return _One(
+            key,
+            known.record,
+            known.then is not None,
+            known.then is not None and known.then.passed,
+            must_pass(case, policy.must_pass),
+        )
+
+    kinds = _grouped(one(key, case) for key, case in run.cases() if not case.dependent and key not in quarantined)
+    confirmation = Confirmation(max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm)
+    aside = len(results) - sum(kind.number for kind in kinds)
+    return Cases(kinds, confirmation, past.level, _trials(run), policy.allowed_regressions, aside)
+
+
+def _trials(run: RunResult) -> int:
+    """How often most of its cases were executed at first."""
+    return max(multimode(max(len(case.trials) - case.reruns, 1) for _, case in run.cases()), default=1)
+
+
+def _grouped(cases: Iterable[_One]) -> tuple[Kind, ...]:
+    """The cases with the same record together, those of which there are most first."""
+    found: dict[tuple[object, ...], tuple[_One, list[CaseKey]]] = {}
+    for one in cases:
+        record = one.record
+        same = (
+            _numbers(record.counts),
+            _numbers(record.newest),
+            record.newest_failed,
+            one.compared,
+            one.passed_then,
+            one.must_pass,
+        )
+        found.setdefault(same, (one, []))[1].append(one.key)
+    kinds = [
+        Kind(one.record, len(keys), tuple(keys), one.compared, one.passed_then, one.must_pass)
+        for one, keys in found.values()
+    ]
+    return tuple(sorted(kinds, key=lambda kind: -kind.number))
+
+
+def _numbers(counts: Counts) -> tuple[int, int, int]:
+    return counts.passes, counts.failures, counts.crashes
+
+
+def with_history(cases: Cases, runs: int) -> Cases:
+    """The same cases after so many runs in which each failed as often as it did so far, and the belief learned anew."""
+    if not cases.runs:
+        return cases
+    factor = runs / cases.runs
+    kinds = tuple(replace(kind, record=_longer(kind.record, factor)) for kind in cases.kinds)
+    return _learned_anew(replace(cases, kinds=kinds, runs=runs))
+
+
+def with_number(cases: Cases, number: int) -> Cases:
+    """So many cases like these: as many of each record as there are now, in proportion, and the error rate shared."""
+    factor = number / max(cases.number, 1)
+    ends = [round(sum(kind.number for kind in cases.kinds[: at + 1]) * factor) for at in range(len(cases.kinds))]
+    counts = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    kinds = tuple(
+        replace(kind, number=count, keys=kind.keys[:count])
+        for kind, count in zip(cases.kinds, counts, strict=True)
+        if count
+    )
+    confirmation = replace(cases.confirmation, cases=max(round(cases.confirmation.cases * factor), 1))
+    return _learned_anew(replace(cases, kinds=kinds, confirmation=confirmation))
+
+
+def with_confirm(cases: Cases, confirm: int) -> Cases:
+    """The same cases with so many re-runs of one at most."""
+    return replace(cases, confirmation=replace(cases.confirmation, confirm=confirm))
+
+
+def _learned_anew(cases: Cases) -> Cases:
+    prior = learned(kind.record.counts for kind in cases.kinds for _ in range(kind.number))
+    return replace(cases, confirmation=replace(cases.confirmation, prior=prior))
+
+
+def _longer(record: CaseRecord, factor: float) -> CaseRecord:
+    """As many executions more as the record is longer, with the same share of failures; the newest run stays."""
+    counts = record.counts
+    if not counts.runs:
+        return record
+    runs = max(round(counts.runs * factor), 1)
+    failures = round(counts.failures * runs / counts.runs)
+    crashes = round(counts.crashes * runs / counts.runs)
+    scaled = Counts(passes=runs - failures, failures=failures, crashes=min(crashes, failures))
+    return record.model_copy(update={"counts": scaled})

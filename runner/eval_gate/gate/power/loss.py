@@ -1,0 +1,151 @@
+"""The smallest loss of all cases together that a run finds: a small seeded simulation of first executions.
+
+How many cases of each record fail at first is drawn. Whether one of them is then confirmed by itself is known exactly
+(`Tree`), and whether all together are a drop is asked of the very test that the verdict asks. So only first executions
+are left to chance, and a hundred thousand cases cost as much as there are different records.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+from statistics import NormalDist
+from typing import Final
+
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
+from eval_gate.gate.evidence.settle import SUITE_SHARE
+from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
+from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.tree import Tree
+from eval_gate.model.grounds import Counts
+
+DRAWS: Final = 200
+LARGE: Final = 200
+"""Cases from which on half as many draws do: there a point is many failures, and chance plays a smaller part."""
+FOUND_IN: Final = 0.9
+"""The share of runs in which a loss has to be found to be called found."""
+MOST_POINTS: Final = 100
+_SEED: Final = "what can be seen"
+_CERTAIN: Final = 1e-3
+"""A chance of going unnoticed below this one needs no test of all cases."""
+_WIDE: Final = 10.0
+"""The variance from which on the test may take the normal distribution: off by a fraction of a failure, and quick."""
+_MANY: Final = 1_000.0
+"""The variance from which on it also draws how many cases fail."""
+_LEAST_UNIFORM: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Cases of one kind that do the same at first: `stratum` is None where the test of all cases leaves them out."""
+
+    stratum: Stratum | None
+    unconfirmed: float
+    """The chance that one of them is not confirmed by itself."""
+
+
+class Losses:
+    """Losses of all cases alike, by the same number of points."""
+
+    def __init__(self, cases: Cases, trees: Sequence[Tree]) -> None:
+        """One tree for each kind of case, in their order."""
+        self._cases, self._trees = cases, trees
+        random = Random(_SEED)  # noqa: S311 (a simulation, no secret)
+        many = DRAWS if cases.number <= LARGE else DRAWS // 2
+        self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
+
+    def found(self, points: float) -> float:
+        """The chance that a run is red in which every case fails so many points (0 to 100) more often."""
+        outcomes = [self._outcomes(tree, points) for tree in self._trees]
+        return math.fsum(self._red(draw, outcomes) for draw in self._draws) / len(self._draws)
+
+    def smallest(self) -> int | None:
+        """In whole points, the smallest loss that is found often enough. None where not even the largest one is."""
+        if not self._often(MOST_POINTS):
+            return None
+        low, high = 0, MOST_POINTS
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._often(middle) else (middle, high)
+        return high
+
+    def _often(self, points: float) -> bool:
+        """Whether it is, without the draws that cannot change that any more."""
+        outcomes = [self._outcomes(tree, points) for tree in self._trees]
+        red, least = 0.0, len(self._draws) * FOUND_IN
+        for done, draw in enumerate(self._draws, start=1):
+            red += self._red(draw, outcomes)
+            if red >= least or red + len(self._draws) - done < least:
+                break
+        return red >= least
+
+    def _outcomes(self, tree: Tree, points: float) -> tuple[list[float], list[_Drawn]]:
+        """For 0, 1, 2 … failures at first: how likely that is, and what it means."""
+        rate = min(1.0, self._usual(tree.kind) + points / 100)
+        chances = tree.outcomes(rate)
+        return chances, [
+            _Drawn(_stratum(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
+        ]
+
+    def _usual(self, kind: Kind) -> float:
+        """How often a case of this kind is believed to fail when nothing has changed."""
+        return 1.0 - self._cases.confirmation.prior.after(kind.record.counts).pass_rate
+
+    def _red(self, draw: list[float], outcomes: list[tuple[list[float], list[_Drawn]]]) -> float:
+        """The chance that a run with these first executions is red."""
+        strata: Counter[Stratum] = Counter()
+        unnoticed = 1.0
+        at = iter(draw)
+        for tree, (chances, means) in zip(self._trees, outcomes, strict=True):
+            left, rest = tree.kind.number, 1.0
+            for failures in range(len(chances) - 1, -1, -1):
+                share = 1.0 if not failures else min(1.0, chances[failures] / rest) if rest > 0 else 0.0
+                many = left if not failures else _drawn(next(at), left, round(share, 12))
+                left, rest = left - many, rest - chances[failures]
+                if many:
+                    unnoticed *= means[failures].unconfirmed ** many
+                    if (stratum := means[failures].stratum) is not None:
+                        strata[stratum] += many
+        if unnoticed < _CERTAIN:
+            return 1.0
+        limit = self._cases.confirmation.error_rate * SUITE_SHARE
+        dropped = suite_finding(strata, limit, least_failure_rate=LEAST_FAILURE_RATE, wide=_WIDE).dropped
+        return 1.0 if dropped else 1.0 - unnoticed
+
+
+def _stratum(tree: Tree, failures: int) -> Stratum | None:
+    first = Counts(passes=tree.cases.trials - failures, failures=failures)
+    facts = replace(tree.kind.facts, first=first)
+    return facts.stratum if facts.in_whole else None
+
+
+def _drawn(uniform: float, number: int, share: float) -> int:
+    """How many of so many do it, each with this chance: the binomial quantile of a number between 0 and 1."""
+    if not number or share <= 0.0:
+        return 0
+    if share >= 1.0:
+        return number
+    if (variance := number * share * (1 - share)) > _MANY:
+        z = NormalDist().inv_cdf(min(max(uniform, _LEAST_UNIFORM), 1 - _LEAST_UNIFORM))
+        return min(max(round(number * share + z * math.sqrt(variance)), 0), number)
+    lowest, cumulated = _cumulated(number, share)
+    return min(lowest + bisect_left(cumulated, uniform), number)
+
+
+@lru_cache(4_096)
+def _cumulated(number: int, share: float) -> tuple[int, list[float]]:
+    """The least likely number that matters, and from there on the chances of at most so many."""
+    mean, spread = number * share, math.sqrt(number * share * (1 - share))
+    lowest, highest = max(0, int(mean - 8 * spread)), min(number, int(mean + 8 * spread) + 8)
+    orders = math.lgamma(number + 1)
+    cumulated, total = [], 0.0
+    for count in range(lowest, highest + 1):
+        ways = orders - math.lgamma(count + 1) - math.lgamma(number - count + 1)
+        total += math.exp(ways + count * math.log(share) + (number - count) * math.log1p(-share))
+        cumulated.append(total)
+    return lowest, cumulated

@@ -1,0 +1,74 @@
+"""What the figures say is what the simulation of whole runs finds, within its standard error."""
+
+import importlib
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from types import ModuleType
+
+import pytest
+
+from eval_gate.gate.power.cases import Cases, cases_before
+from eval_gate.gate.power.loss import Losses
+from eval_gate.gate.power.tree import Tree
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[4]
+HISTORY, CONFIRM, BRANCHES, EACH = 10, 6, 24, 5
+"""Runs of main, re-runs at most, and how many branches with how many pull requests are simulated."""
+ERRORS = 3.5
+"""Standard errors that simulation and figure may be apart: by chance once in two thousand times."""
+
+
+@pytest.fixture
+def rules(monkeypatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "verdict"))
+    for name in ("branch", "worlds", "rules"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return importlib.import_module("rules")
+
+
+def simulated(rules: ModuleType, name: str) -> Iterator[tuple[Cases, bool, bool]]:
+    """Of every pull request: the cases as known before it, whether it is red, and whether it names the case."""
+    worlds = sys.modules["worlds"]
+    world = next(one for one in worlds.worlds(100) if one.name == name)
+    ours, policy = rules.ours(CONFIRM), sys.modules["branch"].policy(0.05, graded=False)
+    for seed in range(BRANCHES):
+        for number in range(EACH):
+            drawn = worlds.draw(world, HISTORY, f"power/{seed}", number)
+            if number == 0:
+                known = cases_before(rules._branch(drawn, policy, CONFIRM).baseline, replace(policy, confirm=CONFIRM))
+            called = ours(drawn, Random(f"{seed}/{number}"))
+            yield known, called.red, bool(called.regressions & drawn.changed)
+
+
+def apart(predicted: list[float], happened: list[bool]) -> float:
+    """By how many standard errors they are."""
+    expected, number = math.fsum(predicted), sum(happened)
+    variance = math.fsum(one * (1 - one) for one in predicted)
+    print(f"{expected:.1f} foretold, {number} found, of {len(happened)}")
+    return abs(expected - number) / math.sqrt(variance)
+
+
+def test_figures__a_case_that_is_half_broken__is_found_as_often_as_in_the_simulation(rules) -> None:
+    predicted, happened = [], []
+    for known, _red, found in simulated(rules, "one case fails every other time (2%)"):
+        tree = next(Tree(kind, known) for kind in known.kinds if any(key.case_id == "case-0" for key in kind.keys))
+        predicted.append(tree.found(0.5))
+        happened.append(found)
+    assert apart(predicted, happened) <= ERRORS
+
+
+def test_figures__a_loss_of_ten_points__is_found_as_often_as_in_the_simulation(rules) -> None:
+    predicted, happened, before = [], [], None
+    for known, red, _found in simulated(rules, "every case lost 10 points (5%)"):
+        if known is not before:
+            chance = Losses(known, [Tree(kind, known) for kind in known.kinds]).found(10)
+        before = known
+        predicted.append(chance)
+        happened.append(red)
+    assert apart(predicted, happened) <= ERRORS
