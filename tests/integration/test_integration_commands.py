@@ -22,6 +22,7 @@ def test_help__lists_the_commands_and_the_exit_codes(tmp_path) -> None:
         "accept",
         "report",
         "view",
+        "power",
         "merge",
         "validate",
         "schema",

@@ -105,6 +105,8 @@ class _Console:
         yield from style.flow(_rate(view), between="  ")
         if view.reruns:
             yield from style.wrap(view.reruns)
+        for words in view.sight if style.verbose else ():
+            yield from style.wrap(console_line(words, 1_000))
         if view.comparison is not None:
             yield from style.wrap(console_line(_baseline(view)))
             if passed_over := unmeasured(view, mark=str):

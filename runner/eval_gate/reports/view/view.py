@@ -27,9 +27,10 @@ from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_r
 from eval_gate.reports.words import verdict as words
 from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import explained
-from eval_gate.reports.words.grounds import score_words
+from eval_gate.reports.words.grounds import place_of, score_words
 from eval_gate.reports.words.measured import measured_words
 from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.power import sight_lines
 from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending
@@ -211,6 +212,8 @@ class View(CaseLists):
     """The pass rate that counts, beside the baseline's."""
     certainty = _once(lambda view: certainty(view.run))
     """How sure the pass rate and its change are, in half sentences."""
+    sight = _once(lambda view: sight_lines(view.run, place_of(view.context)))
+    """What a run of these cases can see, and which of them it cannot judge, in half sentences."""
     reruns = _once(lambda view: rerun_words(view.run))
     """What re-runs of doubtful cases took."""
 

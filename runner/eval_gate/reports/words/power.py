@@ -1,0 +1,92 @@
+"""What a run of these cases can see, in words: one sentence, and what to do about cases that cannot be gated."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.gate.power.cases import cases_of
+from eval_gate.gate.power.sight import Blind, Sight, Ungated, can_be_seen, sight_of
+from eval_gate.model.result import RunResult
+from eval_gate.reports.words.numbers import count
+from eval_gate.text.escape import one_line
+
+MOST_NAMED: Final = 5
+"""Cases that are too flaky to be gated and are said by name; those that fail are in lists of their own."""
+MAX_NAME: Final = 100
+_ALL: Final = 0.995
+_NONE: Final = 0.01
+_SHARES: Final = (
+    *((1, of) for of in (100, 50, 20, 10, 7, 5, 4, 3, 2)),
+    *((2, 3), (3, 4), (4, 5), (9, 10), (19, 20), (49, 50)),
+)
+"""The shares that are said, as people say them."""
+
+
+def sight_lines(run: RunResult, place: str) -> tuple[str, ...]:
+    """What this run could see, then which cases it could not judge whatever they did. Empty without a record.
+
+    `place` is where the record was made, such as `on main`.
+    """
+    cases = cases_of(run)
+    if cases is None or not can_be_seen(cases):
+        return ()
+    sight = sight_of(cases)
+    flaky = [one for one in sight.ungated if one.why is Blind.FLAKY]
+    named = [f"cannot be gated: {ungated_words(one, place)}" for one in flaky[:MOST_NAMED]]
+    said = [sight_words(sight), *named]
+    if more := len(flaky) - len(named):
+        said.append(f"{count(more, 'more case')} cannot be gated for that reason")
+    if others := len(sight.ungated) - len(flaky):
+        said.append(f"of {count(others, 'case')} nothing can be seen: they fail {place}, or were never judged there")
+    return tuple(said)
+
+
+def sight_words(sight: Sight) -> str:
+    """`with these 40 cases and 10 runs on record, a case that starts failing … is found in … pull requests; …`."""
+    known = f"with {'this case' if sight.cases == 1 else f'these {sight.cases:,} cases'} and {recorded(sight.runs)}"
+    said = [
+        f"a case that starts failing every time is found in {in_words(sight.always)} pull requests",
+        f"one that starts failing half of the time in {in_words(sight.half)}",
+    ]
+    together = f"; {loss_words(sight)}" if sight.loss_known else ""
+    return f"{known}, {', '.join(said)}{together}"
+
+
+def loss_words(sight: Sight) -> str:
+    """`a loss of 6 points in every case is found in 9 of 10`."""
+    if sight.loss is None:
+        return "no loss of all cases together, however large, is found in 9 of 10"
+    return f"a loss of {count(sight.loss, 'point')} in every case is found in 9 of 10"
+
+
+def recorded(runs: int) -> str:
+    """`10 runs on record`."""
+    return f"{count(runs, 'run')} on record"
+
+
+def in_words(chance: float) -> str:
+    """`1 of 4`, the nearest that people say; `all`, or `hardly any`."""
+    if chance >= _ALL:
+        return "all"
+    if chance < _NONE:
+        return "hardly any"
+    part, of = min(_SHARES, key=lambda share: abs(share[0] / share[1] - chance))
+    return f"{part} of {of}"
+
+
+def ungated_words(one: Ungated, place: str) -> str:
+    """`refund/x fails 9 of 20 on main: not even 7 failures in a row would be proof, 10 would; …`: what would help."""
+    name, record = one_line(one.key.case_id, MAX_NAME), one.record
+    match one.why:
+        case Blind.FLAKY:
+            row = "not even 1 failure" if one.executions == 1 else f"not even {one.executions} failures in a row"
+            fails = f"{name} fails {record.failures} of {record.runs} {place}: {row} would be proof"
+            if one.needed is None:
+                return f"{fails}; mend it, or quarantine it"
+            return f"{fails}, {one.needed} would; mend it, quarantine it, or give it more re-runs or trials"
+        case Blind.MAIN_BROKE:
+            return f"{name} failed in the newest run {place}: what fails it now is not to blame until it passes there"
+        case Blind.FAILING:
+            return f"{name} fails {record.failures} of {record.runs} {place}: mend it there, or quarantine it"
+        case Blind.NO_RECORD:
+            return f"{name} was never judged {place} by what it asks now: it can be gated after its first run there"
