@@ -299,3 +299,37 @@ def test_run__tmp_is_made_to_look_like_a_repository__git_starts_nothing_that_it_
         assert server.requests[1].body["messages"][-1]["content"] == "Contents of tmp:\n[dir] data"
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_run__fixture_in_tmp_changes__is_said_of_cases_that_pass_and_they_are_still_compared(project) -> None:
+    """Else a pull request commits the file that its agent does not write any more."""
+    wanted = {"type": "fileExists", "path": "report.txt"}
+    with_suite(project, asserting("writes", wanted), asserting("says", {"type": "contains", "value": "Done"}))
+    with model_server(calls("writeFile", path="report.txt", content="x"), DONE, DONE) as server:
+        assert run(project, server, "--fail-on", "changed, regressions").returncode == 0
+    again = ("--baseline", "latest", "--fail-on", "changed, regressions")
+    with model_server(calls("writeFile", path="report.txt", content="x"), DONE, DONE) as server:
+        same = run(project, server, *again)
+        assert same.returncode == 0, same.stdout + same.stderr
+    (project / "tmp" / "report.txt").write_text("x")
+    with model_server(DONE, openai_answer("No.")) as server:
+        done = run(project, server, *again)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "2 cases that pass in the baseline are asked another question" in done.stdout
+    assert "1 regression" in done.stdout
+
+
+@pytest.mark.contract("agent_evals.files.tmp")
+def test_run__too_many_folders_in_a_tracked_tmp__is_said_before_anything_is_asked(project) -> None:
+    for number in range(300):
+        (project / "tmp" / str(number)).mkdir()
+        (project / "tmp" / str(number) / "file").touch()
+    for command in (["init", "-q"], ["add", "tmp"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    with_suite(project, asserting("c", {"type": "contains", "value": "Done"}))
+    with model_server(DONE) as server:
+        done = run(project, server)
+        assert server.requests == []
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "There are more than 500 files and folders." in done.stderr

@@ -56,7 +56,7 @@ class Yardstick(Record):
     """
 
     question: str | None = None
-    """What was asked: messages, attachments, stubs."""
+    """What was asked: messages, attachments, stubs, and the files in `tmp/` that the agent of a suite begins with."""
     expectation: str | None = None
     """What the answer is held against, as the eval file has it."""
     grader: str | None = None

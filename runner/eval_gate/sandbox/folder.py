@@ -327,19 +327,21 @@ class OwnersFolder(Sandbox):
         """The same of the files at these paths only; one that is not there is passed over."""
         taken: list[Given] = []
         left_out: list[tuple[str, str]] = []
-        total = 0
+        total, entries = 0, set[str]()
         for path in sorted(paths):
             try:
-                *above, name = file_names(path)
+                names = file_names(path)
+                *above, name = names
                 with self._folder(above) as folder:
                     data = self._data(folder, name)
                 taken.append(Given(path, data))
                 total += len(data)
+                entries.update("/".join(names[: count + 1]) for count in range(len(names)))
             except SandboxError as error:
                 if str(error) != MISSING:
                     left_out.append((path, str(error)))
-            if len(taken) > self._limits.entries:
-                raise SandboxError(f"There are more than {self._limits.entries} files.")
+            if len(entries) > self._limits.entries:
+                raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
             if total > self._limits.total_bytes:
                 raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
         return taken, left_out

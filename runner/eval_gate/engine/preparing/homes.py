@@ -6,6 +6,7 @@ it meanwhile. Of a checkout it is what git tracks: what somebody's earlier runs 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -22,6 +23,7 @@ from eval_gate.sandbox.folder import OwnersFolder, Reserved
 from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
 from eval_gate.targets.model.recording import RECORDING_NAME
+from eval_gate.text.digest import digest
 from eval_gate.text.foreign.well_formed import well_formed
 
 REPORTS: Final = "reports"
@@ -72,6 +74,12 @@ def home_for(suites: Iterable[EvalSuite], root: Path, tmp: Tmp) -> tuple[Home, t
     what = f"what git does not track in {tmp.folder} is not copied for agents, such as"
     untracked = [f"{what} {tmp.folder / well_formed(one[:200])}" for one in others[:1]]
     return Home(tuple(given)), (*_notices(tmp.folder, left_out), *untracked)
+
+
+def contents(home: Home) -> str | None:
+    """The name of all files that fresh folders begin with, by path and content; None where there are none."""
+    files = sorted((one.path, hashlib.sha256(one.data).hexdigest()) for one in home.given if one.data is not None)
+    return digest([list(file) for file in files]) if files else None
 
 
 def _tracked(folder: Path) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConf
 from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
-from eval_gate.engine.preparing.homes import Tmp, home_for
+from eval_gate.engine.preparing.homes import Tmp, contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.select import missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
@@ -178,7 +178,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         tokens=tokens,
         patterns=config.redact,
         asked=every_asked(suites, tokens, config.redact),
-        yardsticks=yardsticks(suites, assigned.judges, tokens, scripts),
+        yardsticks=yardsticks(suites, assigned.judges, tokens, scripts, contents(home)),
         measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,

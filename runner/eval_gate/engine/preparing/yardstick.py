@@ -89,12 +89,12 @@ def _words(command: str | Sequence[str]) -> list[str]:
 
 
 def yardsticks(
-    suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: Scripts
+    suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: Scripts, tmp: str | None = None
 ) -> Mapping[CaseKey, Yardstick]:
-    """What every case of these suites is measured with."""
+    """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
     return {
         CaseKey(suite.file, case.id): Yardstick(
-            question=case.question,
+            question=_question(case, tmp),
             expectation=case.expectation,
             grader=_grader(case, scripts),
             judge=_judge(suite.file, case, judges),
@@ -104,6 +104,11 @@ def yardsticks(
         for suite in suites
         for case in suite.cases
     }
+
+
+def _question(case: EvalCase, tmp: str | None) -> str | None:
+    """What the agent is asked, with the files that it finds: it may be they that the assertions are about."""
+    return digest([case.question, tmp]) if tmp is not None and case.dependent else case.question
 
 
 def measuring(config: RunConfig, scripts: Scripts, recorded: str | None = None) -> Measuring:
