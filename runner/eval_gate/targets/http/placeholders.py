@@ -27,7 +27,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 _REMEMBERS: Final = re.compile(r"(?i)(session|thread|conversation|context|chat)[-_.]?(id|key|uuid)?s?$")
 """How fields are called by whose value agents remember what was said."""
-_IN_ADDRESS: Final = re.compile(r"([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
+_IN_ADDRESS: Final = re.compile(r"(?<![\w.-])([\w.-]+)[/=]\{\{\s*caseId\s*\}\}")
 
 
 class Session(StrEnum):
