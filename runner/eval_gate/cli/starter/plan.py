@@ -38,6 +38,7 @@ CONFIG: Final = "eval-gate.yaml"
 IGNORE: Final = ".gitignore"
 SEED_NAME: Final = PurePosixPath(DEFAULT_SEED_MANIFEST).name
 WAS_THERE: Final = "was there"
+_PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def make_plan(folder: Path, wishes: Wishes) -> Plan:
     _add_config(plan, kept, evals, beside(folder, agent.folder if agent else ""))
     _add_evals(plan, evals, before, wishes.example)
     _add_ignored(plan, config.output_dir)
+    plan.notes += [] if evals.places else _promptfoo_lines(folder)
     if not evals.complete:
         plan.notes.append("not the whole folder was searched for evals: it is too large")
     return plan
@@ -126,6 +128,16 @@ def _found_lines(asked: Asked) -> Iterator[str]:
             f"left out    {', '.join(agent.others)}: one more agent each; a folder of its own gets one by "
             "`eval-gate init FOLDER`"
         )
+
+
+def _promptfoo_lines(folder: Path) -> Iterator[str]:
+    """What can be done with promptfoo's evals, which are no eval files of ours."""
+    for name in _PROMPTFOO:
+        if (folder / name).is_file():
+            yield (
+                f"found       promptfoo's evals in {name}: `eval-gate judge RESULTS.json` judges what promptfoo found, "
+                f"`eval-gate import promptfoo {name}` makes eval files of them"
+            )
 
 
 def _choose_place(plan: Plan, evals: Evals, config: RunConfig) -> None:

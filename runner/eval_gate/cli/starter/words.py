@@ -66,8 +66,8 @@ def _protocol(plan: Plan) -> str:
     """How the agent has to speak, and where it is said if it speaks otherwise."""
     if plan.asked.preset:
         return f"It is asked as {plan.asked.preset} agents are."
-    name = plan.asked.found is not None and CONFIG in plan.write
-    more = f" One that speaks otherwise: {CONFIG}, line {_line(plan, CONFIG, 'agentEndpoint:')}." if name else ""
+    line = _line(plan, CONFIG, "agentEndpoint:") if CONFIG in plan.write else None
+    more = f" One that speaks otherwise: {CONFIG}, line {line}." if line is not None else ""
     return PROTOCOL + more
 
 
