@@ -96,7 +96,7 @@ def test_demo__as_printed__is_what_it_shows(tmp_path) -> None:
         assert re.sub(r"\s+", " ", line) in said, said
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`eval-gate (?!action)([a-z]+)", README))))
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`eval-gate (?!action)([a-z-]+)", README))))
 def test_command__named_in_the_readme__is_one(tmp_path, name) -> None:
     assert gate(tmp_path, name, "--help").returncode == 0
 
