@@ -23,6 +23,7 @@ class Measure(NamedTuple):
 
 
 NO_MEASURE: Final = Measure()
+_OF_A_TRIAL: Final = ("status", "score", "duration_ms", "error", "blame", "timed_out", "vetoed", "decisive")
 
 
 class Described(NamedTuple):
@@ -63,21 +64,21 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
 def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
     return _trial(
-        ("status", record.status),
-        ("score", record.score),
-        ("duration_ms", record.duration_ms),
-        ("error", record.error),
-        ("blame", record.blame),
-        ("timed_out", record.timed_out),
-        ("vetoed", record.vetoed),
-        ("decisive", decisive),
+        record.status,
+        record.score,
+        record.duration_ms,
+        record.error,
+        record.blame,
+        record.timed_out,
+        record.vetoed,
+        decisive,
     )
 
 
 @lru_cache(1_000)
-def _trial(*facts: tuple[str, object]) -> Trial:
+def _trial(*facts: object) -> Trial:
     """One for all executions of which just this is said."""
-    return made(Trial, **dict(facts))
+    return made(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
 
 
 def kept_trial_of(record: TrialRecord) -> Trial:

@@ -71,3 +71,10 @@ def test_members__one_that_the_shape_refuses__are_all_there(tmp_path) -> None:
     assert found[20_000] == {"a": None, "b": "x" * 100}
     assert found[-1] == "no mapping"
     assert len(found) == len(members)
+
+
+def test_document__a_mark_of_its_byte_order__is_no_part_of_it(tmp_path) -> None:
+    (tmp_path / "x.json").write_bytes(b'\xef\xbb\xbf[{"a": "\xef\xbb\xbf"}, 1]')
+    with document(tmp_path / "x.json", "x.json") as walked:
+        assert list(walked.members()) == [{"a": "\ufeff"}, 1]
+        walked.end()

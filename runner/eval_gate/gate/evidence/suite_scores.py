@@ -36,6 +36,9 @@ LEAST_RUNS: Final = 5
 """Fewer runs say too little about how much runs differ, and would only hide a drop that one run shows."""
 _UNIT: Final = 10**SCORE_DIGITS
 _MOST_SUMS: Final = 2_000
+_MANY: Final = 2_000
+"""Cases from which on the saddlepoint, half a millisecond each, would say the same as the normal distribution."""
+_FAR: Final = 1e-5
 _NEGLIGIBLE: Final = 1e-16
 _STEPS: Final = 200
 _TINY: Final = 1e-12
@@ -77,7 +80,7 @@ def score_finding(cases: Sequence[Scored], limit: float) -> ScoreFinding:
     falls = [case.fall for case in cases]
     mean = math.fsum(falls) / len(falls)
     chance = 1.0
-    if mean > 0:
+    if mean >= LEAST_FALL:
         chances = [
             chance_of_sum((case.here, case.known) for case in cases),
             chance_of_sum((case.here, case.known[:1]) for case in cases) / NEWEST_LIMIT,
@@ -85,9 +88,7 @@ def score_finding(cases: Sequence[Scored], limit: float) -> ScoreFinding:
         ]
         chance = max(chances)
     lower = sum(round(fall * _UNIT) > 0 for fall in falls)
-    return ScoreFinding(
-        cases=len(falls), lower=lower, fall=mean, chance=chance if mean >= LEAST_FALL else 1.0, limit=limit
-    )
+    return ScoreFinding(cases=len(falls), lower=lower, fall=mean, chance=chance, limit=limit)
 
 
 def chance_of_sum(cases: Iterable[tuple[float, Sequence[float]]]) -> float:
@@ -103,6 +104,8 @@ def chance_of_sum(cases: Iterable[tuple[float, Sequence[float]]]) -> float:
         if len(losses) > 1:  # what is always the same says nothing
             strata.append((best - units[0], tuple(sorted((loss, n / len(units)) for loss, n in losses.items()))))
     seen, shares = sum(lost for lost, _ in strata), sorted(one for _, one in strata)
+    if len(shares) > _MANY:
+        return _normal_tail(shares, seen)
     exact = _exact_tail(shares, seen)
     return min(1.0, _saddlepoint_tail(shares, seen) if exact is None else exact)
 
@@ -123,6 +126,17 @@ def _exact_tail(strata: Sequence[_Shares], seen: int) -> float | None:
         if len(sums) > _MOST_SUMS:
             return None
     return math.fsum(chance for total, chance in sums.items() if total >= seen)
+
+
+def _normal_tail(strata: Sequence[_Shares], seen: int) -> float:
+    """The same by the normal distribution, which the sum of so many has in all but the far end of its tail.
+
+    There it is short of the other: a chance below 1 in 100,000 is given as that at least.
+    """
+    mean = math.fsum(loss * share for shares in strata for loss, share in shares)
+    squares = math.fsum(loss * loss * share for shares in strata for loss, share in shares)
+    variance = squares - math.fsum(math.fsum(loss * share for loss, share in shares) ** 2 for shares in strata)
+    return max(math.erfc((seen - 0.5 - mean) / math.sqrt(2 * variance)) / 2, _FAR) if variance > 0 else 1.0
 
 
 def _saddlepoint_tail(strata: Sequence[_Shares], seen: int) -> float:

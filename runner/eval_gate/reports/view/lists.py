@@ -30,7 +30,7 @@ def _listed(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cache
     """The cases of the run for which it holds, waived ones apart; `by_drop`: the largest drop first."""
 
     def made(lists: CaseLists) -> tuple[CaseRow, ...]:
-        found = (row for row in lists.cases if not row.waived and holds(row))
+        found = (row for row in lists.noted if not row.waived and holds(row))
         return tuple(sorted(found, key=lambda row: -row.drop) if by_drop else found)
 
     return cached_property(made)
@@ -38,7 +38,9 @@ def _listed(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cache
 
 def _of(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
     """The rows of one class, waived ones too: for classes that are no failures."""
-    return cached_property(lambda lists: tuple(row for row in lists.rows if row.change is wanted))
+    return cached_property(
+        lambda lists: tuple(row for row in lists.rows if row.change is wanted) if lists.comparison else ()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,11 @@ class CaseLists:
     def cases(self) -> tuple[CaseRow, ...]:
         """All cases of the run, in its order."""
         return tuple(row for row in self.rows if row.case is not None)
+
+    @cached_property
+    def noted(self) -> tuple[CaseRow, ...]:
+        """The cases of which there is more to say than that they pass; no other is in any list of failures."""
+        return tuple(row for row in self.cases if row.compared or row.flaky or row.status is not Status.PASSED)
 
     regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
     must_pass = _listed(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)

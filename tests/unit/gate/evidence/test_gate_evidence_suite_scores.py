@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
+from eval_gate.gate.evidence import suite_scores
 from eval_gate.gate.evidence.suite_scores import (
     LEAST_RUNS,
     Scored,
@@ -219,3 +220,15 @@ def test_judge__as_ever__spends_half_on_scores() -> None:
     judged = judge_against(here(fell=0.0), branch(), RULES)
     assert reasons(judged) == ["passed"]
     assert math.isclose(judged.comparison.score_finding.limit, LIMIT)
+
+
+@pytest.mark.slow
+def test_chance_of_sum__very_many_cases__is_the_same_by_the_normal_distribution(monkeypatch) -> None:
+    random = Random(3)
+    cases = [
+        (round(random.gauss(0.798, 0.05), 3), [round(random.gauss(0.8, 0.05), 3) for _ in range(5)]) for _ in range(600)
+    ]
+    exact = chance_of_sum(cases)
+    monkeypatch.setattr(suite_scores, "_MANY", 100)
+    assert chance_of_sum(cases) == pytest.approx(exact, rel=0.05)
+    assert chance_of_sum([(0.1, [0.9])] * 200) == suite_scores._FAR
