@@ -132,12 +132,17 @@ def test_rerun_command__what_it_says_with_a_key_in_it__is_masked(tmp_path, fails
     assert [leaks(text, KEY) for text in texts] == [[]] * len(texts)
 
 
+ALL_AT_ONCE = ("--allowed-regressions", "1000")
+"""Nothing is spared where so many do not make the gate red."""
+
+
 @pytest.mark.parametrize("words", ["{ids}", "'{ids}'", '"{ids}"'])
 def test_rerun_command__hostile_names__are_one_word_each_and_run_nothing(tmp_path, words) -> None:
     names = tuple(name for name in NAMES if "\n" not in name)
     assert gate(tmp_path, "judge", results(tmp_path, "passed", names)).returncode == 0
     command = f"{recorder(tmp_path, names)} {words} {{output}}"
-    gate(tmp_path, "judge", results(tmp_path, "failed", names), "--baseline", "latest", "--rerun-command", command)
+    out = results(tmp_path, "failed", names)
+    gate(tmp_path, "judge", out, "--baseline", "latest", "--rerun-command", command, *ALL_AT_ONCE)
     first = asked(tmp_path)[0]
     assert first["asked"] == list(names)
     assert first["listed"].splitlines() == list(names)
@@ -183,6 +188,8 @@ def test_rerun_command__more_names_than_a_line_can_hold__names_the_file(tmp_path
         "latest",
         "--rerun-command",
         "echo {ids} {output}",
+        "--allowed-regressions",
+        "150",  # so many and one are run again at once
         "--fail-on",
         "regressions",
     )
