@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.main import get_group
 
 from eval_gate.action.inputs import INPUTS
+from eval_gate.cli.program import app
 from tests.integration.test_integration_run import ROOT, gate
 from tests.support.agents import Exchange, agent
 from tests.support.newcomer import blocks, commands
@@ -99,6 +101,10 @@ def test_demo__as_printed__is_what_it_shows(tmp_path) -> None:
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`eval-gate (?!action)([a-z-]+)", README))))
 def test_command__named_in_the_readme__is_one(tmp_path, name) -> None:
     assert gate(tmp_path, name, "--help").returncode == 0
+
+
+def test_commands__of_the_program__are_all_in_the_readme() -> None:
+    assert set(get_group(app).commands) <= set(re.findall(r"`eval-gate ([a-z-]+)", README))
 
 
 def test_extras__table__is_what_the_package_has() -> None:

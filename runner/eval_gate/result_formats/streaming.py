@@ -201,6 +201,7 @@ class _Many:
     def __init__(self, shape: type[Mapping[str, Any]]) -> None:
         from msgspec.json import Decoder  # 10 ms that only large files are worth
 
+        # which shape it is, is known only here
         self._decoder: Decoder[list[JsonValue]] = Decoder(list[shape])  # type: ignore[valid-type]
         self._between = ""
         self.reads = -1
