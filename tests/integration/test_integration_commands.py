@@ -87,6 +87,24 @@ def test_validate__good_files__lists_what_was_checked(tmp_path) -> None:
     assert done.stdout.splitlines()[-1] == "6 cases in 1 suite: 0 problems, 0 warnings"
 
 
+def test_validate__nothing_there__says_how_to_begin(tmp_path) -> None:
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 2
+    assert 'there is no "evals"' in done.stderr
+    assert "or write first ones with `eval-gate init`" in done.stderr
+
+
+def test_compare__results_of_another_tool__says_who_reads_them(tmp_path) -> None:
+    for name in ("before.xml", "now.xml"):
+        (tmp_path / name).write_text('<testsuite name="s"><testcase classname="a" name="b"/></testsuite>')
+    done = gate(tmp_path, "compare", "before.xml", "now.xml")
+    assert done.returncode == 2
+    assert "these are results of another tool (junit): `eval-gate judge now.xml`" in done.stderr
+    assert gate(tmp_path, "judge", "before.xml").returncode == 0
+    assert gate(tmp_path, "judge", "now.xml", "--baseline", "latest").returncode == 0
+    assert gate(tmp_path, "compare", "latest", "latest").returncode == 0
+
+
 def test_validate__everything_wrong__is_listed_and_exits_2(tmp_path) -> None:
     write_suite(tmp_path, 1, responseMatches=["("], responseContains=["{{seed:nope}}"], toolParams=[])
     done = gate(tmp_path, "validate", "--targets", "none.yaml")

@@ -37,6 +37,8 @@ class Findings:
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[Problem, ...] = ()
+    hint: str | None = None
+    """What to do where nothing could be checked."""
 
 
 async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:
@@ -47,7 +49,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
         inputs = await read_inputs(config, Selection(), root, environment=environment, offline=True)
     except GateError as error:
         problems = [*_chosen_target_problems(config, book), *(error.problems or (Problem(error.message),))]
-        return Findings(problems=tuple(problems), notes=lacking.noted)
+        return Findings(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
     problems = _target_problems(config, inputs, book)
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
@@ -59,6 +61,8 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
 def print_findings(findings: Findings, verbosity: Verbosity) -> None:
     """Problems and warnings on standard error, what was checked on standard output."""
     print_problems(findings.problems)
+    if findings.hint:
+        say(f"hint: {console_line(findings.hint)}")
     if verbosity is not Verbosity.QUIET:
         for warning in findings.warnings:
             say(f"warning: {console_line(warning)}")
@@ -74,6 +78,13 @@ def print_findings(findings: Findings, verbosity: Verbosity) -> None:
     found = f"{count(len(findings.problems), 'problem')}, {count(len(findings.warnings), 'warning')}"
     found += f", {count(len(findings.notes), 'note')}" if findings.notes else ""
     out(f"{count(cases, 'case')} in {count(len(findings.suites), 'suite')}: {found}")
+
+
+def _next_step(error: GateError) -> str | None:
+    """What to do. Whoever has no evals yet does not know what to name: `init` writes the first ones."""
+    if error.code == "no-eval-files":
+        return f"{error.hint}, or write first ones with `eval-gate init`"
+    return error.hint
 
 
 def _chosen_target_problems(config: RunConfig, book: TargetBook) -> list[Problem]:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final, cast
 
 from eval_gate.config.settings import ResultsFormat
+from eval_gate.errors import GateError
 from eval_gate.result_formats.rows import Place, Reader, unreadable
 
 _HEAD: Final = 1 << 16
@@ -92,6 +93,14 @@ def recognise(file: Path, shown: str, wanted: ResultsFormat = ResultsFormat.AUTO
     if wanted is not ResultsFormat.AUTO and found.format is not wanted:
         raise unreadable(Place(shown), f"is {found.format}, and not {wanted} as --results-format says")
     return found
+
+
+def tool_of(file: Path) -> ResultsFormat | None:
+    """Whose results a file holds; None where that is not known, or there is no such file."""
+    try:
+        return recognise(file, file.name).format
+    except GateError:
+        return None
 
 
 def _of(head: bytes, file: Path) -> Known | None:

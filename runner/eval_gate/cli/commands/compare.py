@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -43,11 +45,34 @@ def compare(
     from eval_gate.session.stored import judge_again, rules_for
 
     flags = options.given(settings)
-    run = read_run(current, Path(load_config(flags, {}, None).output_dir))
+    with _told_whose(current):
+        run = read_run(current, Path(load_config(flags, {}, None).output_dir))
     config = rules_for(run, flags)
-    judged = judge_again(run, baseline, config, Path.cwd())
+    with _told_whose(baseline):
+        judged = judge_again(run, baseline, config, Path.cwd())
     report_context = ReportContext(junit=config.junit)
     files = write_reports(config.files, judged, report_context, Path())
     print_result(judged, report_context, context.obj, as_json=as_json)
     say_written(files, context.obj)
     raise typer.Exit(judged.verdict.exit_code if judged.verdict else ExitCode.INCOMPLETE)
+
+
+@contextmanager
+def _told_whose(reference: str) -> Iterator[None]:
+    """Where a file is no result of ours because another tool wrote it: say who reads it."""
+    from pathlib import Path
+
+    from eval_gate.errors import GateError
+
+    try:
+        yield
+    except GateError as error:
+        from eval_gate.result_formats.recognise import tool_of
+
+        tool = tool_of(Path(reference)) if error.code == "baseline-corrupt" else None
+        if tool is not None:
+            error.hint = (
+                f"these are results of another tool ({tool}): `eval-gate judge {reference}` makes a run of them,"
+                " which can be compared; `--baseline latest` does both at once"
+            )
+        raise

@@ -368,7 +368,8 @@ def sentence(words: str) -> str:
 
 def _progress(summary: Summary) -> str:
     judged = summary.passed + summary.failed
-    words = [f"{judged} of {count(summary.total_cases, 'case')} {'was' if judged == 1 else 'were'} judged"]
+    were = "was" if 1 in {judged, summary.total_cases} else "were"
+    words = [f"{judged} of {count(summary.total_cases, 'case')} {were} judged"]
     if summary.errored:
         words.append(f"{summary.errored} could not be")
     if summary.not_run:
