@@ -36,6 +36,8 @@ MAX_SAID = 300
 """Characters of an exception's own words: it may hold the whole answer."""
 DEFECTS: Final = logging.getLogger("eval-gate.defects")
 _LATE_HINT = "raise timeoutMs if it needs longer"
+_SAID_BY_CASE = frozenset({TargetFault.MALFORMED, TargetFault.REFUSED})
+"""What a single case says how to mend: how its agent is described."""
 
 
 class NoAnswerError(Exception):
@@ -166,7 +168,7 @@ class TrialRunner:
         self, eval_file: str, case: EvalCase, trial: int, error: TargetError, duration_ms: float
     ) -> TrialRecord:
         said = error.message
-        if error.fault is TargetFault.MALFORMED and error.hint:  # for a run that gives up, the hint is said there
+        if error.fault in _SAID_BY_CASE and error.hint:  # for a run that gives up, the hint is said there
             said = f"{said} ({error.hint})"
         return self._record(eval_file, case, trial, duration_ms).model_copy(
             update={"error": said[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}

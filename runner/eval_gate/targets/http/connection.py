@@ -29,6 +29,18 @@ ACCEPTED: Final = 202
 MAX_ERROR_BODY: Final = limits.ERROR_BYTES
 _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
+_ASKS_OTHERWISE: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
+_WANTS_CREDENTIALS: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
+_TO_DO: Final[Mapping[int, str]] = {
+    400: _ASKS_OTHERWISE,
+    401: _WANTS_CREDENTIALS,
+    403: _WANTS_CREDENTIALS,
+    404: "somebody is there, and has nothing at this path: look at the path of the agent's address",
+    405: "it takes another method there: say which with the target's method",
+    415: "it wants another kind of body: the target's form, or headers with another Content-Type",
+    422: _ASKS_OTHERWISE,
+}
+"""What to change where an agent that answers refuses what it is asked, by HTTP status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +130,7 @@ class Connection:
             f"agent error: HTTP {answer.status_code} {answer.reason_phrase}{where}{said}",
             fault=TargetFault.REFUSED,
             retryable=answer.status_code in self._bounds.retryable,
+            hint=_TO_DO.get(answer.status_code),
             status=answer.status_code,
             retry_after_s=retry_after(answer.headers),
         )
