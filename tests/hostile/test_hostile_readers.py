@@ -18,7 +18,7 @@ from eval_gate.reports.words.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
 
-SIZE = 300_000
+SIZE = 120_000
 KINDS = (
     "a list of numbers",
     "a list of mappings",
@@ -37,7 +37,7 @@ def test_finding_9__too_much_of_anything__is_read_or_refused_soon(tmp_path, monk
     places = list(hostile.holes(document))
     for path in (places[0], places[1], places[-1]):
         text = hostile.with_hole(document, path).replace(json.dumps(hostile.HOLE), filler)
-        with within_cpu(6, f"{reader}: {kind} at {path}"):
+        with within_cpu(3, f"{reader}: {kind} at {path}"):
             try:
                 work(tmp_path, text)
             except GateError as error:
@@ -109,7 +109,7 @@ def test_promptfoo__as_many_of_one_thing_as_fit__are_read_soon(tmp_path, kind) -
     text = json.dumps(hostile.PROMPTFOO | {key: hostile.HOLE})
     file = tmp_path / "promptfooconfig.json"
     file.write_text(text.replace(json.dumps(hostile.HOLE), hostile.listed(one)(SIZE)))
-    with within_cpu(6, kind):
+    with within_cpu(3, kind):
         hostile.import_promptfoo(file, file.name, "evals")
 
 

@@ -134,7 +134,7 @@ CONTEXTS = st.builds(
 )
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(runs(), CONTEXTS)
 def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> None:
     for report_format in ReportFormat:
@@ -150,7 +150,7 @@ def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> 
 LINK = re.compile(r"\]\(([^)]*)\)")
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(runs(), CONTEXTS)
 def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -> None:
     view = view_of(run, context)
@@ -170,7 +170,7 @@ def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(runs(), st.integers(min_value=700, max_value=8_000))
 def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> None:
     view = view_of(run, ReportContext(comment_key="k", name="n" * 200, accept_hint=True))
@@ -181,7 +181,7 @@ def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> Non
     assert re.search(r"\d+ cases?: \d+ pass, \d+ fail", comment)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(runs())
 def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
     view = view_of(run, ReportContext())
@@ -194,7 +194,7 @@ def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
     assert {(row.suite, row.id) for row in view.cases if row.status is Status.FAILED} <= set(seen)
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(runs())
 def test_view__rules_and_lists__count_the_same(run) -> None:
     view = view_of(run, ReportContext())
