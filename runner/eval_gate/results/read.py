@@ -57,8 +57,12 @@ def find_baseline(
 def read_history(reference: str) -> Ledger:
     """The ledger in a file, a run's folder or its archive, or that of a folder of runs. Raises GateError."""
     path = _path(reference)
+    if path.is_dir() and (path / LEDGER_NAME).is_file():
+        return ledger_beside(path / RUN_NAME)
     if path.is_dir():
-        return ledger_beside(path / RUN_NAME) if (path / LEDGER_NAME).is_file() else ledger_of(runs_in(path))
+        if not (runs := runs_in(path)):
+            raise _none_in(path, "{} holds no runs whose history could be read")
+        return ledger_of(runs)
     if zipfile.is_zipfile(path):
         return ledger_beside(path)
     return ledger_file(path)

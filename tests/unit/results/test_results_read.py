@@ -287,6 +287,12 @@ def test_run_record__written_and_read__is_the_same(results) -> None:
     assert read_run(RUN_ID, results) == run
 
 
+def test_history__folder_without_runs__is_no_short_history_but_an_error(results, tmp_path) -> None:
+    (tmp_path / "elsewhere" / "deeper").mkdir(parents=True)
+    with pytest.raises(GateError, match="elsewhere holds no runs whose history could be read"):
+        find_baseline("latest", results, str(tmp_path / "elsewhere"))
+
+
 def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
     ledger = ledger_of([judged_run("failed", "older", 1)])
     write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5), ledger)
