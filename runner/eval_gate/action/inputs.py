@@ -26,7 +26,9 @@ NOT_IN_CONTAINER: Final = (
     "this action's container has none of your tools: use the action eval-gate/eval-gate/host, or `eval-gate judge` in a"
     " step before, and `results: latest`"
 )
-_OF_THE_MOMENT: Final = frozenset({"github-token", "agent-endpoint", "base-url", "results", "baseline", "output-dir"})
+_OF_THE_MOMENT: Final = frozenset(
+    {"github-token", "agent-endpoint", "control-endpoint", "base-url", "results", "baseline", "output-dir"}
+)
 """Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
 
 

@@ -13,6 +13,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
+from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
@@ -70,7 +71,7 @@ def get_result(step: Step, session: Session, log: Log) -> Made:
         with log.commands.group("Evals"):
             made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
     else:
-        made = Made(_stored(step, session, log))
+        made = Made(with_believed_control(_stored(step, session, log), session.config.control))
     return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
 
 

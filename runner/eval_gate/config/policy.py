@@ -154,5 +154,5 @@ class Policy:
 
         rules = {one.name: getattr(self, one.name) for one in fields(self)}
         words = tuple(sorted(word.value for word in self.fail_on))
-        made = {"trials": how.trials, "confirm": how.confirm, "scores": how.scores}
+        made = {"trials": how.trials, "confirm": how.confirm, "scores": how.scores, "control": how.control}
         return RunPolicy(**rules | {"fail_on": words} | made)

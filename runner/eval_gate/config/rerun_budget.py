@@ -21,12 +21,13 @@ class RerunBudget:
     usd: float | None = None
 
     @classmethod
-    def usual(cls, first: int) -> RerunBudget:
+    def usual(cls, first: int, *, control: bool = False) -> RerunBudget:
         """As many re-runs as there are first executions, so that doubt costs at most what the run does; 100 at least.
 
         A run in which nothing changed takes a third of that where it is at its worst, and ten suspects need sixty.
+        With a `control`, which a drop of all cases has to hold against twice, so many more.
         """
-        return cls(executions=max(first, LEAST_EXECUTIONS))
+        return cls(executions=max(first, LEAST_EXECUTIONS) + (2 * first if control else 0))
 
     def __str__(self) -> str:
         """`50 re-runs`, `90 s`, `$2`."""

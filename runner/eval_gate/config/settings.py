@@ -114,6 +114,31 @@ class TargetChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlChoice:
+    """Who is the base branch's agent, which is asked only where the gate would be red: an address, or a target."""
+
+    endpoint: Text | None = setting(
+        None,
+        "URL of the base branch's agent, which is asked about what would fail the gate, only then.",
+        key="controlEndpoint",
+        metavar="URL",
+    )
+    target: Text | None = setting(
+        None,
+        "Name of the target, of those in `targets`, that is the base branch's agent; for what is no address.",
+        key="controlTarget",
+        metavar="NAME",
+    )
+
+    @property
+    def named(self) -> str | None:
+        """What a record calls it: the address without what nobody may see, or the name; None for none."""
+        from eval_gate.text.urls import public_url
+
+        return public_url(self.endpoint) if self.endpoint is not None else self.target
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """How often, how long, and at what cost. A case or its target may set its own `timeout_ms`."""
 
@@ -125,8 +150,8 @@ class Limits:
     """Target and judges together."""
     rerun_budget: Text | int | None = setting(
         None,
-        "What all re-runs together may take: a number of them such as 50, a time such as 5m, or money such as $2; else"
-        " as many as the run has cases, 100 at least (of results of other tools 10m).",
+        "What all re-runs together may take, those of the control too: a number of them such as 50, a time such as 5m,"
+        " or money such as $2; else as many as the run has cases, 100 at least (of results of other tools 10m).",
         metavar="BUDGET",
         each=checked_rerun_budget,
     )
@@ -229,6 +254,7 @@ class RunConfig:
         limits={"min_length": 1, "max_length": 1_000},
     )
     target: TargetChoice = field(default_factory=TargetChoice)
+    control: ControlChoice = field(default_factory=ControlChoice)
     judge: Text | None = setting(
         None, "Who grades where a case asks for a judge: a target by name, or provider:model.", metavar="NAME"
     )

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from typing import Protocol
 
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import RerunEnd, RunResult
+
+
+class Wanted(Protocol):
+    """What the base branch's agent is asked next."""
+
+    @property
+    def keys(self) -> Sequence[CaseKey]:
+        """Each of these once; nothing where no more is needed."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """How often that has to be done, this time counted, to be worth anything."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing is asked that would have to be, in a sentence."""
+        ...
 
 
 class Confirming(Protocol):
@@ -33,4 +52,15 @@ class Confirming(Protocol):
 
     def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
         """Why a case in doubt is not run again any more, after all of its re-runs."""
+        ...
+
+    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> Wanted:
+        """What to ask the base branch's agent after all that it has answered so far, of the cases it may be asked.
+
+        Asked in a thread of its own, as `doubtful` is, after re-runs are done and after every round.
+        """
+        ...
+
+    def cleared(self, result: RunResult) -> bool:
+        """Whether its answers cleared what had made the gate red, so that cases that were spared may need re-runs."""
         ...

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from types import MappingProxyType
+from typing import Final, TypeAlias
 
 from eval_gate import __version__
 from eval_gate.engine.journal import TrialRecord
@@ -13,11 +14,12 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.settling import Measure, settle, unrun
 from eval_gate.engine.silence import Listing, heard, listing
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Status, Trial
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import (
     HELD_BACK,
     CaseResult,
+    Control,
     RerunEnd,
     RunResult,
     SuiteResult,
@@ -31,6 +33,10 @@ Trials: TypeAlias = dict[CaseKey, list[TrialRecord]]
 """The finished trials of each case."""
 
 
+NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
+"""Of the base branch's agent."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
@@ -41,6 +47,9 @@ class Progress:
     held_back: bool
     ends: Mapping[CaseKey, RerunEnd]
     """Why cases in doubt were not run again any more."""
+    by_control: Mapping[CaseKey, tuple[Trial, ...]]
+    """What the base branch's agent did, by case."""
+    control: Control | None = None
 
 
 def begun(plan: RunPlan) -> RunResult:
@@ -78,6 +87,7 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
             "suites": suites,
             "summary": summarise(cases, wall_ms),
             "stopped": progress.stopped,
+            "control": progress.control,
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
@@ -127,4 +137,6 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     if not counted:
         return unrun(case, other).model_copy(update=measure._asdict())
     result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
+    if asked := progress.by_control.get(key):
+        result = result.model_copy(update={"control": asked})
     return settled(result, plan.limits.stored)

@@ -53,6 +53,8 @@ class RunPlan:
     asked: Mapping[CaseKey, Asked] = field(default_factory=dict)
     """Question and expectation of every case, as the result has them."""
     recording: Recording | None = None
+    control: Target | None = None
+    """The base branch's agent, which is asked where the gate would be red; None for none."""
     confirming: Confirming | None = None
     """Who says which cases are run again; None runs none again."""
     confirm: int = 0
@@ -92,8 +94,22 @@ class RunPlan:
 
     async def aclose(self) -> None:
         """Give back what targets and judges hold."""
-        for holder in (*self.every_target(), *self.judges):
+        for holder in (*self.every_target(), *self.judges, *((self.control,) if self.control else ())):
             await holder.aclose()
+
+    def askable(self) -> frozenset[CaseKey]:
+        """The cases that the base branch's agent can be asked in place of the run's own target, each by itself."""
+        control = self.control
+        if control is None:
+            return frozenset()
+        return frozenset(
+            key
+            for key, case in self.runnable()
+            if self.target_of(key.suite, case) is self.target
+            and not case.dependent
+            and case.agent is None
+            and (case.stubs is None or control.takes_stubs)
+        )
 
     def runnable(self) -> tuple[tuple[CaseKey, EvalCase], ...]:
         """The cases that can be run, in file order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,10 +14,12 @@ from eval_gate.config.settings import Store
 from eval_gate.engine.allowance import Allowance
 from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
+from eval_gate.engine.control.asking import Around as ControlSurroundings
+from eval_gate.engine.control.asking import ControlAsking
 from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
 from eval_gate.engine.keeping import redacted, stored
 from eval_gate.engine.leaving import Leavings
-from eval_gate.engine.outcome import Progress, Trials, begun, outcome
+from eval_gate.engine.outcome import NOTHING_ASKED, Progress, Trials, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.settling import trial_of
@@ -78,6 +80,7 @@ class Run:
         self._held_back = False
         self._trials: Trials = defaultdict(list)
         self._in_doubt: set[CaseKey] = set()
+        self._control = self._asking_control()
         self._allowance: Allowance | None = None
         """What is left for re-runs, once there are any."""
         keeps = plan.keeps_files and plan.limits.stored is not Store.NONE
@@ -167,18 +170,7 @@ class Run:
             batched = await ask_batches(target, affordable, plan.limits, self._lane)
             self._notices += batched.notices
         patterns = PatternMatcher()
-        shared = Shared(
-            plan.tokens,
-            patterns,
-            plan.judges,
-            plan.environment,
-            mask=plan.redact.data,
-            withheld=plan.withheld,
-            margin=MARGIN if plan.patterns else 0,
-            run_id=plan.run_id,
-            leavings=self._leavings,
-        )
-        trials = TrialRunner(target, plan.limits, shared)
+        trials = TrialRunner(target, plan.limits, self._shared(patterns, self._leavings))
 
         async def work(job: Job | None) -> None:
             while job is not None and not self._lane.is_set() and self._may_begin(job):
@@ -201,26 +193,77 @@ class Run:
             await patterns.aclose()
             await self._masking.aclose()
 
+    def _shared(self, patterns: PatternMatcher, leavings: Leavings | None) -> Shared:
+        plan = self._plan
+        return Shared(
+            plan.tokens,
+            patterns,
+            plan.judges,
+            plan.environment,
+            mask=plan.redact.data,
+            withheld=plan.withheld,
+            margin=MARGIN if plan.patterns else 0,
+            run_id=plan.run_id,
+            leavings=leavings,
+        )
+
     async def _confirm(self, confirming: Confirming, journal: Journal) -> None:
         """Run again what is in doubt, turn by turn; a run that is resumed goes on where it was."""
         self._in_doubt = set(await asyncio.to_thread(confirming.doubtful, self._result(0.0)))
         cases = {key: case for key, case in self._plan.runnable() if key in self._in_doubt}
         begun = sum(len(self._reruns(key.suite, case)) for key, case in cases.items())
-        self._allowance = allowance = Allowance(self._rerun_budget(), begun)
-        waiting = list(cases)
+        control = self._control
+        self._allowance = allowance = Allowance(self._rerun_budget(), begun + (control.begun if control else 0))
+        waiting = await self._run_again(list(cases), cases, confirming, journal)
+        while control is not None and await self._ask_control(control, confirming, allowance):
+            waiting = await self._run_again(waiting, cases, confirming, journal)
+        if left := sum(end is RerunEnd.SPENT for end in self._ends().values()):
+            suspects = "1 suspect is" if left == 1 else f"{left} suspects are"
+            self._notices.append(f"{suspects} not decided: the rerun-budget of {allowance.budget} is spent")
+
+    async def _run_again(
+        self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: Confirming, journal: Journal
+    ) -> list[CaseKey]:
+        """Turn by turn; those that were never due, because nothing could be learnt by them."""
         while waiting and self._stopped is None and (turn := confirming.turn(waiting)):
             jobs = (self._next(key.suite, cases[key]) for key in turn)
             await self._work([job for job in jobs if job is not None], journal)
             waiting = [key for key in waiting if key not in set(turn)]
-        if left := sum(end is RerunEnd.SPENT for end in self._ends().values()):
-            suspects = "1 suspect is" if left == 1 else f"{left} suspects are"
-            self._notices.append(f"{suspects} not decided: the rerun-budget of {allowance.budget} is spent")
+        return waiting
+
+    async def _ask_control(self, control: ControlAsking, confirming: Confirming, allowance: Allowance) -> bool:
+        """Ask the base branch's agent as long as the gate is red and it may turn that.
+
+        Whether it cleared anything, so that cases which were spared for that are to be run again after all.
+        """
+        askable, asked = self._plan.askable(), False
+        with told_to(self._observer.waiting):
+            while self._stopped is None:
+                wanted = await asyncio.to_thread(confirming.of_control, self._result(0.0), askable)
+                if not await control.ask(wanted, allowance):
+                    break
+                asked = True
+        return asked and await asyncio.to_thread(confirming.cleared, self._result(0.0))
+
+    def _asking_control(self) -> ControlAsking | None:
+        if self._plan.control is None:
+            return None
+        around = ControlSurroundings(
+            shared=lambda: self._shared(PatternMatcher(), None),
+            stored=self._stored,
+            spend=self._spend,
+            affordable=lambda: not self._used_up(),
+            unless_stopped=self._until_stopped,
+            stop=self._stop,
+        )
+        return ControlAsking(self._plan, self._plan.control, self._folder, around)
 
     def _rerun_budget(self) -> RerunBudget:
         limits = self._plan.limits
         if limits.rerun_budget is not None:
             return parse_rerun_budget(limits.rerun_budget)
-        return RerunBudget.usual(len(self._plan.runnable()) * limits.trials)
+        first = len(self._plan.runnable()) * limits.trials
+        return RerunBudget.usual(first, control=self._plan.control is not None)
 
     def _may_begin(self, job: Job) -> bool:
         """A first execution may, and a re-run as long as the budget for those lasts."""
@@ -230,8 +273,7 @@ class Run:
         """The next re-run of a case, if there is to be one; re-runs of one case come one after the other."""
         key, first = CaseKey(eval_file, case.id), self._plan.limits.trials
         records = self._reruns(eval_file, case)
-        budget = self._plan.limits.max_cost_usd
-        if self._plan.confirming is None or (budget is not None and self._spent >= budget):
+        if self._plan.confirming is None or self._used_up():
             return None
         if not self._plan.confirming.again(key, [trial_of(record) for record in records]):
             return None
@@ -255,6 +297,11 @@ class Run:
         if self._allowance is None or not self._allowance.refused:
             return ends
         return {key: RerunEnd.SPENT if end is RerunEnd.STOPPED else end for key, end in ends.items()}
+
+    def _used_up(self) -> bool:
+        """Whether the run has cost what it may cost."""
+        budget = self._plan.limits.max_cost_usd
+        return budget is not None and self._spent >= budget
 
     def _spend(self, record: TrialRecord) -> None:
         usd = (record.cost_usd or 0.0) + (record.judge_cost_usd or 0.0)
@@ -348,7 +395,16 @@ class Run:
 
     def _result(self, wall_ms: float) -> RunResult:
         held_back = self._held_back and self._stopped is None
-        progress = Progress(self._trials, self._stopped, tuple(self._notices), held_back, self._ends())
+        control = self._control
+        progress = Progress(
+            self._trials,
+            self._stopped,
+            tuple(self._notices),
+            held_back,
+            self._ends(),
+            control.trials if control else NOTHING_ASKED,
+            control.facts if control else None,
+        )
         return outcome(self._plan, progress, wall_ms)
 
 

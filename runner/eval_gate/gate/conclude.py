@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -221,7 +222,10 @@ def conclude(
     scored = _scored(facts, run, known)
     share = SUITE_SHARE / 2 if scored else SUITE_SHARE
     settlement = settle(facts, known.confirmation, allowed=allowed, share=share)
-    settled = {one.key: one for one in settlement.cases}
+    answers = answers_of(run, settlement.cases, known.evidence.pass_score)
+    heard = with_answers(settlement, facts, answers, known.confirmation)
+    settled = {one.key: one for one in heard.cases}
+    scores = _score_finding(scored, settlement, known.evidence.error_rate * share, allowed)
 
     def refined(change: CaseChange) -> CaseChange:
         one = settled.get(key := change.key)
@@ -234,8 +238,8 @@ def conclude(
     return comparison.model_copy(
         update={
             "changes": tuple(refined(change) for change in comparison.changes),
-            "suite_finding": settlement.suite,
-            "score_finding": _score_finding(scored, settlement, known.evidence.error_rate * share, allowed),
+            "suite_finding": heard.suite,
+            "score_finding": scores_with_answers(scores, scored, run, answers),
             "error_rate": known.evidence.error_rate,
             "evidence": known.evidence,
         }

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 
 from eval_gate.gate.causes import cause_of, group_of
+from eval_gate.gate.control.asking import Wanted, cleared_by_control, wanted_of_control
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
-from eval_gate.gate.judge import Question, accepted, allowed_of, facts_before_reruns
+from eval_gate.gate.judge import Question, accepted, allowed_of, facts_before_reruns, judge
 from eval_gate.gate.sparing import Suspects
 from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Trial
 from eval_gate.model.grounds import NO_RUNS
 from eval_gate.model.result import RerunEnd, RunResult
@@ -65,6 +67,23 @@ class Reruns:
         if len(reruns) >= self._confirm:
             return RerunEnd.BROKEN
         return RerunEnd.CERTAIN if self._suspects.spares(key, self._confirmed) else RerunEnd.STOPPED
+
+    def of_control(self, result: RunResult, askable: Set[CaseKey]) -> Wanted:
+        """What to ask the base branch's agent next. Who accepted what is asked once: nobody is kept waiting twice."""
+        question = self._question
+        if question.waivers is not None and question.more_waivers is not None and self._may_be_red(result):
+            self._question = replace(question, waivers=question.more_waivers(question.waivers), more_waivers=None)
+        return wanted_of_control(result, self._question, askable)
+
+    def cleared(self, result: RunResult) -> bool:
+        """Whether anything is cleared: those count for nothing from now on, when it is asked what may be spared."""
+        found = cleared_by_control(result, self._question)
+        self._suspects = replace(self._suspects, uncounted=self._suspects.uncounted | found)
+        return bool(found)
+
+    def _may_be_red(self, result: RunResult) -> bool:
+        verdict = judge(result, replace(self._question, more_waivers=None)).verdict
+        return verdict is not None and verdict.outcome is Outcome.FAIL
 
     def _open(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether it is not decided yet, as the verdict will see it: there too, broken re-runs are missing ones."""

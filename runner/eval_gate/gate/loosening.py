@@ -53,7 +53,13 @@ _OPTIONAL: Final = frozenset(
 
 def changed_rules(then: RunPolicy, now: RunPolicy) -> tuple[Difference, ...]:
     """Every rule that is another one, those apart that one of the two records does not know."""
-    return (*_fail_on(then, now), *_numbers(then, now), *_lists(then, now), *_scores(then, now))
+    return (
+        *_fail_on(then, now),
+        *_numbers(then, now),
+        *_lists(then, now),
+        *_scores(then, now),
+        *_control(then, now),
+    )
 
 
 def _fail_on(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
@@ -91,6 +97,12 @@ def _lists(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
         yield _rule(kind, "accepted", then.accepted, now.accepted)
     if then.trials != now.trials and None not in {then.trials, now.trials}:
         yield _rule(Measure.CHANGED, "trials", _words(then.trials), _words(now.trials))
+
+
+def _control(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:
+    """Another agent asked as the base branch's: it can only clear, and may clear what the one before would not."""
+    if then.control != now.control:
+        yield _rule(Measure.LOOSENED if now.control else Measure.TIGHTENED, "control", then.control, now.control)
 
 
 def _scores(then: RunPolicy, now: RunPolicy) -> Iterator[Difference]:

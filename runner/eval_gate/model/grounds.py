@@ -125,6 +125,8 @@ class Why(StrEnum):
     """Every time, which is all that so few re-runs can show; the evidence is less than the error rate asks for."""
     SUITE = "suite"
     """The suite as a whole fails more than its record, and this case is part of that."""
+    CONTROL = "control"
+    """The base branch's agent, asked the same in the same minutes, fails it too: it is not of this change."""
     MUST_PASS = "must-pass"  # noqa: S105 (a rule for cases, not a password)
     """It must pass whatever its record, and failed twice."""
     RECOVERED = "recovered"
@@ -160,6 +162,9 @@ class Grounds(Record):
     """How many of those here were re-runs."""
     chance: float | None = None
     """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
+    control: Counts = NO_RUNS
+    """What the base branch's agent answered when it was asked in the same minutes; none where it was not, or gave no
+    answer that could be judged."""
     newest_failed: bool = False
     """It failed in the newest run on record too."""
     broken_since: RunName | None = None
@@ -180,6 +185,11 @@ class Grounds(Record):
         return MOST_ODDS if self.chance * MOST_ODDS <= 1 else _leading(1 / self.chance)
 
 
+CONTROL_LIMIT: Final = 0.05
+"""The chance up to which a drop of the whole holds against fresh runs of the base branch's agent: it has been found
+unlikely by the record before, so that this is only asked of few runs in which nothing changed."""
+
+
 class SuiteFinding(Record):
     """The suite as a whole against its record, without the cases that are regressions by themselves."""
 
@@ -193,11 +203,20 @@ class SuiteFinding(Record):
     """Of at least so many failures when nothing has changed."""
     limit: float
     """The chance from which on it is called a drop."""
+    control: Counts = NO_RUNS
+    """What the base branch's agent answered when it was asked all of them in the same minutes; none if it was not."""
+    control_chance: float | None = None
+    """Of so many failures here when both agents are the same; None where that was not looked at."""
+
+    @property
+    def lower(self) -> bool:
+        """Whether the suite as a whole fails more than its record."""
+        return self.chance <= self.limit
 
     @property
     def dropped(self) -> bool:
-        """Whether the suite as a whole fails more than its record."""
-        return self.chance <= self.limit
+        """Whether that holds against the base branch's agent too, where it was asked."""
+        return self.lower and (self.control_chance is None or self.control_chance <= CONTROL_LIMIT)
 
 
 class ScoreFinding(Record):
@@ -213,11 +232,21 @@ class ScoreFinding(Record):
     """Of such a fall or a larger one when nothing has changed; 1 where it is too small to be looked at."""
     limit: float
     """The chance from which on it is called a drop."""
+    control_fall: float | None = None
+    """By how much they score lower here than with the base branch's agent in the same minutes; None where it was not
+    asked about all of them."""
+    control_chance: float | None = None
+    """Of such a fall when both agents are the same; None where that was not looked at."""
+
+    @property
+    def lower_than_record(self) -> bool:
+        """Whether the scores as a whole are lower than their records."""
+        return self.chance <= self.limit
 
     @property
     def dropped(self) -> bool:
-        """Whether the scores as a whole are lower than their records."""
-        return self.chance <= self.limit
+        """Whether that holds against the base branch's agent too, where it was asked."""
+        return self.lower_than_record and (self.control_chance is None or self.control_chance <= CONTROL_LIMIT)
 
     @property
     def one_in(self) -> int:

@@ -26,12 +26,16 @@ class RunPolicy(Record):
     trials: int | None = None
     scores: tuple[str, ...] = ()
     """Rules about scorers of another tool, such as `policy>=0.7`."""
+    control: str | None = None
+    """The base branch's agent that is asked where the gate would be red; None for none."""
     accepted: str | None = None
     """The file of accepted failures that the configuration names; None takes the usual one where it exists."""
 
     def as_settings(self) -> dict[str, JsonValue]:
         """The same as keys of the configuration, for whoever judges by these rules again."""
-        told = self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"trials", "scores", "accepted"})
+        told = self.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude={"trials", "scores", "control", "accepted"}
+        )
         return told | ({"acceptedPath": self.accepted} if self.accepted else {})
 
 
@@ -43,6 +47,9 @@ class Measuring(Record):
     """As it was asked for: without a baseline nothing is run again."""
     scores: tuple[str, ...] = ()
     """Rules by which another tool's scores passed or failed."""
+    control: str | None = None
+    """The base branch's agent that is asked where the gate would be red: its address, or its target's name and what
+    that is; None for none."""
     snapshot: str | None = None
     """Where snapshot tokens took their values from: a path, an address without credentials, or a command."""
     snapshot_fixed: bool = False

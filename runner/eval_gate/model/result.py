@@ -107,6 +107,8 @@ class CaseResult(Record):
     trials: tuple[Trial, ...] = ()
     dependent: bool = False
     """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
+    control: tuple[Trial, ...] = ()
+    """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
     rerun_end: RerunEnd | None = None
@@ -235,6 +237,19 @@ class TargetIdentity(Record):
     model: str | None = None
 
 
+class Control(Record):
+    """The base branch's agent, asked in the same minutes about what would have failed the gate.
+
+    What it did stands with each case (`CaseResult.control`).
+    """
+
+    target: TargetIdentity
+    trouble: str | None = None
+    """Why it was not asked, or not any further, in one sentence; None where nothing was in the way."""
+    cost_usd: float | None = None
+    """What asking it cost, judges included, in US dollars; None when unknown. It is in no other sum."""
+
+
 class GitFacts(Record):
     """The commit that was evaluated; None where unknown."""
 
@@ -293,6 +308,8 @@ class RunResult(Record):
     """How often a doubtful case was run again at most; 0 leaves regressions to the contract's plain rule."""
     measuring: Measuring | None = None
     """How all cases were measured; None where an older version did not say."""
+    control: Control | None = None
+    """The base branch's agent, where it was to be asked; None where nobody needed it."""
     policy: RunPolicy | None = None
     """The rules that it was judged by; None where it was not judged, or by an older version."""
     comparison: Comparison | None = None

@@ -51,6 +51,7 @@ def _remarks(view: View) -> Iterator[Remark]:
     yield from _rows(view.score_drops, "Score drop", blocking=failed and by_score)
     for group in view.errors_by_blame:
         yield from _rows(group.rows, group.title, blocking=False)
+    yield from _rows(view.by_control, "Fails with the base branch's agent too", blocking=False)
     yield from _rows(view.main_broke, "Broken before this change", blocking=False)
     yield from _rows(view.not_decided, "Not decided", blocking=False)
     yield from _rows(view.unsettled, "Not sure", blocking=failed and view.flaky_blocks)

@@ -11,7 +11,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import RunResult, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
+from eval_gate.model.result import Control, RunResult, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 from eval_gate.model.totals import summarise
 
 
@@ -50,6 +50,7 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
         measuring=_measuring(runs),
         suites=suites,
         comparison=_comparison(runs, suites),
+        control=_control(runs),
         policy=runs[0].policy if len({run.policy for run in runs}) == 1 else None,
         # parts run beside each other: the longest is what one waited for
         summary=summarise(cases, max(clocks, default=None)),
@@ -86,6 +87,16 @@ def _measuring(runs: Sequence[RunResult]) -> Measuring | None:
     told = {run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in runs}
     agreed = told.pop() if len(told) == 1 else None
     return (agreed or Measuring()).model_copy(update={"recorded": recorded}) if recorded else agreed
+
+
+def _control(runs: Sequence[RunResult]) -> Control | None:
+    """The base branch's agent, where all parts that asked one asked the same. Else what any of them said is nothing."""
+    asked = [run.control for run in runs if run.control is not None]
+    if len({one.target for one in asked}) != 1:
+        return None
+    troubles = dict.fromkeys(one.trouble for one in asked if one.trouble)
+    costs = [one.cost_usd for one in asked if one.cost_usd is not None]
+    return Control(target=asked[0].target, trouble="; ".join(troubles) or None, cost_usd=sum(costs) if costs else None)
 
 
 def _targets(runs: Sequence[RunResult]) -> tuple[TargetIdentity, ...]:

@@ -206,7 +206,7 @@ MACROS = {
     *("title", "why", "links", "folds", "folding_table", "suite_table", "grade_table"),
     *("measured", "counts", "stale_line", "warning_list", "section", "list", "count", "rows_table"),
     *("waived_table", "entry_list", "brought", "accept_offer", "not_sure_words", "not_sure", "notes_above"),
-    *("main_broke", "waiver_warnings", "rest", "named", "caller"),
+    *("by_control", "main_broke", "waiver_warnings", "rest", "named", "caller"),
 }
 
 

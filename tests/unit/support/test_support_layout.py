@@ -14,6 +14,7 @@ TESTED_ELSEWHERE = {
     "cli/agent_evals": "integration",
     "cli/commands": "integration",
     "cli/starter": "integration",
+    "engine/control": "acceptance",
     "files": "unit/results",
     "model/specs": "unit/evaluators",
     "reports/exports": "unit/reports",

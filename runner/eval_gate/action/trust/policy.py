@@ -1,26 +1,24 @@
 """Whose rules a pull request is judged by: its own configuration's, or those of the branch it is merged into.
 
 A pull request's files are its author's. Where they are not to say by what they are judged, always so for forks, the
-rules come from the configuration file as it is on the base branch. Only the rules: what is run, and against what, stays
-what the pull request says. Inputs and variables stand in the workflow, which a configuration file never wins over.
+rules come from the configuration file as it is on the base branch. Only the rules, and who the
+base branch's agent is, which always is that branch's word: what is run, and against what, stays what the pull request
+says. Inputs and variables stand in the workflow, which a configuration file never wins over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from tempfile import TemporaryDirectory
 
-from eval_gate.action.configuration import config_of
 from eval_gate.action.inputs import Side
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
-from eval_gate.config.load import CONFIG_NAMES
+from eval_gate.action.trust.base import base_config
+from eval_gate.action.trust.control import trusted_control
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.loosening import changed_rules
-from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError, unavailable
 from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
@@ -41,29 +39,20 @@ def ruled_by(step: Step, config: RunConfig, variables: Mapping[str, str], log: L
     """
     branch = step.plan.base_branch
     if branch is None or (step.settings.policy_from is Side.HEAD and not step.plan.from_fork):
-        return Ruled(config)
+        control = trusted_control(step, config, variables, log)
+        ruled = replace(config, control=control)
+        return Ruled(ruled, () if control == config.control else _differences(ruled, config))
     try:
         base, name = base_config(step, variables, branch)
     except GitHubError as error:
         raise unavailable(f"the rules of {branch} could not be read: {error}") from error
     log.did(f"judged by the rules of {branch}: {name or 'it has no configuration file, so those are the defaults'}")
     results = replace(config.results, scores=base.results.scores)
-    ruled = replace(config, policy=base.policy, results=results)
+    control = trusted_control(step, replace(config, control=base.control), variables, log)
+    ruled = replace(config, policy=base.policy, results=results, control=control)
     # a relay has no files of the pull request at hand, so nothing is known of its own rules
     unused = () if step.plan.mode is Mode.RELAY else _differences(ruled, config)
     return Ruled(ruled, unused)
-
-
-def base_config(step: Step, variables: Mapping[str, str], branch: str) -> tuple[RunConfig, str | None]:
-    """The configuration with the base branch's file in place of the workspace's, and the name of that file."""
-    for name in (step.settings.config,) if step.settings.config else CONFIG_NAMES:
-        data = file_at(step.client, name, branch)
-        if data is not None:
-            with TemporaryDirectory(dir=step.environment.temporary) as folder:
-                file = Path(folder) / PurePosixPath(name).name
-                file.write_bytes(data)
-                return config_of(step.settings, variables, file, shown_as=f"{name} on {branch}"), name
-    return config_of(step.settings, variables, None), None
 
 
 def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
@@ -73,6 +62,7 @@ def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
                 confirm=config.policy.confirm,
                 trials=own.limits.trials,
                 scores=tuple(map(str, config.results.scores)),
+                control=config.control.named,
             )
         )
         for config in (base, own)

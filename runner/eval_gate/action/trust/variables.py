@@ -14,7 +14,7 @@ from pathlib import Path
 from eval_gate.action.inputs import Side
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
-from eval_gate.action.trust.policy import base_config
+from eval_gate.action.trust.base import base_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
 from eval_gate.github.commits import file_at
@@ -36,7 +36,7 @@ def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], 
     branch = step.plan.base_branch
     if branch is None or step.settings.secrets_for is Side.HEAD:
         return None
-    base = _Base(step, variables, branch, log)
+    base = BaseDescriptions(step, variables, branch, log)
     names = [name for name in config.pass_env if variables.get(name, "").strip() and not is_plain(name)]
     for name in names:
         if name not in base.config.pass_env:
@@ -48,7 +48,7 @@ def doorkeeper_for(step: Step, config: RunConfig, variables: Mapping[str, str], 
     return base
 
 
-class _Base:
+class BaseDescriptions:
     """The base branch's descriptions, each read from GitHub when it is needed."""
 
     def __init__(self, step: Step, variables: Mapping[str, str], branch: str, log: Log) -> None:
@@ -60,7 +60,7 @@ class _Base:
     def __call__(self, receiver: Receiver) -> None:
         """Raises GateError for a target that the base branch does not describe alike, or where it cannot be read."""
         names = " and ".join(receiver.variables)
-        if any(alike(receiver.entry, entry) for entry in self._entries(receiver.file)):
+        if any(alike(receiver.entry, entry) for entry in self.entries(receiver.file)):
             self._log.did(f"target {receiver.name[:80]} is given {names}: {self._branch} describes it alike")
             return
         place = f" at {receiver.place[:300]}" if receiver.place else ""
@@ -78,8 +78,8 @@ class _Base:
         except GitHubError as error:
             raise self._unavailable(error) from error
 
-    def _entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
-        """What the base branch describes in this file; for None, in its configuration."""
+    def entries(self, file: str | None) -> tuple[Mapping[str, JsonValue], ...]:
+        """What the base branch describes in this file; for None, in its configuration. Raises GateError."""
         if file is not None:
             found = self._list(file)
             return found.entries if found else ()

@@ -12,6 +12,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConf
 from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign
+from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.homes import Tmp, contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.select import missed_files, select
@@ -155,6 +156,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     _refuse_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
+    control = control_for(config, around, target, suites[0].file)
     run_id, timestamp = _identity(Path(config.output_dir), target, resume)
     who = tuple(one for one in who_runs(config, suites, book, environment) if one not in inputs.warnings)
     snapshot, snapshot_warnings = await _snapshot(config, around)
@@ -165,6 +167,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         timestamp=timestamp,
         suites=suites,
         target=target,
+        control=control.target if control else None,
         targets=assigned.targets,
         judges=assigned.judges,
         environment=given,
@@ -179,7 +182,12 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         patterns=config.redact,
         asked=every_asked(suites, tokens, config.redact),
         yardsticks=yardsticks(suites, assigned.judges, tokens, scripts, contents(home)),
-        measuring=measuring(config, scripts, None if recorded_by_baseline else _recorded(config, around)),
+        measuring=measuring(
+            config,
+            scripts,
+            None if recorded_by_baseline else _recorded(config, around),
+            control=control.name if control else None,
+        ),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
         shard=selection.shard,
@@ -188,6 +196,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         warnings=inputs.warnings
         + home_notices
         + book.notices
+        + (control.notices if control else ())
         + tuple(filter(None, (book.unread(),)))
         + who
         + snapshot_warnings

@@ -111,8 +111,13 @@ def _question(case: EvalCase, tmp: str | None) -> str | None:
     return digest([case.question, tmp]) if tmp is not None and case.dependent else case.question
 
 
-def measuring(config: RunConfig, scripts: Scripts, recorded: str | None = None) -> Measuring:
-    """How all cases are measured. `recorded` is the file of recorded answers that may stand in for models."""
+def measuring(
+    config: RunConfig, scripts: Scripts, recorded: str | None = None, control: str | None = None
+) -> Measuring:
+    """How all cases are measured.
+
+    `recorded` is the file of recorded answers that may stand in for models, `control` names the base branch's agent.
+    """
     path, command = config.snapshot_path, config.snapshot_command
     if config.snapshot_enabled is False:
         path = command = None
@@ -125,6 +130,7 @@ def measuring(config: RunConfig, scripts: Scripts, recorded: str | None = None) 
         snapshot_fixed=path is not None and not is_url,
         snapshot_scripts=digest(named) if command else None,
         recorded=recorded,
+        control=control,
     )
 
 

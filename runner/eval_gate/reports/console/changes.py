@@ -38,6 +38,7 @@ def changes(view: View, style: ConsoleStyle) -> Iterator[str]:
     if view.suite_drop:
         yield from style.wrap(view.suite_drop, begin="ALL CASES TOGETHER: ", colour="yellow")
         yield ""
+    yield from _block(style, "yellow", "FAILS WITH THE BASE BRANCH'S AGENT TOO, NOT OF THIS CHANGE", view.by_control)
     yield from _block(style, "yellow", "BROKEN ON THE BASE, NOT BY THIS CHANGE", view.main_broke)
     yield from _waived(view, style)
     for group in view.errors_by_blame:

@@ -204,6 +204,7 @@ def _groups(view: View) -> Iterator[Group]:
         yield Group(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
     yield Group("unsettled", "Not sure", "warn", view.unsettled)
     yield Group("new-pass", "New passes", "pass", view.new_passes)
+    yield Group("by-control", "Fails with the base branch's agent too", "soft", view.by_control)
     yield Group("main-broke", "Broken before this change", "soft", view.main_broke)
     yield Group("waived", "Accepted and quarantined", "soft", view.waived)
     yield Group("flaky", "Flaky", "warn", view.flaky)

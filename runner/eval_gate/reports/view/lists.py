@@ -92,6 +92,8 @@ class CaseLists:
     new_passes = _of(CaseClass.NEW_PASS)
     still_failing = _listed(lambda row: row.change is CaseClass.STILL_FAILING and row.why not in _APART)
     """Failures that are not of this change; those that must pass are a matter of their own."""
+    by_control = _listed(lambda row: row.why is Why.CONTROL)
+    """What would have failed the gate, had the base branch's agent not failed it too in the same minutes."""
     main_broke = _listed(lambda row: row.main_broke)
     """Those of the still failing ones that the default branch broke itself."""
     score_drops = _listed(lambda row: row.score_drop, by_drop=True)
@@ -104,7 +106,9 @@ class CaseLists:
     """Cases that could not be judged, those apart that have a list of their own: what the change may have to do."""
     still_errored = _of(CaseClass.STILL_ERRORED)
     """Cases that could not be judged here, nor in the baseline."""
-    unsettled = _listed(lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR)
+    unsettled = _listed(
+        lambda row: row.change is CaseClass.UNSETTLED and row.status is not Status.ERROR and row.why is not Why.CONTROL
+    )
     """Failures that may be chance; what crashed and was never judged is among the errors."""
     flaky_on_record = _listed(
         lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky
@@ -125,7 +129,9 @@ class CaseLists:
     @cached_property
     def known_failing(self) -> tuple[CaseRow, ...]:
         """Those of the still failing ones that are neither worse than before nor broken there just now."""
-        return tuple(row for row in self.still_failing if not row.score_drop and not row.main_broke)
+        return tuple(
+            row for row in self.still_failing if not (row.score_drop or row.main_broke or row.why is Why.CONTROL)
+        )
 
     @cached_property
     def flaky(self) -> tuple[CaseRow, ...]:

@@ -12,7 +12,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.compare import changed_since
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.gate.scores import limit_words
-from eval_gate.model.comparison import BaselineFacts, Outcome, RuleCode, Verdict
+from eval_gate.model.comparison import BaselineFacts, CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.model.waiver import Kind
@@ -249,6 +249,7 @@ class View(CaseLists):
         numbers = {
             "of the regressions passed when tried again": self.again,
             "must pass": len(self.must_pass),
+            "not worse than the base branch's agent": sum(row.change is CaseClass.UNSETTLED for row in self.by_control),
             "not decided": len(self.not_decided),
             "not sure": len(self.unsettled),
             "flaky": len(self.flaky) if self.refined else 0,

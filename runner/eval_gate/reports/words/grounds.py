@@ -117,13 +117,31 @@ def beyond_counts(change: CaseChange, place: str) -> tuple[str, ...]:
     elsewhere = _elsewhere(change)
     if grounds is None:
         return tuple(filter(None, [main_broke(change, place), elsewhere]))
-    said = [_decisive(change.change, grounds, place), _needed(change.change, grounds), main_broke(change, place)]
+    said = [
+        _decisive(change.change, grounds, place),
+        control_words(grounds),
+        _needed(change.change, grounds),
+        main_broke(change, place),
+    ]
     shown = change.change in {CaseClass.REGRESSION, CaseClass.UNSETTLED} and grounds.why is not Why.MUST_PASS
     if grounds.newest_failed and shown:
         said.append(f"the newest run {place} failed it too")
     if change.case_record is not None and change.change not in {CaseClass.REGRESSION, *_PASSING}:
         said.append(flakiness(change.case_record, place))
     return tuple(filter(None, [*said, elsewhere]))
+
+
+def control_words(grounds: Grounds) -> str | None:
+    """`asked the base branch's agent in the same minutes: passed 0 of 3 there too`; None where it brought no answer."""
+    seen = grounds.control
+    if not seen.runs:
+        return None
+    alone = seen.failures > seen.passes
+    too = " too, so it is not of this change" if grounds.why is Why.CONTROL and alone else ""
+    words = f"asked the base branch's agent in the same minutes: passed {seen.passes} of {seen.runs} there{too}"
+    if grounds.why is Why.CONTROL and not alone:
+        return f"{words}, where all cases together fail as often: not of this change"
+    return words
 
 
 def _elsewhere(change: CaseChange) -> str | None:
@@ -201,14 +219,18 @@ def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
     one_in = Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=finding.chance).one_in  # rounded as a case's
     limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
     said = [f"{finding.failures} of {which} failed at first", expected, _by_chance(one_in)]
-    return f"{', '.join(filter(None, said))}{limit}"
+    seen = finding.control
+    there = f"; the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else ""
+    return f"{', '.join(filter(None, said))}{limit}{there}"
 
 
 def score_words(finding: ScoreFinding) -> str:
     """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; by chance 1 in 10,000 …`, and the bar."""
     fell = f"scores of {count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
     limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
-    said = [fell, f"{finding.lower} of {finding.cases} are lower", _by_chance(finding.one_in), limit]
+    there = finding.control_fall
+    against = f"by {there:.2f} against the base branch's agent in the same minutes" if there is not None else None
+    said = [fell, f"{finding.lower} of {finding.cases} are lower", _by_chance(finding.one_in), limit, against]
     return "; ".join(filter(None, said))
 
 

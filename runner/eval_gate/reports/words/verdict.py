@@ -115,6 +115,8 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     if nothing_comparable(run):
         return ", ".join([passed, "baseline not comparable", *waived])
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
+    if there := len(_by_control(run)):
+        parts.append(f"{count(there, 'case fails', 'cases fail')} with the base branch's agent too")
     if unsettled := len(_unsettled(run)):
         parts.append(f"not sure about {count(unsettled, 'case')}")
     if drops := not_waived(run, run.comparison.score_drops()):
@@ -136,10 +138,16 @@ def _loosened(run: RunResult) -> int:
     return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
 
 
+def _by_control(run: RunResult) -> list[CaseChange]:
+    """What is not of this change, because the base branch's agent failed it in the same minutes."""
+    return [one for one in _changes(run) if one.grounds is not None and one.grounds.why is Why.CONTROL]
+
+
 def _unsettled(run: RunResult) -> list[CaseChange]:
     """Those whose answers leave a doubt; what was never judged is among the errors."""
     broken = {key for key, case in run.cases() if case.status is Status.ERROR}
-    return [one for one in standing(run, CaseClass.UNSETTLED) if one.key not in broken]
+    cleared = {one.key for one in _by_control(run)}
+    return [one for one in standing(run, CaseClass.UNSETTLED) if one.key not in broken | cleared]
 
 
 def _together(run: RunResult) -> str | None:
@@ -332,10 +340,20 @@ def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
     words = [f"{_of_judged(run, *([f'threshold {rule.limit}'] if rule else []))}{_unjudged(run)}."]
     if still := standing(run, CaseClass.STILL_FAILING):
         words.append(f"{len(still)} still failing.")
+    words += _cleared(run)
     words += _waived(run)
     known = {"passed", "no-baseline"}
     words += [sentence(message(run, reason)) for reason in verdict.reasons if reason.code not in known]
     return " ".join([*words, *_pass_score(run, verdict)])
+
+
+def _cleared(run: RunResult) -> list[str]:
+    """What would have failed the gate, had nobody asked the base branch's agent."""
+    if not (found := len(_by_control(run))):
+        return []
+    which = count(found, "case that usually passes fails", "cases that usually pass fail")
+    them = "it" if found == 1 else "them"
+    return [f"{which} here; the base branch's agent, asked in the same minutes, fails {them} too: not of this change."]
 
 
 def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:

@@ -1,0 +1,1 @@
+"""Asking the base branch's agent beside a run."""

@@ -1,0 +1,67 @@
+"""The base branch's agent as a target of its own: who is asked where the gate would be red."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eval_gate.config.settings import RunConfig, TargetChoice
+from eval_gate.errors import GateError
+from eval_gate.targets.base import Target
+from eval_gate.targets.book import TargetBook
+from eval_gate.targets.build import Surroundings
+from eval_gate.targets.model.recording import Mode, Recording
+
+
+@dataclass(frozen=True, slots=True)
+class ControlTarget:
+    """Who is asked, as a record names it, and what is worth a line about it."""
+
+    target: Target
+    name: str
+    notices: tuple[str, ...] = ()
+
+
+def control_for(config: RunConfig, around: Surroundings, main: Target, eval_file: str) -> ControlTarget | None:
+    """The target that the configuration names for it; None for none. It is not connected yet.
+
+    It is never answered from a recording: what counts is what it does now. Raises GateError for one that is not
+    described, is described twice, or is the agent that is evaluated: that one would clear whatever it breaks.
+    """
+    choice = config.control
+    if choice.endpoint is None and choice.target is None:
+        return None
+    if choice.endpoint is not None and choice.target is not None:
+        raise GateError(
+            "two-controls",
+            "controlEndpoint and controlTarget are both given: there is one base branch's agent",
+            "leave one of them out",
+        )
+    made = replace(around, recording=Recording(Mode.OFF))
+    book = TargetBook(_choice(config.target, choice.endpoint, choice.target), made)
+    target = book.target(eval_file)
+    said = target.identity
+    same = said.identity == main.identity.identity if choice.endpoint is not None else said.name == main.identity.name
+    if same:
+        raise GateError(
+            "control-is-the-target",
+            f"the base branch's agent and the one that is evaluated are the same: {said.name} ({said.identity})",
+            "controlEndpoint or controlTarget names the agent as the base branch has it, started beside this one",
+        )
+    name = choice.named or ""
+    if choice.target is not None:
+        name = f"{said.name} ({', '.join(filter(None, (said.provider, said.identity, said.model)))})"
+    return ControlTarget(target, name, book.notices)
+
+
+def _choice(main: TargetChoice, endpoint: str | None, name: str | None) -> TargetChoice:
+    """The choice of it: with how many are asked at once and how long is waited, and with nothing else of the run's."""
+    preset = main.preset if endpoint is not None else None
+    return TargetChoice(
+        endpoint=endpoint,
+        preset=preset,
+        name=name,
+        targets=main.targets if name is not None else None,
+        concurrency=main.concurrency,
+        wait_for=main.wait_for,
+        max_retries=main.max_retries,
+    )

@@ -1,0 +1,156 @@
+"""The base branch's agent is asked only where the gate would be red, and what it fails too is not of the change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.world import NOBODY, Script, World, expect, plain, scripted
+
+EIGHT = "PPPPPPPP*4"
+
+
+@pytest.fixture
+def base() -> Iterator[Script]:
+    """The base branch's agent: does what the letters say, as the other one."""
+    with scripted() as script:
+        yield script
+
+
+@pytest.fixture
+def branch(world) -> World:
+    return world(EIGHT)
+
+
+def test_control__case_that_died_in_both__is_not_of_the_change_and_said_so(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    said = "asked the base branch's agent in the same minutes: passed 0 of 2 there too, so it is not of this change"
+    expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
+    assert said in plain(seen.report)
+    assert said in " ".join(seen.text.split())
+    assert seen.change(0)["grounds"]["why"] == "control"
+    assert seen.change(0)["grounds"]["control"] == {"passes": 0, "failures": 2, "crashes": 0}
+    assert branch.compare().same == seen.same
+
+
+def test_control__case_that_died_only_here__stays_red_with_what_was_asked(branch, base) -> None:
+    base.begin("PPPPPPPP")
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "asked the base branch's agent in the same minutes: passed 2 of 2 there" in " ".join(seen.text.split())
+    assert sorted(base.asked) == [0, 0, 1, 2, 3]
+    assert branch.compare().same == seen.same
+
+
+def test_control__green_run__is_never_asked(branch, base) -> None:
+    base.begin("PPPPPPPP")
+    expect(branch.here("F(P)PPPPPPP", control_endpoint=base.url), 0, "no regressions", unsettled=[0])
+    assert base.asked == []
+
+
+def test_control__nobody_there__stays_red_and_says_why(branch) -> None:
+    seen = branch.here("FPPPPPPP", control_endpoint=NOBODY, wait_for="0")
+    expect(seen, 1, "1 regression", regression=[0])
+    said = plain(seen.report)
+    assert "base branch's agent clears nothing of what failed: it gave no answer: " in said, said
+    assert "no connection" in said.lower() or "refused" in said.lower(), said
+
+
+@pytest.mark.parametrize("does", ["CCCCCCCC", "RRRRRRRR", "LLLLLLLL"])
+def test_control__that_brings_no_answer__clears_nothing(branch, base, does) -> None:
+    base.begin(does)
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "the base branch's agent clears nothing of what failed: it gave no answer" in " ".join(seen.text.split())
+
+
+def test_control__that_fails_everything__is_taken_for_no_agent_of_the_base_branch(branch, base) -> None:
+    """Whoever points it at something that always says no would clear all they break."""
+    base.begin("FFFFFFFF")
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url)
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "it fails 3 of 3 cases that pass here and on record" in " ".join(seen.text.split())
+    assert branch.compare().same == seen.same
+
+
+def test_control__two_died_and_one_only_here__is_red_for_that_one(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    seen = branch.here("FFPPPPPP", control_endpoint=base.url)
+    expect(seen, 1, "1 regression", regression=[1], still_failing=[0])
+
+
+def test_control__everything_fails_here__says_that_nothing_could_show_that_it_works(branch, base) -> None:
+    base.begin("FFFFFFFF")
+    seen = branch.here("FFFFFFFF", control_endpoint=base.url)
+    assert seen.code == 1
+    assert "no case passes here as it does on record" in " ".join(seen.text.split())
+    assert base.asked == []
+
+
+def test_control__budget_is_spent__stays_red(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url, rerun_budget="3")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert "the rerun-budget of 3 re-runs does not reach for" in " ".join(seen.text.split())
+
+
+def test_control__must_pass__has_to_whoever_else_fails_it(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    seen = branch.here("FPPPPPPP", control_endpoint=base.url, must_pass="gs-000")
+    expect(seen, 1, "1 regression", regression=[0])
+    assert base.asked == []
+
+
+def test_control__is_the_agent_itself__is_refused_before_anybody_is_asked(branch) -> None:
+    done = branch.run("FPPPPPPP", "--baseline", "main", "--control-endpoint", branch.script.url)
+    assert (done.returncode, branch.script.asked) == (2, [])
+    assert "the base branch's agent and the one that is evaluated are the same" in done.stderr
+
+
+def test_control__spared_suspects__are_run_again_once_the_cause_is_cleared(branch, base) -> None:
+    """Six died: three are confirmed and name the cause. These die there too, and the fourth does not."""
+    letters = "FFFFFFPP"
+    base.begin("FFFPPPPP")
+    seen = branch.here(letters, control_endpoint=base.url, error_rate="0.5")
+    assert seen.code == 1, seen.text
+    assert [seen.classes[f"gs-{number:03}"] for number in range(3)] == ["still_failing"] * 3
+    assert "regression" in {seen.classes[f"gs-{number:03}"] for number in range(3, 6)}
+    assert branch.compare().same == seen.same
+
+
+def test_control__named_as_a_target__is_asked_as_the_other_kinds_are(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    file = branch.folder / "targets.yaml"
+    rows = [
+        {"name": "ours", "provider": "http", "url": branch.script.url},
+        {"name": "base", "provider": "http", "url": base.url},
+    ]
+    file.write_text(json.dumps({"targets": rows}))
+    branch.script.begin("FPPPPPPP")
+    quick = ("--timeout-ms", "5000", "--max-retries", "0", "--fail-on", "regressions", "--confirm", "6")
+    done = branch.gate(
+        *("run", "--targets", "targets.yaml", "--target", "ours", "--control-target", "base"),
+        *("--baseline", "main", "--report", "md=report.md", *quick),
+    )
+    seen = branch.seen(done)
+    expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
+    assert seen.json["control"]["target"]["name"] == "base"
+    assert seen.json["measuring"]["control"] == f"base (http, {base.url})"
+
+
+def test_control__another_one_than_the_baseline_had__is_a_loosened_rule(branch, base) -> None:
+    base.begin("PPPPPPPP")
+    seen = branch.here("PPPPPPPP", control_endpoint=base.url)
+    expect(seen, 0, "1 loosened rule")
+    assert "control" in seen.head
+
+
+def test_control__its_answers__are_in_a_journal_of_their_own(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    branch.here("FPPPPPPP", control_endpoint=base.url)
+    lines = [json.loads(line) for line in (Path(branch.record()).parent / "control.jsonl").read_text().splitlines()]
+    assert sorted(line["caseId"] for line in lines) == ["gs-000", "gs-000", "gs-001", "gs-002", "gs-003"]
