@@ -14,21 +14,22 @@ from pathlib import Path
 from eval_gate.action.baseline import get_baseline
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
-from eval_gate.action.inputs import read_inputs
+from eval_gate.action.inputs import Control, read_inputs
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
 from eval_gate.action.opening import open_step
 from eval_gate.action.plan import Mode
-from eval_gate.action.publishing.publish import Finished, RunFiles, publish
+from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.running import get_result, session_of
 from eval_gate.action.step import Step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.action.trust.policy import ruled_by
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.control.asking import left_to_control
 from eval_gate.gate.judge import judge
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment, read_environment
@@ -120,6 +121,9 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
     except GateError as error:
         publish_trouble(step, error, context_of(step, variables), log)
         return error.exit_code
+    if finished.left:
+        publish_nothing_yet(step, finished, log)
+        return finished.exit_code
     publish(step, finished, context, log)
     # a relay has done its work when it has published: the verdict is on the pull request's own commit
     return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
@@ -128,6 +132,9 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
 def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     ruled = ruled_by(step, config, variables, log)
+    later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and not step.settings.results
+    if later:
+        ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     origin = get_baseline(step, ruled.config, log)
     session = session_of(step, ruled.config, origin, variables, log)
     made = get_result(step, session, log)
@@ -138,7 +145,8 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     code = exit_code_of(judged, made.interrupted)
-    return Finished(judged, code, files, made.interrupted is not None), context
+    left = left_to_control(made.result, session.question) if later and made.interrupted is None else ()
+    return Finished(judged, code, files, made.interrupted is not None, left), context
 
 
 def _kept(session: Session, kept: Kept, context: ReportContext) -> RunFiles:

@@ -80,6 +80,12 @@ INPUTS: Final = (
         " into describes alike; or head, all that it describes itself.",
         "base",
     ),
+    Input(
+        "control",
+        "When the base branch's agent is asked: now, or later. Later, this step publishes nothing of a red result that"
+        " may turn by it, and fails; a second step with `results: latest` asks it (docs/action.md).",
+        "now",
+    ),
     Input("accept-label", "Label of pull requests on which acceptances in comments count.", LABEL),
     Input("case", "Only cases whose ids match these globs, separated by commas."),
     Input("tag", "Only cases with one of these tags, separated by commas."),
@@ -139,6 +145,8 @@ OUTPUTS: Final = (
     Output("run-id", "Id of the run."),
     Output("baseline-run-id", "Id of the run it was compared with; empty without one."),
     Output("baseline-sha", "Commit of the baseline; empty when unknown."),
+    Output("needs-control", "true where `control: later` left a red result to a second step, else false."),
+    Output("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
     Output("comment-url", "The comment; empty when none was written."),
     Output("check-run-url", "The check run; empty when none was written."),
     Output("artifact-id", "The stored artifact; empty when none was stored."),
@@ -151,6 +159,14 @@ class Side(StrEnum):
 
     HEAD = "head"
     BASE = "base"
+
+
+class Control(StrEnum):
+    """When the base branch's agent is asked."""
+
+    NOW = "now"
+    LATER = "later"
+    """By a second step."""
 
 
 class CommentMode(StrEnum):
@@ -190,6 +206,7 @@ class Settings:
     """All inputs that are the same in every attempt of one leg, in one text."""
     policy_from: Side = Side.HEAD
     secrets_for: Side = Side.BASE
+    control: Control = Control.NOW
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 
@@ -217,6 +234,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         annotations=reader.flag("annotations"),
         policy_from=reader.one_of("policy-from", Side),
         secrets_for=reader.one_of("secrets-for", Side),
+        control=reader.one_of("control", Control),
         accept_label=reader.text("accept-label") or LABEL,
         max_baseline_age_days=reader.number("max-baseline-age-days"),
         max_baseline_commits=int(reader.number("max-baseline-commits")),

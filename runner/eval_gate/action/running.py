@@ -17,6 +17,7 @@ from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
+from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.judge import Question
 from eval_gate.gate.must_pass import with_idle_patterns
@@ -25,6 +26,7 @@ from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.names import LATEST
 from eval_gate.results.read import is_run, read_run
+from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
 from eval_gate.session.session import Around, Session
@@ -59,7 +61,9 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
         {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
         GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
         secrets=tuple(token for token in (step.settings.token, environment.runtime_token) if token),
-        doorkeeper=doorkeeper_for(step, config, variables, log) if _runs(step) or _runs_again(step) else None,
+        doorkeeper=doorkeeper_for(step, config, variables, log)
+        if _runs(step) or _runs_again(step) or config.control.named
+        else None,
         recorded_by_baseline=origin.recorded,
     )
     return Session(config, selection, around, question, config.files)
@@ -67,7 +71,11 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
 
 def get_result(step: Step, session: Session, log: Log) -> Made:
     """The run, not judged yet. Raises GateError."""
-    if _runs(step):
+    run_id = _asks_later(step, session)
+    if run_id is not None:
+        log.did(f"went on with run {run_id}, to ask the base branch's agent")
+        session = replace(session, around=replace(session.around, resume=run_id))
+    if _runs(step) or run_id is not None:
         with log.commands.group("Evals"):
             made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
     else:
@@ -77,6 +85,17 @@ def get_result(step: Step, session: Session, log: Log) -> Made:
 
 def _runs(step: Step) -> bool:
     return step.plan.mode is not Mode.RELAY and not step.settings.results
+
+
+def _asks_later(step: Step, session: Session) -> str | None:
+    """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
+    reference = (step.settings.results or "").strip()
+    if not reference or step.plan.mode is Mode.RELAY or session.config.control.named is None:
+        return None
+    if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run(reference):
+        return None
+    run = _judged(reference, session)
+    return run.run_id if (run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
 
 
 def _runs_again(step: Step) -> bool:

@@ -6,11 +6,13 @@ summary, in the log. The verdict does not change by it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from eval_gate.action.inputs import OUTPUTS
 from eval_gate.action.legs import TakenError
@@ -27,6 +29,7 @@ from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
 from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.files import append_summary, write_outputs
+from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import RunResult
 from eval_gate.reports.check import cancelled_title, render_check
@@ -36,6 +39,10 @@ from eval_gate.reports.markdown import render_summary
 from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
+from eval_gate.reports.words.problems import render_waiting, waiting_words
+
+MOST_SUSPECTS: Final = 100
+"""Ids that the output `suspects` names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class Finished:
     exit_code: ExitCode
     files: RunFiles | None
     interrupted: bool = False
+    left: tuple[CaseKey, ...] = ()
+    """The regressions that a second step asks the base branch's agent about, before anything is published."""
 
     @property
     def outcome(self) -> Outcome:
@@ -74,6 +83,19 @@ def publish(step: Step, finished: Finished, context: ReportContext, log: Log) ->
     except TakenError:
         _leave(step, finished, context, log)
         raise
+
+
+def publish_nothing_yet(step: Step, finished: Finished, log: Log) -> None:
+    """Summary and outputs of a red result that a second step may still turn.
+
+    No check run, so that a required one is missing and blocks; and this step fails. Nothing passes because the second
+    step never comes.
+    """
+    summarise(step.environment, render_waiting(len(finished.left)), log.commands)
+    log.commands.warning(waiting_words(len(finished.left)), title="Eval Gate: not published yet")
+    ids = [key.case_id for key in finished.left[:MOST_SUSPECTS]]
+    outputs = {**_outputs(finished), "needs-control": "true", "suspects": json.dumps(ids)}
+    put_out(step.environment, outputs, log.commands)
 
 
 def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
@@ -164,7 +186,7 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
     """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
     outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
-    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
+    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code)), "needs-control": "false"}
     if result is None:
         return outputs
     counted = judged_as(result)

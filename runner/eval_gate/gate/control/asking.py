@@ -70,6 +70,16 @@ def wanted_of_control(run: RunResult, question: Question, askable: Set[CaseKey])
     return _next(now, comparison, red, witnesses, question, askable)
 
 
+def left_to_control(run: RunResult, question: Question) -> tuple[CaseKey, ...]:
+    """The regressions of a red run that the base branch's agent could clear; none where it need not be asked."""
+    askable = frozenset(key for key, case in run.cases() if not case.dependent)
+    if not wanted_of_control(run, question, askable).keys:
+        return ()
+    comparison = judge(run, replace(question, more_waivers=None)).comparison
+    red = [one.key for one in comparison.of(CaseClass.REGRESSION)] if comparison else []
+    return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
+
+
 def cleared_by_control(run: RunResult, question: Question) -> frozenset[CaseKey]:
     """The cases that are no regressions any more by what the base branch's agent said."""
     comparison = judge(run, question).comparison

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from eval_gate.errors import GateError, Problem
+from eval_gate.reports.words.numbers import count
 from eval_gate.text.escape import console_line
 
 MAX_SHOWN_PROBLEMS = 50
@@ -24,3 +25,21 @@ def problem_lines(problems: Sequence[Problem], indent: str = "") -> Iterator[str
         yield f"{indent}{console_line(str(problem))}"
     if len(problems) > MAX_SHOWN_PROBLEMS:
         yield f"{indent}… and {len(problems) - MAX_SHOWN_PROBLEMS} more"
+
+
+def waiting_words(suspects: int) -> str:
+    """One sentence for the log."""
+    what = count(suspects, "regression may", "regressions may")
+    return (
+        f"{what} fail with the base branch's agent too: nothing is published before a second step has asked it, "
+        "with `results: latest` and `control-endpoint`"
+    )
+
+
+def render_waiting(suspects: int) -> str:
+    """The same as a job summary."""
+    return (
+        "# ⏳ Agent eval gate — the base branch's agent is to be asked\n\n"
+        f"**This step failed:** {waiting_words(suspects)}.\n\n"
+        "The second step publishes the verdict. If none follows, the gate stays red.\n"
+    )
