@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.test_acceptance_again import shards
 from tests.support.world import NOBODY, Script, World, expect, plain, scripted
 
 EIGHT = "PPPPPPPP*4"
@@ -154,3 +155,73 @@ def test_control__its_answers__are_in_a_journal_of_their_own(branch, base) -> No
     branch.here("FPPPPPPP", control_endpoint=base.url)
     lines = [json.loads(line) for line in (Path(branch.record()).parent / "control.jsonl").read_text().splitlines()]
     assert sorted(line["caseId"] for line in lines) == ["gs-000", "gs-000", "gs-001", "gs-002", "gs-003"]
+
+
+DROP = "F(P)F(P)F(P)F(P)PPPP"
+
+
+def test_control__all_cases_together_fail_more_in_both__is_no_drop_and_said_so(branch, base) -> None:
+    base.begin("FFFFPPPP")
+    seen = branch.here(DROP, control_endpoint=base.url)
+    expect(seen, 0, "4 cases fail with the base branch's agent too", unsettled=[0, 1, 2, 3])
+    said = "asked twice in the same minutes, failed 8 of 16: against it that is no drop"
+    assert said in plain(seen.report)
+    assert said in " ".join(seen.text.split())
+    assert seen.json["comparison"]["suiteFinding"]["control"] == {"passes": 8, "failures": 8, "crashes": 0}
+    assert branch.compare().same == seen.same
+
+
+def test_control__all_cases_together_fail_more_only_here__is_a_drop_against_it_too(branch, base) -> None:
+    base.begin("PPPPPPPP")
+    seen = branch.here(DROP, control_endpoint=base.url)
+    expect(seen, 1, "all cases together fail more than before", regression=[0, 1, 2, 3])
+    assert "the base branch's agent failed 0 of 16 in the same minutes" in plain(seen.report)
+    assert sorted(base.asked) == sorted([*range(8), *range(8)])
+
+
+def test_control__a_drop_and_too_small_a_budget__stays_red_and_is_not_half_asked(branch, base) -> None:
+    base.begin("FFFFPPPP")
+    seen = branch.here(DROP, control_endpoint=base.url, rerun_budget="19")
+    expect(seen, 1, "all cases together fail more than before", regression=[0, 1, 2, 3])
+    assert "the rerun-budget of 19 re-runs does not reach for 16 more answers" in plain(seen.report)
+    assert base.asked == []
+
+
+def test_control__in_shards__the_whole_says_what_its_parts_said(branch, base) -> None:
+    letters = "FPPPPPPP"
+    base.begin(letters)
+    parts = shards(branch, letters, "--control-endpoint", base.url, count=2)
+    assert branch.gate("merge", *parts).returncode == 0
+    seen = branch.compare()
+    expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
+
+
+def test_control__in_shards_with_two_agents__what_they_said_counts_for_nothing(branch, base) -> None:
+    base.begin("FPPPPPPP")
+    with scripted() as other:
+        other.begin("FFPPPPPP")
+        first = shards(branch, "FFPPPPPP", "--control-endpoint", base.url, count=2, leave_out=2)
+        second = shards(branch, "FFPPPPPP", "--control-endpoint", other.url, count=2, leave_out=1)
+    assert branch.gate("merge", *first, *second).returncode == 0
+    expect(branch.compare(), 1, "2 regressions", regression=[0, 1])
+
+
+def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, base) -> None:
+    """Two steps on the command line: the first one is red, the second has the base branch's agent."""
+    base.begin("FPPPPPPP")
+    first = branch.here("FPPPPPPP")
+    expect(first, 1, "1 regression", regression=[0])
+    before = list(branch.script.asked)
+    again = (
+        "run",
+        "--resume",
+        first.json["runId"],
+        "--agent-endpoint",
+        branch.script.url,
+        "--control-endpoint",
+        base.url,
+    )
+    options = ("--baseline", "main", "--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
+    seen = branch.seen(branch.gate(*again, *options))
+    expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
+    assert branch.script.asked == before
