@@ -21,6 +21,7 @@ from eval_gate.action.opening import open_step
 from eval_gate.action.plan import Mode
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.publishing.store import refuse_second
+from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.running import get_result, session_of
 from eval_gate.action.step import Step
@@ -136,7 +137,8 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     origin = get_baseline(step, ruled.config, log)
-    session = session_of(step, ruled.config, origin, variables, log)
+    pushes = earlier_pushes(step, ruled.config, log)
+    session = session_of(step, ruled.config, origin, variables, log, pushes)
     made = get_result(step, session, log)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)

@@ -105,6 +105,11 @@ INPUTS: Final = (
     ),
     Input("baseline-branch", "Branch whose runs make baselines; the default branch."),
     Input("baseline-workflow", "Workflow files whose runs make baselines, separated by commas; this workflow."),
+    Input(
+        "remember-pushes",
+        "Whether what earlier pushes of a pull request saw of a case counts too; never of a fork's.",
+        "true",
+    ),
     Input("artifact-name", "Name of the artifact with the result.", DEFAULT_ARTIFACT),
     Input(
         "upload",
@@ -207,6 +212,7 @@ class Settings:
     policy_from: Side = Side.HEAD
     secrets_for: Side = Side.BASE
     control: Control = Control.NOW
+    remember_pushes: bool = True
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 
@@ -226,6 +232,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         baseline=reader.text("baseline") or AUTO,
         baseline_branch=reader.text("baseline-branch") or None,
         baseline_workflows=reader.list("baseline-workflow"),
+        remember_pushes=reader.flag("remember-pushes"),
         artifact_name=reader.artifact_name(),
         upload=reader.flag("upload"),
         comment=reader.one_of("comment", CommentMode),

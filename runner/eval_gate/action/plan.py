@@ -71,6 +71,8 @@ class Plan:
     """Where to comment; None for nowhere."""
     base_branch: str | None = None
     """What a pull request is merged into."""
+    head_branch: str | None = None
+    """The branch of a pull request, in its own repository."""
     from_fork: bool = False
     """Whether the files in the workspace are somebody's who may not write to the repository."""
     read_only: str | None = None
@@ -161,6 +163,7 @@ def _pull_request(environment: WorkflowEnvironment, event: Event, branch: str) -
         tuple(reasons),
         pull_number=pull.number if is_open else None,
         base_branch=pull.base.ref,
+        head_branch=pull.head.ref,
         from_fork=from_fork,
         read_only=read_only,
     )

@@ -25,6 +25,7 @@ from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.names import LATEST
+from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import is_run, read_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
@@ -41,7 +42,14 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
 
-def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping[str, str], log: Log) -> Session:
+def session_of(
+    step: Step,
+    config: RunConfig,
+    origin: Origin,
+    variables: Mapping[str, str],
+    log: Log,
+    pushes: Pushes | None = None,
+) -> Session:
     """The session, with what people have accepted: in the file, and, where it could matter, in comments.
 
     Raises GateError, as for variables that would be given to a target that must not have them.
@@ -54,6 +62,7 @@ def session_of(step: Step, config: RunConfig, origin: Origin, variables: Mapping
         waivers=waivers_from_file(step, config, log),
         more_waivers=lambda waivers: with_comments(step, waivers, log),
         keeping=config.keeping,
+        pushes=pushes,
     )
     environment = step.environment
     around = Around(
@@ -136,7 +145,9 @@ def _without_its_past(result: RunResult) -> RunResult:
     """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
     if result.comparison is None:
         return result
-    return result.model_copy(update={"comparison": result.comparison.model_copy(update={"evidence": None})})
+    changes = tuple(one.model_copy(update={"earlier": ()}) if one.earlier else one for one in result.comparison.changes)
+    told = result.comparison.model_copy(update={"evidence": None, "changes": changes})
+    return result.model_copy(update={"comparison": told})
 
 
 def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:

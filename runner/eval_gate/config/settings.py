@@ -325,6 +325,14 @@ class RunConfig:
         metavar="REF",
         input=False,
     )
+    earlier: Text | None = setting(
+        None,
+        "Run of the push before this one of the same change: what it and those before it saw counts too.",
+        metavar="REF",
+        help="Run of the push before this one of the same change (run id, results file, run folder or zip): what it"
+        " and those before it saw counts too.",
+        input=False,
+    )
     policy: Policy = field(default_factory=Policy)
     results: ResultsChoice = field(default_factory=ResultsChoice)
     output_dir: Text = setting("evals/results", "Where results are written.", metavar="DIR")

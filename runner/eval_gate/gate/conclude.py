@@ -7,11 +7,12 @@ The plain rule is the contract's own ("passed then, fails now"). It stays as it 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import Prior
+from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding, without_the_lowest
@@ -42,6 +43,14 @@ class Known:
         """The past of the cases of the run, and of those that are only in the baseline and were not judged there."""
         gone = {key: CasePast(one, present=True, errored=True) for key, one in self.lost.items()}
         return {**gone, **self.past}
+
+    def remembering(self, earlier: Mapping[CaseKey, Earlier]) -> Known:
+        """The same with what earlier pushes saw of these cases, and of no others."""
+        if not earlier and not any(past.earlier for past in self.past.values()):
+            return self
+        forgotten = {key: replace(past, earlier=()) if past.earlier else past for key, past in self.past.items()}
+        told = {key: replace(forgotten.get(key, NOTHING_KNOWN), earlier=one) for key, one in earlier.items()}
+        return replace(self, past={**forgotten, **told})
 
     @property
     def confirmation(self) -> Confirmation:
@@ -107,6 +116,7 @@ def _past_of(change: CaseChange, before: CaseResult | None) -> CasePast:
         errored=before is not None and before.status is Status.ERROR,
         record=change.case_record or NO_RECORD,
         scores=_recorded(change.score_record),
+        earlier=change.earlier,
     )
 
 
@@ -141,15 +151,17 @@ def facts_of(
         if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in quarantined:
             continue
         first, again = counts_of(case, known.evidence.pass_score)
+        past = known.past.get(change.key, NOTHING_KNOWN)
         facts.append(
             CaseFacts(
                 change.key,
                 change.change,
-                known.past.get(change.key, NOTHING_KNOWN).record,
+                past.record,
                 first,
                 again,
                 must_pass=must_pass(case, patterns),
                 end=case.rerun_end,
+                earlier=past.earlier,
             )
         )
     return facts
@@ -198,8 +210,14 @@ def _score_finding(scored: Sequence[Scored], settlement: Settlement, limit: floa
 
 
 def _with_record(change: CaseChange, known: Known) -> CaseChange:
-    record = known.past.get(change.key, NOTHING_KNOWN).record
-    return change.model_copy(update={"case_record": record}) if record.counts.runs else change
+    told = _told(known.past.get(change.key, NOTHING_KNOWN))
+    return change.model_copy(update=told) if told else change
+
+
+def _told(past: CasePast) -> dict[str, object]:
+    """What the record of the run keeps of a case's past."""
+    told: dict[str, object] = {"earlier": past.earlier} if past.earlier else {}
+    return {**told, "case_record": past.record} if past.record.counts.runs else told
 
 
 def conclude(
@@ -231,8 +249,7 @@ def conclude(
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _with_record(change, known)
-        record = known.past.get(key, NOTHING_KNOWN).record
-        told = {"case_record": record} if record.counts.runs else {}
+        told = _told(known.past.get(key, NOTHING_KNOWN))
         return change.model_copy(update={**told, "change": one.change, "grounds": one.grounds})
 
     return comparison.model_copy(

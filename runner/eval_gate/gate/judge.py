@@ -16,6 +16,7 @@ from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.evidence.past import past_before
+from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.measuring import measured
@@ -30,6 +31,7 @@ from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.results.pushes import Pushes
 
 MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
@@ -50,6 +52,8 @@ class Question:
     more_waivers: MoreWaivers | None = None
     keeping: Keeping = field(default_factory=Keeping)
     """How much of the baseline's answers may stand in the comparison."""
+    pushes: Pushes | None = None
+    """The pushes of the same change before this one; None where only the run's own record may know of any."""
 
 
 def judge(run: RunResult, question: Question) -> RunResult:
@@ -199,6 +203,15 @@ def _plain(
 
 
 def _known(held: RunResult, question: Question) -> Known:
+    """What was known of the branch, and what earlier pushes of the same change saw: whoever asks says, or the run."""
+    known = _known_of_the_branch(held, question)
+    if question.pushes is not None:
+        return known.remembering(earlier_of(question.pushes.ledger, held, question.policy.pass_score))
+    recorded = held.comparison.changes if held.comparison else ()
+    return known.remembering({change.key: change.earlier for change in recorded if change.earlier})
+
+
+def _known_of_the_branch(held: RunResult, question: Question) -> Known:
     """What the run's own record says was known, where it was compared with the same; else what the ledger says."""
     baseline, policy = question.baseline, question.policy
     assert isinstance(baseline, Baseline)

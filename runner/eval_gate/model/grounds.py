@@ -121,6 +121,8 @@ class Why(StrEnum):
     """As its record says it mostly is, although the baseline's one run was otherwise."""
     EVIDENCE = "evidence"
     """Too often for its record, at the error rate that was asked for."""
+    PUSHES = "pushes"
+    """Too often for its record, in this run and the pushes before it together; not in this run alone."""
     EVERY_RUN = "every-run"
     """Every time, which is all that so few re-runs can show; the evidence is less than the error rate asks for."""
     SUITE = "suite"
@@ -161,7 +163,10 @@ class Grounds(Record):
     reruns: int = 0
     """How many of those here were re-runs."""
     chance: float | None = None
-    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
+    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested.
+
+    Where earlier pushes decided with this one: of all of them together.
+    """
     control: Counts = NO_RUNS
     """What the base branch's agent answered when it was asked in the same minutes; none where it was not, or gave no
     answer that could be judged."""
@@ -171,6 +176,10 @@ class Grounds(Record):
     """Since which run the default branch itself fails it, where that is why."""
     needed: int | None = None
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
+    earlier: Counts = NO_RUNS
+    """The same case by the same yardstick in earlier pushes of the same change, from the first that it failed on."""
+    pushes: int = Field(default=0, ge=0)
+    """How many pushes these are."""
 
     @property
     def spared(self) -> bool:

@@ -84,6 +84,9 @@ RUNS_SOUGHT: Final = 1_000
 LEDGER_BYTES: Final = 64_000_000
 LEDGER_RUNS: Final = 50
 LEDGER_EXECUTIONS: Final = 100
+PUSHES_BYTES: Final = 4_000_000
+PUSHES: Final = 5
+PUSHES_SOUGHT: Final = 5
 RECORDING_BYTES: Final = 256_000_000
 RECORDING_LINE_BYTES: Final = 16_000_000
 ANSWER_CALLS: Final = 10_000
@@ -213,6 +216,9 @@ TABLE: Final = (
     Row("a ledger", LEDGER_BYTES, "bytes"),
     Row("runs of a ledger", LEDGER_RUNS, "runs"),
     Row("executions of a case in one run of a ledger", LEDGER_EXECUTIONS, "executions"),
+    Row("what earlier pushes of a pull request saw", PUSHES_BYTES, "bytes"),
+    Row("earlier pushes that count", PUSHES, "pushes"),
+    Row("earlier runs of a pull request among which that is looked for", PUSHES_SOUGHT, "runs"),
     Row("a file of recorded answers", RECORDING_BYTES, "bytes"),
     Row("one recorded answer", RECORDING_LINE_BYTES, "bytes"),
     Row("tool calls of one answer", ANSWER_CALLS, "calls"),

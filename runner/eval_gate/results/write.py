@@ -17,6 +17,7 @@ from eval_gate.results.fitting import fitted
 from eval_gate.results.forms import Fitted, suite_files
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
+from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
@@ -40,13 +41,17 @@ def write_record(output_dir: Path, result: RunResult) -> Path:
     return _write_record(output_dir, fitted(result))
 
 
-def write_result(output_dir: Path, result: RunResult, ledger: Ledger | None = None) -> Written:
-    """Write the record, every suite's EvalSuiteResult, and the ledger that ends with this run."""
+def write_result(
+    output_dir: Path, result: RunResult, ledger: Ledger | None = None, pushes: Pushes | None = None
+) -> Written:
+    """Write the record, every suite's EvalSuiteResult, and the ledger and the pushes that end with this run."""
     names: set[str] = set()
     folder = run_folder(output_dir, result.run_id)
     if ledger is not None:
         write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
         del ledger  # of many cases it takes as much memory as their records do, and nobody looks at it again
+    if pushes is not None:
+        write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
     record = fitted(result)
     for suite, pieces in suite_files(record):
         write_atomically(folder / _suite_file(suite, names), pieces)
@@ -66,7 +71,7 @@ def _suite_file(suite: SuiteResult, taken: set[str]) -> str:
     """`<eval file's stem>.json`, made safe and unique within the run."""
     stem = re.sub(r"[^\w.-]+", "-", Path(suite.eval_file).stem).strip(".-") or "suite"
     name, number = f"{stem}.json", 1
-    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME}:
+    while name.casefold() in taken or name in {RUN_NAME, LEDGER_NAME, PUSHES_NAME}:
         number += 1
         name = f"{stem}-{number}.json"
     taken.add(name.casefold())

@@ -60,9 +60,11 @@ async def evaluate(session: Session, progress: Progress) -> Kept:
 
 
 def keep(session: Session, judged: RunResult, made: Made) -> Kept:
-    """Write the record, and the ledger of earlier runs that ends with this one."""
+    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes."""
+    question = session.question
+    pushes = question.pushes.with_run(judged) if question.pushes is not None else None
     with after_asking():
-        written = write_result(session.folder, judged, ledger_after(judged, session.question.baseline))
+        written = write_result(session.folder, judged, ledger_after(judged, question.baseline), pushes)
     return Kept(written.run, written.record, made.interrupted)
 
 

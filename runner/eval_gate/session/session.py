@@ -14,6 +14,7 @@ from eval_gate.gate.judge import Question
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import GitFacts
 from eval_gate.results.baseline import Baseline, NoBaseline
+from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import find_baseline
 from eval_gate.targets.base import Target
 from eval_gate.targets.receiving import Doorkeeper
@@ -72,5 +73,6 @@ def open_session(
         folder = Path(config.output_dir)
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
     waivers = known_waivers(config, around.root, datetime.now(UTC).date())
-    question = Question(baseline, config.policy, selection.everything, waivers, keeping=config.keeping)
+    pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
+    question = Question(baseline, config.policy, selection.everything, waivers, keeping=config.keeping, pushes=pushes)
     return Session(config, selection, around, question, config.files)

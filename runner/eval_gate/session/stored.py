@@ -14,6 +14,7 @@ from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import RunResult
+from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import baseline_of
 
 
@@ -32,4 +33,5 @@ def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -
     if config.history:  # somebody wants it judged by other knowledge than it was made with
         run = run.model_copy(update={"comparison": None})
     waivers = known_waivers(config, root, datetime.now(UTC).date())
-    return judge(run, Question(earlier, config.policy, waivers=waivers))
+    pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
+    return judge(run, Question(earlier, config.policy, waivers=waivers, pushes=pushes))

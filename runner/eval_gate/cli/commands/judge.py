@@ -12,7 +12,7 @@ from eval_gate.config.settings import OF_OTHER_TOOLS, RULES, SETTINGS
 _USED = (
     RULES
     | OF_OTHER_TOOLS
-    | {"baseline", "history", "outputDir", "reports", "exports", "passEnv", "store", "rerunBudget"}
+    | {"baseline", "history", "earlier", "outputDir", "reports", "exports", "passEnv", "store", "rerunBudget"}
 )
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The configuration keys that judging such results has use for."""

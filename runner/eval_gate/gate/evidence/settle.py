@@ -6,7 +6,7 @@ The comparison says what happened in two runs. Here that becomes what one may co
 |:--|:--|:--|
 | added, removed, errored, still errored, not run, incomparable | | stays |
 | fails here | mostly fails on record, or in the newest run of the branch | `still_failing` |
-| fails here | evidence, or every run, or the suite as a whole dropped | `regression` |
+| fails here | evidence, also with earlier pushes, or every run, or the suite as a whole dropped | `regression` |
 | fails here | none of these | `unsettled` |
 | fails here | re-runs that would have decided are missing, or were spared | `errored` |
 | passes here, with failures among the trials | | `flaky` |
@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eval_gate.gate.evidence import pushes
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt
 from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
@@ -51,6 +52,8 @@ class CaseFacts:
     must_pass: bool = False
     end: RerunEnd | None = None
     """Why it was not run once more; None where nobody had asked for re-runs."""
+    earlier: pushes.Earlier = ()
+    """What earlier pushes of the same change saw of it."""
 
     @property
     def here(self) -> Counts:
@@ -82,9 +85,21 @@ class CaseFacts:
     @property
     def doubt(self) -> Doubt | None:
         """What is to be decided about it. Whether a case must pass has nothing to do with what it is compared with."""
-        if self.compared:
-            return doubt(self.record, self.first, must_pass=self.must_pass)
-        return Doubt.MUST_PASS if self.must_pass and self.first.fails else None
+        if not self.compared:
+            return Doubt.MUST_PASS if self.must_pass and self.first.fails else None
+        found = doubt(self.record, self.first, must_pass=self.must_pass)
+        return Doubt.REGRESSION if found is None and self._remembered else found
+
+    @property
+    def _remembered(self) -> bool:
+        """Whether it passed at first, and earlier pushes that it failed on may say more; its record passes it."""
+        known = self.record.counts.fails or self.record.newest_failed
+        return bool(self.earlier) and not self.first.fails and not known
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is settled as one that fails: at first, or in all where only earlier pushes made it a suspect."""
+        return self.first.fails or (self.doubt is Doubt.REGRESSION and self.here.fails)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +119,10 @@ class Settlement:
     suite: SuiteFinding
 
 
-def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
+def next_step(case: CaseFacts, confirmation: Confirmation, *, remembering: bool = True) -> Step | None:
     """What to do about a case after its first execution and the re-runs so far; None where nothing is in doubt.
+
+    Without `remembering` as if it had no earlier pushes.
 
     Where re-runs ended because nothing more could be learnt, none are left, whatever is known by now. Where none were
     possible, what was seen has to do as well, and a case that is unsteady on record needs more than it can bring.
@@ -115,7 +132,13 @@ def next_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
         return None
     remaining = 0 if case.end is RerunEnd.IMPOSSIBLE else max(confirmation.confirm - case.again.runs, 0)
     ended = case.end is RerunEnd.DECIDED
-    return confirmation.next_step(question, case.record.counts, case.here, remaining, ended=ended)
+    record, here = case.record.counts, case.here
+    alone = Step.UNSETTLED  # of a case that passed at first this run by itself asks nothing
+    if case.first.fails or question is not Doubt.REGRESSION:
+        alone = confirmation.next_step(question, record, here, remaining, ended=ended)
+    if question is not Doubt.REGRESSION or not remembering:
+        return alone
+    return pushes.next_step(confirmation, record, case.earlier, here, 0 if ended else remaining, alone)
 
 
 def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mapping[CaseKey, Step | None]:
@@ -143,8 +166,8 @@ def settle(
     """
     kinds = [_kind(case) for case in cases]
     examples = dict(zip(kinds, cases, strict=True))
-    steps = {kind: next_step(case, confirmation) for kind, case in examples.items()}
-    alone = {kind: case.first.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
+    steps = {kind: _last_step(case, confirmation) for kind, case in examples.items()}
+    alone = {kind: case.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
     strata = {
         kind: case.stratum
         for kind, case in examples.items()
@@ -165,7 +188,14 @@ def settle(
 
 def _kind(case: CaseFacts) -> Hashable:
     """Equal for cases that differ in their names only: of those the same becomes, and it is worked out once."""
-    return case.plain, id(case.record), id(case.first), id(case.again), case.must_pass, case.end
+    seen = id(case.record), id(case.first), id(case.again), case.earlier
+    return case.plain, *seen, case.must_pass, case.end
+
+
+def _last_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
+    """The step when there are no more re-runs. Those that only earlier pushes asked for are not missing."""
+    step = next_step(case, confirmation)
+    return next_step(case, confirmation, remembering=False) if step is Step.AGAIN and case.earlier else step
 
 
 def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
@@ -182,10 +212,10 @@ def _settled(
 ) -> tuple[CaseClass, Grounds | None]:
     if not case.compared:
         change, why = case.plain, case.missing if step is Step.AGAIN else _MUST_PASS_ALONE.get(step)
-    elif case.first.fails:
+    elif case.fails:
         change, why = _failing(case, step, confirmation, finding)
     else:
-        change, why = _passing(case, step, confirmation)
+        change, why = _passing(case, None if case.doubt is Doubt.REGRESSION else step, confirmation)
     return change, _grounds(case, why, confirmation) if why else None
 
 
@@ -211,7 +241,8 @@ def _failing(
         return CaseClass.STILL_FAILING, Why.MAIN_BROKE
     if step is Step.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
-        return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.EVERY_RUN
+        together = not enough and pushes.shows(confirmation, record, case.earlier, case.here)
+        return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.PUSHES if together else Why.EVERY_RUN
     spared = step is Step.AGAIN and case.missing is Why.NOT_ASKED
     if finding.dropped and case.in_whole and record.runs and case.first.answered.fails and not spared:
         return CaseClass.REGRESSION, Why.SUITE
@@ -236,13 +267,25 @@ def _passing(case: CaseFacts, step: Step | None, confirmation: Confirmation) -> 
 
 def _grounds(case: CaseFacts, why: Why, confirmation: Confirmation) -> Grounds:
     question, record = case.doubt, case.record.counts
+    earlier = case.earlier if question is Doubt.REGRESSION else ()
+    tested = question is not None and case.compared
     return Grounds(
         why=why,
         here=case.here,
         record=record,
         reruns=case.again.runs,
-        chance=confirmation.chance(question, record, case.here) if question and case.compared else None,
+        chance=_chance(case, why, confirmation) if tested else None,
         newest_failed=case.record.newest_failed,
         broken_since=case.record.broken_since if why is Why.MAIN_BROKE else None,
-        needed=confirmation.needed(record) if question is Doubt.REGRESSION and case.compared else None,
+        needed=pushes.needed(confirmation, record, earlier) if question is Doubt.REGRESSION and tested else None,
+        earlier=pushes.pooled(earlier),
+        pushes=len(earlier),
     )
+
+
+def _chance(case: CaseFacts, why: Why, confirmation: Confirmation) -> float:
+    question, record = case.doubt, case.record.counts
+    assert question is not None
+    if why is Why.PUSHES:
+        return pushes.chance(confirmation, record, case.earlier, case.here)
+    return confirmation.chance(question, record, case.here)

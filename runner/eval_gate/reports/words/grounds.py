@@ -35,7 +35,8 @@ _UNKNOWN: Final = "on record"
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
 _UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT})
 """Where no chance is said: nothing was decided by it."""
-_MISSING: Final = {
+_PLAIN: Final = {
+    Why.PUSHES: "counts because this push and the earlier ones together are proof",
     Why.NOT_RERUN: "the re-runs that would decide gave no result",
     Why.NOT_ASKED: "not asked again: the gate was red already",
     Why.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
@@ -67,9 +68,11 @@ def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
     here, record = grounds.here, grounds.record
     passes = change in _PASSING
     if here.crashes and here.crashes == here.runs:
-        return f"crashed {here.crashes} of {here.runs} here, {_answered(record, place)}"
+        before = _before("failed", grounds.earlier.failures, grounds)
+        return f"crashed {here.crashes} of {here.runs} here{before}, {_answered(record, place)}"
     said_passes = passes or (change in {CaseClass.UNSETTLED, CaseClass.FLAKY} and here.passes > 0)
     seen = _counted("passed" if said_passes else "failed", here.passes if said_passes else here.failures, here, "here")
+    seen += _before("", grounds.earlier.passes if said_passes else grounds.earlier.failures, grounds)
     if not record.runs:
         return f"{seen}, never judged {place}"
     verb = "" if said_passes == passes else "failed"
@@ -80,6 +83,14 @@ def _counted(verb: str, number: int, counts: Counts, place: str) -> str:
     """`failed 4 of 4 here`, and where not every failure was an answer `failed 4 of 4 here (1 crashed)`."""
     crashed = f" ({counts.crashes} crashed)" if counts.crashes else ""
     return f"{verb} {number} of {counts.runs} {place}{crashed}".strip()
+
+
+def _before(verb: str, number: int, grounds: Grounds) -> str:
+    """`, 3 of 8 in 2 earlier pushes`; nothing where no earlier push failed it."""
+    if not grounds.pushes:
+        return ""
+    place = f"in {count(grounds.pushes, 'earlier push', 'earlier pushes')}"
+    return f", {_counted(verb, number, grounds.earlier, place)}"
 
 
 def _answered(record: Counts, place: str) -> str:
@@ -155,7 +166,7 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
     """The number that would have been sure, beside every word of doubt and every word of certainty."""
     if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
         return None  # nothing was tested
-    if grounds.why is Why.MUST_PASS:
+    if grounds.why in {Why.MUST_PASS, Why.PUSHES}:
         return None
     if grounds.why is Why.EVERY_RUN:  # it counts whether or not that is sure: the bar, and no word of doubt
         most = "no allowed number of re-runs could have proved it"
@@ -177,8 +188,8 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case Why.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT:
-            return _MISSING[grounds.why]
+        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT | Why.PUSHES:
+            return _PLAIN[grounds.why]
         case Why.RECOVERED if not grounds.here.passes:
             return "its record may explain that"
         case Why.KNOWN if change is CaseClass.FLAKY:

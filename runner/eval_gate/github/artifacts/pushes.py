@@ -1,0 +1,104 @@
+"""What the run of the push before this one left, in the artifacts of the pull request's own runs.
+
+Whether a run is of this repository's code, of this workflow and of a pull request is asked of GitHub. Which pull
+request it was, when one branch had several, only the file can say: whoever may write to the branch may write it, and
+with it nothing but that their own pull request looks worse (docs/baselines.md).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import quote
+
+from eval_gate.errors import GateError
+from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
+from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run, is_workflow
+from eval_gate.github.client import Client
+from eval_gate.github.commits import ACTIONS, RunFacts
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model import limits
+from eval_gate.results.archive import ArchiveError, read_one
+from eval_gate.results.pushes import MAX_PUSHES_BYTES, PUSHES_NAME, Pushes, read_pushes
+
+MAX_SOUGHT: Final = limits.PUSHES_SOUGHT
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A pull request, and the gate that wants to know what it saw of it before."""
+
+    number: int
+    branch: str
+    """Its own, in this repository."""
+    event: str
+    workflow: str
+    """The path of the workflow file."""
+    names: tuple[str, ...]
+    """What the artifact may be called; where a run has several of them, the later name first."""
+    gate: str
+    own_run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The pushes before this one, and what was seen and not taken, in words."""
+
+    pushes: Pushes
+    run_id: int | None = None
+    """The run that left them; None where none did."""
+    notes: list[str] = field(default_factory=list)
+
+
+def remembered(client: Client, change: Change, temporary: Path | None) -> Remembered:
+    """What the newest earlier run of this pull request left; nothing where none did. Raises GitHubError.
+
+    A file that is damaged, or of another pull request, is passed over for that of the run before.
+    """
+    found = Remembered(Pushes(pull_request=change.number, gate=change.gate))
+    for run in islice(_earlier_runs(client, change), MAX_SOUGHT):
+        for artifact in artifacts_of_run(client, run.id, *reversed(change.names)):
+            if artifact.expired:
+                continue
+            pushes = _pushes_in(client, artifact, temporary, found.notes)
+            if pushes is None or (pushes.pull_request, pushes.gate) != (change.number, change.gate):
+                continue
+            return Remembered(pushes, run.id, found.notes)
+    return found
+
+
+def _earlier_runs(client: Client, change: Change) -> Iterator[RunFacts]:
+    """Runs of this workflow for the branch, newest first: of this repository's code, and begun before this run.
+
+    One page is enough: a branch of the same name in forks fills no more than that.
+    """
+    path = f"/actions/workflows/{quote(PurePosixPath(change.workflow).name)}/runs"
+    query = {"branch": change.branch, "event": change.event}
+    doing = f"listing the runs of {change.branch}"[:120]
+    runs = client.page(doing, path, RunFacts, permission=ACTIONS, query=query, key="workflow_runs")
+    for run in sorted(runs, key=lambda one: one.id, reverse=True):
+        mine = run.of_this_repository and run.head_branch == change.branch and run.event == change.event
+        if mine and run.id < change.own_run_id and is_workflow(run.workflow, (change.workflow,)):
+            yield run
+
+
+def _pushes_in(client: Client, artifact: Artifact, temporary: Path | None, notes: list[str]) -> Pushes | None:
+    shown = f"artifact {artifact.id}"
+    try:
+        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+            file = Path(folder) / "artifact.zip"
+            fetch_artifact(client, artifact.id, artifact.digest, file)
+            kept = read_one(file, PUSHES_NAME, MAX_PUSHES_BYTES)
+            return read_pushes(kept[1], shown) if kept is not None else None
+    except (BadArchiveError, ArchiveError, GateError) as error:
+        notes.append(f"{shown} cannot be used: {error.message if isinstance(error, GateError) else error}")
+    except OSError as error:
+        notes.append(f"{shown} could not be kept here: {error.strerror}")
+    except GitHubError as error:
+        if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
+            raise
+    return None

@@ -1,0 +1,128 @@
+"""What the pushes of one change saw of the cases that failed on any of them: a small ledger that travels with a run.
+
+Each run of a pull request takes over that of the run before it and adds itself. So the newest artifact of the pull
+request is all that is read. Cases that passed on every push are not in it: what they did says nothing against them.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Final, Literal
+
+from pydantic import Field, ValidationError
+
+from eval_gate.errors import GateError
+from eval_gate.files.reading import read_up_to
+from eval_gate.model import limits
+from eval_gate.model.base import Record
+from eval_gate.model.result import RunResult
+from eval_gate.results.archive import ArchiveError, read_one
+from eval_gate.results.ledger import EMPTY, Entry, Ledger, LedgerCase
+from eval_gate.results.names import RUN_NAME
+from eval_gate.results.read import read_run
+
+PUSHES_NAME: Final = "pushes.json"
+MAX_PUSHES: Final = limits.PUSHES
+MAX_PUSHES_BYTES: Final = limits.PUSHES_BYTES
+_FAILED: Final = frozenset("FCT")
+
+
+class Pushes(Record):
+    """The pushes of one change, newest first."""
+
+    schema_version: Literal[1] = 1
+    pull_request: int | None = None
+    """Its number; None where nobody said that it is one. A branch may be that of many pull requests in turn."""
+    gate: str = Field("", max_length=1000)
+    """The key of the gate that ran; empty on a command line."""
+    ledger: Ledger = EMPTY
+
+    def with_run(self, run: RunResult) -> Pushes:
+        """After one more push. Of the older ones as many are kept as count for the next."""
+        ledger = self.ledger.with_run(run)
+        suites = {
+            suite: kept
+            for suite, cases in ledger.suites.items()
+            if (kept := {case_id: one for case_id, case in cases.items() if (one := _newest(case)) is not None})
+        }
+        return self.model_copy(update={"ledger": Ledger(runs=ledger.runs[:MAX_PUSHES], suites=suites)})
+
+
+def _newest(case: LedgerCase) -> LedgerCase | None:
+    """The case in the newest pushes; None where it failed on none of them."""
+    words, left = [], MAX_PUSHES
+    for word in case.runs.split():
+        what, _, times = word.partition("*")
+        number = min(int(times or 1), left)
+        left -= number
+        words += [what] * number
+    kept = LedgerCase(yardsticks=case.yardsticks, runs=" ".join(words))
+    return kept if any(entry is not None and _failed(entry) for entry in kept.entries()) else None
+
+
+def _failed(entry: Entry) -> bool:
+    """Whether any execution failed, or may be called a failure by some pass score."""
+    every = (*entry.first, *entry.again)
+    return any(one.letter in _FAILED or (one.score is not None and one.score < 1) for one in every)
+
+
+def pushes_bytes(pushes: Pushes) -> bytes:
+    """As the file holds it: JSON without what is as by default. Of too many cases it holds none."""
+    data = _written(pushes)
+    return data if len(data) <= MAX_PUSHES_BYTES else _written(pushes.model_copy(update={"ledger": EMPTY}))
+
+
+def _written(pushes: Pushes) -> bytes:
+    return pushes.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
+
+
+def read_pushes(data: bytes, shown: str) -> Pushes:
+    """What the file says, read to its last word; `shown` names it. Raises GateError `pushes-corrupt`."""
+    if len(data) > MAX_PUSHES_BYTES:
+        raise _corrupt(shown, f"larger than {MAX_PUSHES_BYTES:,} bytes")
+    try:
+        pushes = Pushes.model_validate_json(data)
+        for cases in pushes.ledger.suites.values():
+            for case in cases.values():
+                case.entries()
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_input=False)[0]
+        raise _corrupt(shown, f"{'.'.join(map(str, detail['loc'][:4]))[:200]}: {detail['msg'][:200]}") from error
+    except GateError as error:
+        raise _corrupt(shown, error.message) from error
+    return pushes
+
+
+def pushes_before(reference: str, output_dir: Path) -> Pushes:
+    """The pushes up to the run that somebody names: a run id, a file, a run's folder, a zip.
+
+    A run of which nothing travels along is the first of them. Raises GateError `pushes-corrupt`, and those of a run
+    that cannot be had.
+    """
+    run, path = read_run(reference, output_dir), Path(reference)
+    if zipfile.is_zipfile(path):
+        return (_in_archive(path) or Pushes()).with_run(run)
+    record = path / RUN_NAME if path.is_dir() else path if path.is_file() else output_dir / reference / RUN_NAME
+    beside = record.parent / PUSHES_NAME
+    try:
+        before = read_pushes(read_up_to(beside, MAX_PUSHES_BYTES), str(beside)) if beside.is_file() else Pushes()
+    except OSError as error:
+        raise _corrupt(str(beside), f"it cannot be read ({error.strerror})") from error
+    return before.with_run(run)
+
+
+def _in_archive(file: Path) -> Pushes | None:
+    try:
+        found = read_one(file, PUSHES_NAME, MAX_PUSHES_BYTES)
+    except ArchiveError as error:
+        raise _corrupt(str(file), str(error)) from error
+    return read_pushes(found[1], f"{file}!{found[0]}") if found else None
+
+
+def _corrupt(shown: str, what: str) -> GateError:
+    return GateError(
+        "pushes-corrupt",
+        f"{shown} does not say what earlier pushes saw: {what}",
+        "name another run of an earlier push, or none; such a file is never changed by hand",
+    )
