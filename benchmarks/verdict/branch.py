@@ -19,6 +19,7 @@ from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
+from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_result
 
@@ -190,8 +191,12 @@ def pull_request(
     *,
     sharded: bool = False,
     stored: bool = False,
+    pushes: Pushes | None = None,
 ) -> PullRequest:
-    """`sharded`: in four parts, each run and judged alone, then merged. `stored`: all of it over the disk and back."""
+    """`sharded`: in four parts, each run and judged alone, then merged. `stored`: all of it over the disk and back.
+
+    `pushes` are those before this one; the whole of a run in parts is judged by what its parts have on record of them.
+    """
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         baseline = branch.baseline
@@ -205,20 +210,21 @@ def pull_request(
             write_result(results, run, ledger_after(run, baseline))
             return read_run(run.run_id, results)
 
-        question = Question(baseline, ask.rules)
+        question, again = Question(baseline, ask.rules, pushes=pushes), Question(baseline, ask.rules)
         simulated = Simulated(question, ask.confirm, ask.again)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
+        name = f"here-{len(pushes.ledger.runs)}" if pushes else "here"
         if not sharded:
-            run = judge(kept(simulated.run("here", when, numbered, len(first))), question)
-            return PullRequest(judge(kept(run), question) if stored else run, simulated.executions)
+            run = judge(kept(simulated.run(name, when, numbered, len(first))), question)
+            return PullRequest(judge(kept(run), again) if stored else run, simulated.executions)
         parts = [
             simulated.run(
                 f"part-{index}", when, numbered[index::SHARDS], len(first), Shard(index=index + 1, count=SHARDS)
             )
             for index in range(SHARDS)
         ]
-        joined = merge([kept(judge(part, question)) for part in parts], "here")
-        return PullRequest(judge(kept(joined), question), simulated.executions)
+        joined = merge([kept(judge(part, question)) for part in parts], name)
+        return PullRequest(judge(kept(joined), again), simulated.executions)
 
 
 def _read(run: RunResult) -> RunResult:
