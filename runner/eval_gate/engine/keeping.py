@@ -57,8 +57,9 @@ def stored(record: TrialRecord, store: Store) -> TrialRecord:
 
 def settled(case: CaseResult, store: Store) -> CaseResult:
     """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
-    simply = case.passed and all(trial.status is Status.PASSED for trial in case.trials)
-    if store is not Store.FAILING or not simply:
+    if store is not Store.FAILING:
+        return case
+    if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
         return case
     nothing = {"details": None, "evaluator_results": ()}
     return case.model_copy(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import made
 from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.model.execution import Status, Trial
-from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
+from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
+from eval_gate.model.result import Asked, CaseResult, RerunEnd, TraceSummary, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
 
@@ -41,6 +41,33 @@ class Described(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+class Execution(NamedTuple):
+    """One execution of which no more is known than this, in the place of a `TrialRecord`: another tool has made it."""
+
+    trial: int
+    status: Status
+    score: float
+    duration_ms: float
+    error: str | None
+    blame: Blame | None
+    details: CaseDetails
+    evaluator_results: tuple[EvaluatorResult, ...]
+    assertions_run: int
+    usage: Usage | None
+    cost_usd: float | None
+    attempts: int = 1
+    assertions_skipped: int = 0
+    timed_out: bool = False
+    vetoed: bool = False
+    trace_summary: TraceSummary | None = None
+    judge_usage: Usage | None = None
+    judge_cost_usd: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+_Made = TypeVar("_Made", TrialRecord, Execution)
+
+
 def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     """The result of a case without a finished trial: skipped for its reason, or not run."""
     return CaseResult(
@@ -61,7 +88,7 @@ def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     )
 
 
-def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
+def trial_of(record: TrialRecord | Execution, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
     return _trial(
         record.status,
@@ -81,21 +108,21 @@ def _trial(*facts: object) -> Trial:
     return made(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
 
 
-def kept_trial_of(record: TrialRecord) -> Trial:
+def kept_trial_of(record: TrialRecord | Execution) -> Trial:
     """The same of an execution that did not decide its case, with what it answered and what was made of that."""
     return trial_of(record).model_copy(
         update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
     )
 
 
-def _trials(records: Sequence[TrialRecord], shown: TrialRecord) -> tuple[Trial, ...]:
+def _trials(records: Sequence[_Made], shown: _Made) -> tuple[Trial, ...]:
     """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
     return tuple(trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records)
 
 
 def settle(
     case: EvalCase | Described,
-    records: Sequence[TrialRecord],
+    records: Sequence[_Made],
     target: str | None = None,
     *,
     first: int | None = None,
@@ -175,7 +202,7 @@ class _Whole(NamedTuple):
     warnings: tuple[str, ...]
 
     @classmethod
-    def of_one(cls, one: TrialRecord) -> _Whole:
+    def of_one(cls, one: TrialRecord | Execution) -> _Whole:
         """The same without a sum: nearly every case has one execution."""
         return cls(
             one.duration_ms,
@@ -184,11 +211,11 @@ class _Whole(NamedTuple):
             one.cost_usd,
             one.judge_usage,
             one.judge_cost_usd,
-            tuple(dict.fromkeys(one.warnings)),
+            one.warnings and tuple(dict.fromkeys(one.warnings)),
         )
 
     @classmethod
-    def of(cls, records: Sequence[TrialRecord]) -> _Whole:
+    def of(cls, records: Sequence[TrialRecord | Execution]) -> _Whole:
         return cls(
             sum(record.duration_ms for record in records),
             sum(record.attempts for record in records),
@@ -200,6 +227,6 @@ class _Whole(NamedTuple):
         )
 
 
-def _unjudged(records: Sequence[TrialRecord]) -> Status:
+def _unjudged(records: Sequence[TrialRecord | Execution]) -> Status:
     """A case that was only ever skipped (a dry run) is skipped; else something broke."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR

@@ -165,7 +165,7 @@ def nobody_answered(run: RunResult) -> bool:
 
     Then its time-outs say no more about its answers than refused connections do.
     """
-    trials = [trial for _, case in run.cases() for trial in case.executions()]
+    trials = (trial for _, case in run.cases() for trial in case.executions())  # mostly the first has answered
     return not any(trial.status.judged or (trial.blame is Blame.CRASHED and not trial.timed_out) for trial in trials)
 
 

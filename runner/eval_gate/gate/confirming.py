@@ -45,7 +45,7 @@ class Reruns:
         facts, self._confirmation = facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
-        self._graded = {key: case.graded for key, case in result.cases()}
+        self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
         steps = next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)

@@ -132,11 +132,11 @@ class CaseResult(Record):
         """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
         if len(self.trials) > 1:
             return self.trials
-        vetoed = any(result.vetoed and result.weight > 0 for result in self.evaluator_results)
+        vetoes = [result for result in self.evaluator_results if result.vetoed and result.weight > 0]
         if self.trials:
-            return (self.trials[0].model_copy(update={"vetoed": True}),) if vetoed else self.trials
+            return (self.trials[0].model_copy(update={"vetoed": True}),) if vetoes else self.trials
         alone = Trial(
-            status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=vetoed
+            status=self.status, score=self.score, duration_ms=self.duration_ms, blame=self.blame, vetoed=bool(vetoes)
         )
         return (alone,)
 

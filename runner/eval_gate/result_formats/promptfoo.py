@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
 from eval_gate.model.base import JsonValue
-from eval_gate.model.execution import Status
+from eval_gate.model.execution import Blame, Status
 from eval_gate.model.limits import BROUGHT_LINE_BYTES
 from eval_gate.result_formats.rows import (
     Place,
@@ -151,14 +151,15 @@ def _numbers(asked: Iterable[tuple[int, str]]) -> dict[int, int]:
 
 def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     result = mapping(value, place)
-    case, variables = part(result, "testCase"), result.get("vars") or {}
+    case, variables = result.get("testCase"), result.get("vars") or {}
     broke = result.get("failureReason") == _ERROR
     passed = result.get("success") is True
     status = Status.ERROR if broke else Status.PASSED if passed else Status.FAILED
-    asserts = part(case, "assert")
-    name = _name(result, case, variables)
+    described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
+    description = words(described)
+    name = _name(result, case, description, variables)
     response = part(result, "response", "output")
-    tokens = result.get("tokenUsage")
+    tokens, cost = result.get("tokenUsage"), result.get("cost")
     content = fingerprint([variables, asserts])
     return Row(
         suite=_suite(result, numbers),
@@ -171,14 +172,14 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         expectation=tuple([_wanted(one) for one in members(asserts)[:50]]),
         answer=None if response is None else words(response),
         error=None if passed else _reason(result, broke=broke),
-        blame=blame_of(words(result.get("error"))),
+        blame=blame_of(words(result.get("error"))) if broke else Blame.CRASHED,
         duration_ms=milliseconds(result.get("latencyMs")),
-        cost_usd=dollars(result.get("cost")) or None,  # 0 where nobody knows
+        cost_usd=dollars(cost) or None if cost else None,  # 0 where nobody knows
         usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if part(tokens, "total") else None,
-        description=words(part(case, "description"))[:500],
+        description=description[:500],
         content=content,
         repeat=content,
-        again=words(part(case, "description")).strip() if name.named_by != "metadata.testCaseId" else None,
+        again=description.strip() if name.named_by != "metadata.testCaseId" else None,
         longer=name.longer,
         named_by=name.named_by,
         unstable=name.unstable,
@@ -194,7 +195,10 @@ def _suite(result: dict[str, JsonValue], numbers: Mapping[int, int]) -> str:
 
 
 def _provider(result: dict[str, JsonValue]) -> str:
-    return words(part(result, "provider", "label") or part(result, "provider", "id") or result.get("provider"))
+    provider = result.get("provider")
+    if isinstance(provider, dict):
+        return words(provider.get("label") or provider.get("id") or provider)
+    return words(provider)
 
 
 class _Name(NamedTuple):
@@ -206,11 +210,11 @@ class _Name(NamedTuple):
     unstable: str | None = None
 
 
-def _name(result: dict[str, JsonValue], case: JsonValue, variables: JsonValue) -> _Name:
+def _name(result: dict[str, JsonValue], case: JsonValue, description: str, variables: JsonValue) -> _Name:
     own = part(result, "metadata", "testCaseId") or part(case, "metadata", "testCaseId")
     if own:
         return _Name(words(own)[:300], "metadata.testCaseId")
-    description = words(part(case, "description")).strip()[:300]
+    description = description.strip()[:300]
     shown = compact_json(variables) if variables else ""
     if len(shown) > _SHOWN_VARS:
         shown = f"{shown[:_SHOWN_VARS]}… {digest(variables)[:8]}"
@@ -228,7 +232,7 @@ def _question(variables: JsonValue) -> str:
 
 def _wanted(one: JsonValue) -> str:
     """An assertion in a few words: `contains "4711"`."""
-    kind, value = part(one, "type"), part(one, "value")
+    kind, value = (one.get("type"), one.get("value")) if isinstance(one, dict) else (None, None)
     if isinstance(kind, str) and (value is None or isinstance(value, str)):
         return _wanted_words(kind, value)  # most tests ask for the same
     return _in_words(words(kind), value)

@@ -175,7 +175,9 @@ def members(value: JsonValue) -> Sequence[JsonValue]:
 def part(value: JsonValue, *names: str) -> JsonValue:
     """What stands under these names, one within the other; None where one of them is missing."""
     for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name)
     return value
 
 
@@ -199,13 +201,14 @@ def name_of(value: JsonValue, place: Place, what: str) -> str:
 
 def number(value: JsonValue) -> float | None:
     """A finite number; None for anything else, true and false among it."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) is float:  # of what JSON holds there is no other kind of it, and this is asked of every row
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int):
         return None
     try:
-        found = float(value)
+        return float(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
 
 
 def seconds(value: JsonValue) -> float | None:

@@ -23,9 +23,9 @@ class Rules:
 
         Rules for scorers win over the tool's own verdict; of the scorers that have none its own opinion counts.
         """
-        ruled = {rule.name: rule for rule in self.scores}
-        if row.status in {Status.ERROR, Status.SKIPPED}:
+        if row.status is Status.ERROR or row.status is Status.SKIPPED:
             return row
+        ruled = {rule.name: rule for rule in self.scores}
         if row.status and not ruled:
             return self._graded(row)
         scores = tuple(self._score(one, ruled.get(one.name)) for one in row.scores)
@@ -65,7 +65,7 @@ class Rules:
 
     def _graded(self, row: Row) -> Row:
         """What the tool has judged, and whether the gate's pass score may say that less is enough."""
-        return row._replace(graded=True) if self.pass_score is not None and row.score is not None else row
+        return row if self.pass_score is None or row.score is None else row._replace(graded=True)
 
     def unused(self) -> list[str]:
         """Rules for scorers that no result has: most likely misspelt."""

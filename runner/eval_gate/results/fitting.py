@@ -146,9 +146,11 @@ def _no_exchange(case: CaseResult) -> CaseResult:
     details = case.details
     if not details.conversation and not details.tool_calls and not case.evaluator_results:
         return case
-    prompts = any(result.evaluator_provider_request or result.evaluator_results for result in case.evaluator_results)
-    results = any(call.result is not None for call in details.tool_calls)
-    if not _simply_passes(case) or not (details.conversation or results or prompts):
+    if not _simply_passes(case):
+        return case
+    prompts = [one for one in case.evaluator_results if one.evaluator_provider_request or one.evaluator_results]
+    results = [call for call in details.tool_calls if call.result is not None]
+    if not (details.conversation or results or prompts):
         return case
     calls = tuple(call.model_copy(update={"result": None}) for call in details.tool_calls)
     left_out = details.left_out | ({"messages": len(details.conversation)} if details.conversation else {})

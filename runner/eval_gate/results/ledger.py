@@ -276,7 +276,7 @@ def alike(one: str, other: str) -> SameAs:
 def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerCase:
     """The case with one more run in front; of a new one the older runs are empty."""
     yardsticks = known.yardsticks if known else ()
-    older = known.runs if known else " ".join([NOTHING] * runs)
+    older = known.runs if known else f"{NOTHING} " * runs
     first, again = executions_of(case)
     if not first:
         return made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{NOTHING} {older}"))
@@ -287,6 +287,7 @@ def _with_case(known: LedgerCase | None, case: CaseResult, runs: int) -> LedgerC
     return _tidied(made(LedgerCase, yardsticks=yardsticks, runs=_limited(f"{word} {older}")))
 
 
+@lru_cache(maxsize=1_000)
 def _word(entry: Entry) -> str:
     executions = (*entry.first, *entry.again)
     again = "|" + "".join(one.letter for one in entry.again) if entry.again else ""

@@ -24,7 +24,7 @@ from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, ProcessError, Refusal, run
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
-from eval_gate.session.rows import rules_of, trial_record
+from eval_gate.session.rows import execution_of, rules_of
 from eval_gate.session.session import Around, Session
 from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.escape import one_line
@@ -143,7 +143,7 @@ class Again:
             rows = brought[key]
             one.rows += rows
             self._allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
-            one.trials += [trial_of(trial_record(row, 0)) for row in rows] or [_NO_ANSWER]
+            one.trials += [trial_of(execution_of(row, 0)) for row in rows] or [_NO_ANSWER]
 
     def _by_content(self, found: Mapping[CaseKey, list[Row]]) -> dict[tuple[str, str | None], list[Row]]:
         """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.

@@ -15,7 +15,6 @@ from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.measuring import LEAST_OF_ANOTHER_TOOL
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
@@ -99,13 +98,11 @@ def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
 
 
 def _suite_not_again(suite: SuiteResult, doubtful: Set[CaseKey]) -> SuiteResult:
-    cases = tuple(
-        case.model_copy(update={"rerun_end": RerunEnd.IMPOSSIBLE})
-        if CaseKey(suite.eval_file, case.id) in doubtful
-        else case
-        for case in suite.cases
-    )
-    return suite.model_copy(update={"cases": cases})
+    ids = {key.case_id for key in doubtful if key.suite == suite.eval_file}
+    cases = [
+        case.model_copy(update={"rerun_end": RerunEnd.IMPOSSIBLE}) if case.id in ids else case for case in suite.cases
+    ]
+    return suite.model_copy(update={"cases": tuple(cases)})
 
 
 def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
@@ -127,7 +124,7 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
         )
         for suite, cases in by_suite.items()
     )
-    cases = [case for suite in suites for case in suite.cases]
+    whole = suites[0].summary if len(suites) == 1 else summarise([case for one in suites for case in one.cases])
     name = brought.format.value
     return RunResult(
         run_id=run_id,
@@ -137,9 +134,9 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
         target=TargetIdentity(name=name, provider=name, identity=brought.tool),
         git=session.around.git,
         suites=suites,
-        summary=summarise(cases),
+        summary=whole,
         warnings=brought.notes,
-        planned=sum(case.status is not Status.SKIPPED for case in cases),
+        planned=whole.total_cases - whole.skipped,
         confirm=session.config.policy.confirm,
         measuring=Measuring(
             confirm=session.config.policy.confirm, scores=tuple(map(str, session.config.results.scores))

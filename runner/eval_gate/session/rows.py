@@ -7,9 +7,8 @@ from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
-from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import answer_of, details_of
-from eval_gate.engine.settling import Described, Measure, settle
+from eval_gate.engine.settling import Described, Execution, Measure, settle
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import Response
@@ -53,7 +52,7 @@ def case_of(
     )
     return settle(
         about,
-        [trial_record(row, number, content) for number, row in enumerate(every)],
+        [execution_of(row, number) for number, row in enumerate(every)],
         first.target,
         first=len(firsts),
         end=end,
@@ -84,35 +83,23 @@ def _asked(row: Row) -> Asked | None:
     return made(Asked, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
-def trial_record(row: Row, number: int, case_fingerprint: str = "") -> TrialRecord:
-    """One row as one trial."""
+def execution_of(row: Row, number: int) -> Execution:
+    """One row as the execution of this number."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
-    return made(
-        TrialRecord,
-        eval_file=row.suite,
-        case_id=row.id,
-        trial=number,
-        fingerprint=case_fingerprint,
-        status=status,
-        score=_score(row, passed=passed),
+    return Execution(
+        number,
+        status,
+        score=row.score if row.graded and row.score is not None else float(passed),
         duration_ms=row.duration_ms or 0.0,
-        attempts=1,
-        assertions_run=len(row.scores),
         error=None if passed else _why(row)[:MAX_ERROR] or None,
         blame=row.blame if status is Status.ERROR else None,
-        calls_listed=bool(row.calls),
         details=_details(row),
         evaluator_results=evaluators_of(row.scores),
+        assertions_run=len(row.scores),
         usage=row.usage,
         cost_usd=row.cost_usd,
     )
-
-
-def _score(row: Row, *, passed: bool) -> float:
-    if row.graded and row.score is not None:
-        return row.score
-    return float(passed)
 
 
 def _why(row: Row) -> str:

@@ -264,22 +264,21 @@ def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> Iterato
     by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
     seen = Counter(key.case_id for key, _ in run.cases())
     silent = nobody_answered(run)
-    for suite in run.suites:
-        for case in suite.cases:
-            key = CaseKey(suite.eval_file, case.id)
-            yield CaseRow(
-                key=key,
-                label=case.id if seen[case.id] == 1 else f"{case.id} ({suite.eval_file})",
-                case=case,
-                compared=by_case.get(key),
-                stale=suite.stale,
-                url=line_url(case.location, context),
-                page=case_url(key, context),
-                place=place,
-                least=least,
-                blame=blame_of(case, silent=silent),
-                waived=waivers.by_case.get(key),
-            )
+    stale = {suite.eval_file for suite in run.suites if suite.stale}
+    for key, case in run.cases():
+        yield CaseRow(
+            key,
+            case.id if seen[case.id] == 1 else f"{case.id} ({key.suite})",
+            case,
+            by_case.get(key),
+            stale=key.suite in stale,
+            url=line_url(case.location, context),
+            place=place,
+            least=least,
+            blame=None if case.status is Status.PASSED else blame_of(case, silent=silent),
+            waived=waivers.by_case.get(key),
+            page=case_url(key, context),
+        )
     for change in changes:
         if change.change is CaseClass.REMOVED:
             yield CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, least=least)
