@@ -186,12 +186,13 @@ def put_out(environment: WorkflowEnvironment, outputs: Mapping[str, str], comman
 def outputs_of(result: RunResult | None, outcome: Outcome, exit_code: ExitCode) -> dict[str, str]:
     """The outputs that come from the run as the gate counts it; numbers as text, empty where unknown."""
     outputs = dict.fromkeys((one.name for one in OUTPUTS), "")
-    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code)), "needs-control": "false"}
+    outputs |= {"verdict": outcome.value, "exit-code": str(int(exit_code))}
     if result is None:
         return outputs
     counted = judged_as(result)
     summary, rate = counted.summary, rates_of(counted).now
     outputs |= {
+        "needs-control": "false",
         "total": str(summary.total_cases),
         "passed": str(summary.passed),
         "failed": str(summary.failed),
