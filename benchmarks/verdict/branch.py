@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,16 @@ from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
 from eval_gate.model.case import CaseKey, Tier
 from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import CaseResult, RerunEnd, RunResult, Shard, SuiteResult, TargetIdentity, ToolIdentity
+from eval_gate.model.result import (
+    CaseResult,
+    Control,
+    RerunEnd,
+    RunResult,
+    Shard,
+    SuiteResult,
+    TargetIdentity,
+    ToolIdentity,
+)
 from eval_gate.model.totals import summarise
 from eval_gate.results.baseline import Baseline, NoBaseline, measured
 from eval_gate.results.ledger import EMPTY, Ledger
@@ -29,6 +38,7 @@ PASS_SCORE = 0.8
 SHARDS = 4
 _TOOL = ToolIdentity(version="simulated")
 _TARGET = TargetIdentity(name="agent", provider="http", identity="http://simulated")
+_THERE = TargetIdentity(name="agent", provider="http", identity="http://simulated.base")
 
 Execution = str | float
 """`P`, `F`, `C` (HTTP 500), or the score of a graded case."""
@@ -59,7 +69,7 @@ def _trial(what: Execution) -> Trial:
 
 
 @lru_cache(maxsize=20_000)
-def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None) -> CaseResult:
+def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tuple[Execution, ...] = ()) -> CaseResult:
     """As `engine.trials.settle` joins these executions, without what no verdict looks at."""
     trials = tuple(map(_trial, done))
     judged = [trial for trial in trials if trial.status.judged]
@@ -76,6 +86,7 @@ def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None) -> CaseRes
         trials=trials,
         reruns=len(done) - 1,
         rerun_end=end,
+        control=tuple(map(_trial, there)),
         fingerprint=f"case-{at}",
         blame=None if judged else Blame.CRASHED,
     )
@@ -93,6 +104,8 @@ class Asking:
     rules: Policy
     confirm: int
     again: Again
+    control: Again | None = None
+    """The base branch's agent, asked about the case with this number; None where there is none."""
 
 
 @dataclass
@@ -102,7 +115,10 @@ class Simulated:
     question: Question
     confirm: int
     again: Again
+    control: Again | None = None
     executions: int = field(default=0)
+    asked_there: int = field(default=0)
+    """Executions of the base branch's agent."""
 
     def run(
         self, name: str, when: str, first: Sequence[tuple[int, Execution]], planned: int, shard: Shard | None = None
@@ -110,9 +126,10 @@ class Simulated:
         """First executions, then re-runs as the engine makes them."""
         done: dict[int, tuple[Execution, ...]] = {at: (what,) for at, what in first}
         ends: dict[int, RerunEnd] = {}
+        there: dict[int, tuple[Execution, ...]] = {}
 
         def result() -> RunResult:
-            cases = tuple(_case(at, all_of, ends.get(at)) for at, all_of in done.items())
+            cases = tuple(_case(at, all_of, ends.get(at), there.get(at, ())) for at, all_of in done.items())
             summary = summarise(cases)
             suite = SuiteResult(
                 run_id=name,
@@ -134,6 +151,7 @@ class Simulated:
                 planned=planned,
                 confirm=self.confirm,
                 shard=shard,
+                control=Control(target=_THERE) if there or self.control else None,
             )
 
         if self.confirm:
@@ -141,17 +159,36 @@ class Simulated:
             numbers = {_key(at): at for at in done}
             doubtful = list(reruns.doubtful(result()))
             more: dict[CaseKey, list[Execution]] = {key: [] for key in doubtful}
-            waiting = doubtful
-            while waiting and (turn := reruns.turn(waiting)):
-                for key in turn:
-                    while reruns.again(key, [_trial(one) for one in more[key]]):
-                        more[key].append(self.again(numbers[key]))
-                waiting = [key for key in waiting if key not in set(turn)]
-            for key, mine in more.items():
-                done[numbers[key]] += tuple(mine)
-                ends[numbers[key]] = reruns.end(key, [_trial(one) for one in mine])
+            waiting, firsts = doubtful, dict(done)
+            while True:
+                while waiting and (turn := reruns.turn(waiting)):
+                    for key in turn:
+                        while reruns.again(key, [_trial(one) for one in more[key]]):
+                            more[key].append(self.again(numbers[key]))
+                    waiting = [key for key in waiting if key not in set(turn)]
+                for key, mine in more.items():
+                    done[numbers[key]] = firsts[numbers[key]] + tuple(mine)
+                    ends[numbers[key]] = reruns.end(key, [_trial(one) for one in mine])
+                if not self._asked_there(reruns, numbers, there, result):
+                    break
         self.executions += sum(map(len, done.values()))
         return result()
+
+    def _asked_there(
+        self,
+        reruns: Reruns,
+        numbers: Mapping[CaseKey, int],
+        there: dict[int, tuple[Execution, ...]],
+        result: Callable[[], RunResult],
+    ) -> bool:
+        """Ask the base branch's agent as the engine does; whether that cleared anything."""
+        before = self.asked_there
+        while self.control and (wanted := reruns.of_control(result(), numbers.keys()).keys):
+            for key in wanted:
+                at = numbers[key]
+                there[at] = (*there.get(at, ()), self.control(at))
+                self.asked_there += 1
+        return self.asked_there > before and reruns.cleared(result())
 
 
 @dataclass(frozen=True)
@@ -182,6 +219,8 @@ class PullRequest:
 
     judged: RunResult
     executions: int
+    asked_there: int = 0
+    """Executions of the base branch's agent."""
 
 
 def pull_request(
@@ -211,12 +250,13 @@ def pull_request(
             return read_run(run.run_id, results)
 
         question, again = Question(baseline, ask.rules, pushes=pushes), Question(baseline, ask.rules)
-        simulated = Simulated(question, ask.confirm, ask.again)
+        simulated = Simulated(question, ask.confirm, ask.again, ask.control)
         numbered, when = list(enumerate(first)), "2026-11-21T10:00:00Z"
         name = f"here-{len(pushes.ledger.runs)}" if pushes else "here"
         if not sharded:
             run = judge(kept(simulated.run(name, when, numbered, len(first))), question)
-            return PullRequest(judge(kept(run), again) if stored else run, simulated.executions)
+            judged = judge(kept(run), again) if stored else run
+            return PullRequest(judged, simulated.executions, simulated.asked_there)
         parts = [
             simulated.run(
                 f"part-{index}", when, numbered[index::SHARDS], len(first), Shard(index=index + 1, count=SHARDS)
@@ -224,7 +264,7 @@ def pull_request(
             for index in range(SHARDS)
         ]
         joined = merge([kept(judge(part, question)) for part in parts], name)
-        return PullRequest(judge(kept(joined), again), simulated.executions)
+        return PullRequest(judge(kept(joined), again), simulated.executions, simulated.asked_there)
 
 
 def _read(run: RunResult) -> RunResult:

@@ -6,7 +6,7 @@ red, and how many executions it took.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -30,13 +30,19 @@ class Called:
     executions: int
     red: bool
     undecided: bool = False
+    asked_there: int = 0
+    """Executions of the base branch's agent."""
 
 
 Rule = Callable[[Drawn, Random], Called]
 
 
-def ours(confirm: int, error_rate: float = 0.05) -> Rule:
-    """The gate as shipped: the branch's runs with their own re-runs and their ledger, then the pull request."""
+def ours(confirm: int, error_rate: float = 0.05, there: Sequence[float] | None = None, *, whole: bool = False) -> Rule:
+    """The gate as shipped: the branch's runs with their own re-runs and their ledger, then the pull request.
+
+    `there` is how often the base branch's agent fails each case today; None where nobody can ask it. `whole`: no
+    pull request is cut into shards.
+    """
     branches: dict[str, Branch] = {}
 
     def rule(drawn: Drawn, random: Random) -> Called:
@@ -49,8 +55,8 @@ def ours(confirm: int, error_rate: float = 0.05) -> Rule:
         done = pull_request(
             branches[drawn.seed],
             drawn.firsts(None),
-            Asking(rules, confirm, _asked(drawn, None, random)),
-            sharded=drawn.number % SHARDED_EACH == 0,
+            Asking(rules, confirm, _asked(drawn, None, random), _control(there, drawn)),
+            sharded=drawn.number % SHARDED_EACH == 0 and not whole,
             stored=drawn.number % STORED_EACH == 0,
         )
         comparison, verdict = done.judged.comparison, done.judged.verdict
@@ -58,9 +64,16 @@ def ours(confirm: int, error_rate: float = 0.05) -> Rule:
         assert verdict is not None
         regressed = (int(one.case_id.rpartition("-")[2]) for one in comparison.of(CaseClass.REGRESSION))
         red, undecided = verdict.exit_code is ExitCode.FAILED, verdict.exit_code is ExitCode.INCOMPLETE
-        return Called(frozenset(regressed), done.executions, red, undecided)
+        return Called(frozenset(regressed), done.executions, red, undecided, done.asked_there)
 
     return rule
+
+
+def _control(there: Sequence[float] | None, drawn: Drawn) -> Again | None:
+    if there is None:
+        return None
+    random = Random(f"{drawn.seed}/{drawn.number}/there")
+    return lambda at: "F" if random.random() < there[at] else "P"
 
 
 def _branch(drawn: Drawn, rules: Policy, confirm: int) -> Branch:

@@ -225,3 +225,16 @@ def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, b
     seen = branch.seen(branch.gate(*again, *options))
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
     assert branch.script.asked == before
+
+
+@pytest.mark.parametrize("kept", ["redact", "store"])
+def test_control__what_it_says__is_kept_as_little_as_what_the_agent_says(branch, base, kept) -> None:
+    """Its errors quote it: a pattern masks that, and where nothing is to be stored none of it is."""
+    base.begin("CCCCCCCC")
+    (branch.folder / "eval-gate.yaml").write_text("redact: [NoneType]\n" if kept == "redact" else "store: none\n")
+    branch.here("FPPPPPPP", control_endpoint=base.url)
+    folder = Path(branch.record()).parent
+    written = [file for file in folder.rglob("*") if file.is_file()]
+    assert {"control.jsonl", "run.json"} <= {file.name for file in written}
+    for file in written:
+        assert b"NoneType" not in file.read_bytes(), file

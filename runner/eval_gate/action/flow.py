@@ -147,7 +147,9 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     code = exit_code_of(judged, made.interrupted)
-    left = left_to_control(made.result, session.question) if later and made.interrupted is None else ()
+    # who accepted what is asked of GitHub once: for the verdict
+    heard = replace(session.question, more_waivers=None)
+    left = left_to_control(made.result, heard) if later and code is ExitCode.FAILED else ()
     return Finished(judged, code, files, made.interrupted is not None, left), context
 
 

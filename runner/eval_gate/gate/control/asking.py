@@ -75,7 +75,7 @@ def left_to_control(run: RunResult, question: Question) -> tuple[CaseKey, ...]:
     askable = frozenset(key for key, case in run.cases() if not case.dependent)
     if not wanted_of_control(run, question, askable).keys:
         return ()
-    comparison = judge(run, replace(question, more_waivers=None)).comparison
+    comparison = judge(run, question).comparison
     red = [one.key for one in comparison.of(CaseClass.REGRESSION)] if comparison else []
     return tuple(red) or tuple(askable)  # of scores that fell together no single case is one
 
