@@ -209,10 +209,10 @@ class Settings:
     accept_label: str = LABEL
     leg: str = ""
     """All inputs that are the same in every attempt of one leg, in one text."""
+    remember_pushes: bool = True
     policy_from: Side = Side.HEAD
     secrets_for: Side = Side.BASE
     control: Control = Control.NOW
-    remember_pushes: bool = True
     on_host: bool = False
     """Whether this is the machine of the job, and not our container."""
 

@@ -163,10 +163,7 @@ class Grounds(Record):
     reruns: int = 0
     """How many of those here were re-runs."""
     chance: float | None = None
-    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested.
-
-    Where earlier pushes decided with this one: of all of them together.
-    """
+    """That a case with this record does this here, or worse, when nothing has changed; None when nothing was tested."""
     control: Counts = NO_RUNS
     """What the base branch's agent answered when it was asked in the same minutes; none where it was not, or gave no
     answer that could be judged."""
@@ -179,7 +176,7 @@ class Grounds(Record):
     earlier: Counts = NO_RUNS
     """The same case by the same yardstick in earlier pushes of the same change, from the first that it failed on."""
     pushes: int = Field(default=0, ge=0)
-    """How many pushes these are."""
+    """How many pushes these are. Where they decided with this one, the chance is that of all of them together."""
 
     @property
     def spared(self) -> bool:

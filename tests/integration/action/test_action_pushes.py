@@ -69,6 +69,7 @@ def replaced(github, ended, files: dict[str, bytes]) -> None:
     github.state.add_artifact(run, zipped(files))
 
 
+@pytest.mark.contract("verdict.pushes")
 def test_push__case_that_passes_at_first_after_a_doubtful_push__is_looked_at_again_and_found(job, github, push) -> None:
     pull = github.state.add_pull(7)
     doubtful, _ = push(pull, HALF_BROKEN)
@@ -139,6 +140,7 @@ def test_push__three_pushes__one_artifact_is_read_and_carries_all_of_them(github
     assert list(cases) == ["gs-002"]
 
 
+@pytest.mark.contract("verdict.pushes")
 def test_push__fork_with_a_branch_of_the_same_name__is_never_believed_and_never_remembers(github, push) -> None:
     fork = github.state.add_pull(7, head_repo="eve/bot", user="eve")
     theirs, _ = push(fork, "FFFFFFF")

@@ -75,6 +75,7 @@ def pushes_of(record: Counts, prior: Prior) -> Iterator[tuple[float, list[Counts
         yield math.exp(unchanged.log_chance(total)), pushes
 
 
+@pytest.mark.contract("verdict.pushes")
 @pytest.mark.parametrize("prior", [STEADY, Prior(2.0, 0.3), Prior(9.0, 1.0)])
 @pytest.mark.parametrize("record", [Counts(), TEN, Counts(passes=7, failures=3)])
 def test_evidence__nothing_changed__has_a_mean_of_one_at_most_and_is_seldom_large_in_any_push(prior, record) -> None:
@@ -111,6 +112,7 @@ def test_evidence__more_pushes_than_are_kept__looks_at_the_newest(monkeypatch) -
 TAPES = st.text("PF", min_size=1, max_size=7)
 
 
+@pytest.mark.contract("verdict.pushes")
 @given(
     earlier=st.lists(TAPES, max_size=PUSHES),
     again=st.text("PF", max_size=6),
