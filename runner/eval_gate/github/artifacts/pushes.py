@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
-from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run, is_workflow
+from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run
 from eval_gate.github.client import Client
 from eval_gate.github.commits import ACTIONS, RunFacts
 from eval_gate.github.failure import GitHubError, Kind
@@ -82,7 +82,7 @@ def _earlier_runs(client: Client, change: Change) -> Iterator[RunFacts]:
     runs = client.page(doing, path, RunFacts, permission=ACTIONS, query=query, key="workflow_runs")
     for run in sorted(runs, key=lambda one: one.id, reverse=True):
         mine = run.of_this_repository and run.head_branch == change.branch and run.event == change.event
-        if mine and run.id < change.own_run_id and is_workflow(run.workflow, (change.workflow,)):
+        if mine and run.id < change.own_run_id:
             yield run
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.pushes import STARTS, earlier_of, evidence, needed, next_step
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, e_value
 from eval_gate.gate.evidence.settle import CaseFacts, settle
 from eval_gate.gate.evidence.settle import next_step as step_of
 from eval_gate.model.case import CaseKey
@@ -103,7 +103,13 @@ def from_first_failure(pushes: list[Counts]) -> list[tuple[tuple[Counts, ...], C
     return found
 
 
-def test_evidence__more_pushes_than_are_kept__looks_at_the_newest(monkeypatch) -> None:
+def test_evidence__each_start__has_what_was_before_it_on_record() -> None:
+    first, here = counts("FP"), counts("FF")
+    starts = [e_value(STEADY, TEN, first.plus(here)), e_value(STEADY, TEN.plus(first), here)]
+    assert evidence(CONFIRMATION, TEN, (first,), here) == pytest.approx(sum(starts) / 6)
+
+
+def test_evidence__more_pushes_than_are_kept__looks_at_the_newest() -> None:
     many = tuple([counts("FP")] * (PUSHES + 3))
     assert STARTS == PUSHES + 1
     assert evidence(CONFIRMATION, TEN, many, counts("F")) == evidence(CONFIRMATION, TEN, many[-PUSHES:], counts("F"))
@@ -191,6 +197,14 @@ def test_settle__reruns_that_only_earlier_pushes_asked_for_are_missing__is_what_
 def test_doubt__passes_here_and_the_branch_fails_it__asks_nothing(record) -> None:
     case = replace(facts("P", "", "FFFF"), record=record)
     assert case.doubt is not Doubt.REGRESSION
+
+
+def test_next_step__dead_before_and_passes_more_often_than_it_fails_here__is_no_regression() -> None:
+    dead = ("FFFFFFF", "FFFFFFF")
+    assert step_of(facts("F", "FPP", *dead), CONFIRMATION) is Step.CONFIRMED
+    assert step_of(facts("F", "FPPP", *dead), CONFIRMATION) is not Step.CONFIRMED
+    assert settled(facts("F", "FPPPPP", *dead)) == (CaseClass.UNSETTLED, Why.RECOVERED)
+    assert settled(facts("P", "FPPPP", *dead))[0] is CaseClass.FLAKY
 
 
 def test_needed__after_a_doubtful_push__is_fewer_failures() -> None:
