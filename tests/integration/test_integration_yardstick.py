@@ -206,7 +206,7 @@ def test_run__fail_on_new_failures__blocks_a_new_case_that_fails(project) -> Non
     green = project.run("--baseline", first, "--fail-on", "regressions")
     red = project.run("--baseline", first, "--fail-on", "regressions,new-failures")
     assert (green.returncode, red.returncode) == (0, 1)
-    assert "GATE FAILED: 1 case is new and fails (allowed: 0)   exit 1" in red.stdout
+    assert "GATE FAILED: 1 case is new or changed and fails (allowed: 0)   exit 1" in red.stdout
 
 
 def test_compare__another_policy__is_said_as_in_the_run(project) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from eval_gate.config.policy import Policy
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.settling import settle, trial_of
+from eval_gate.engine.settling import known_anew, settle, trial_of
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import Question, judge
@@ -84,9 +84,11 @@ class Engine:
     planned: int | None = None
     fields: Mapping[str, object] = field(default_factory=dict)
     executions: int = 0
+    fresh: frozenset[CaseKey] = frozenset()
 
     def run(self, question: Question) -> RunResult:
         """The run, not judged yet."""
+        self.fresh = frozenset()
         records = {one.key: [one.record(at) for at in range(self.trials)] for one in self.cases}
         ends: dict[CaseKey, RerunEnd] = {}
         tapes = {one.key: one for one in self.cases}
@@ -103,6 +105,7 @@ class Engine:
             for key, mine in more.items():
                 records[key] += mine
                 ends[key] = reruns.end(key, [trial_of(one) for one in mine])
+            self.fresh = frozenset(reruns.fresh)
         self.executions += sum(map(len, records.values()))
         return self._result(records, ends)
 
@@ -110,6 +113,7 @@ class Engine:
         suites: dict[str, list[CaseResult]] = {}
         for one in self.cases:
             made = settle(one.case(), records[one.key], first=self.trials, end=ends.get(one.key))
+            made = known_anew(made) if one.key in self.fresh else made
             suites.setdefault(one.suite, []).append(made.model_copy(update={"dependent": one.dependent}))
         made_suites = [make_suite_result(cases, eval_file=file) for file, cases in suites.items()]
         planned = len(self.cases) if self.planned is None else self.planned

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 DEFAULT_CONFIRM: Final = 6
 """How often the action runs a case again at most: with 2 the error rate cannot be kept."""
 DEFAULT_ERROR_RATE: Final = 0.05
+USUAL_NEW_CASE_RUNS: Final = 3
+"""How often a new case is run where cases are run again at all and nobody said a number."""
 
 
 class FailOn(StrEnum):
@@ -32,7 +34,7 @@ class FailOn(StrEnum):
     CHANGED = "changed"
     """A case that passed in the baseline is measured by another yardstick, or a rule asks for less."""
     NEW_FAILURES = "new-failures"
-    """A case that the baseline does not have fails."""
+    """A case that no earlier run knows, or not with this question and expectation, fails."""
 
 
 DEFAULT_FAIL_ON: Final = FailOn.FAILURES
@@ -67,8 +69,8 @@ class Policy:
     `pass_score` is the score from which a graded case is good enough here; `max_score_drop` what such a score may lose
     against the baseline. `score_tolerance` is only about what is pointed out. `must_pass` holds globs over case ids and
     tags (`tag:NAME`). `error_rate` is the accepted chance of a regression where nothing has changed, `confirm` how
-    often a case in doubt was to be run again at most. Increases are percents that the typical case may cost more than
-    in the baseline.
+    often a case in doubt was to be run again at most, `new_case_runs` how often one is run that no earlier run knows.
+    Increases are percents that the typical case may cost more than in the baseline.
     """
 
     fail_on: frozenset[FailOn] = setting(
@@ -112,6 +114,11 @@ class Policy:
         limits={"ge": 0, "le": 100},
         in_action=DEFAULT_CONFIRM,
     )
+    new_case_runs: int | None = setting(
+        None,
+        "How often a new or changed case is run; 1 turns that off. Else 3, and 1 with `confirm: 0`.",
+        limits={"ge": 1, "le": 100},
+    )
     must_pass: tuple[Text, ...] = setting(
         (), "Cases that must pass whatever their record: globs over ids, or tag:NAME.", metavar="GLOB"
     )
@@ -141,6 +148,13 @@ class Policy:
         flag="--accepted",
         metavar="FILE",
     )
+
+    @property
+    def runs_of_new_cases(self) -> int:
+        """How often a case is run of which no earlier run knows anything; 1 where nothing is run again."""
+        if self.new_case_runs is not None:
+            return self.new_case_runs
+        return USUAL_NEW_CASE_RUNS if self.confirm else 1
 
     def on_record(self, run: RunResult) -> RunPolicy:
         """The rules as the record of a run that was held against them keeps them."""

@@ -32,6 +32,14 @@ class Wanted(Protocol):
 class Confirming(Protocol):
     """Says which cases are run again. What an execution amounts to is for it to say as well: the engine counts none."""
 
+    @property
+    def fresh(self) -> Set[CaseKey]:
+        """Those of the doubtful cases that are only run more often because nothing is known of them yet.
+
+        They are run so often whatever comes of it, so that these are no re-runs but first executions.
+        """
+        ...
+
     def doubtful(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution (or trials) leaves something to decide.
 

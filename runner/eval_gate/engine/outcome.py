@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -11,7 +11,7 @@ from eval_gate import __version__
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.settling import Measure, settle, unrun
+from eval_gate.engine.settling import Measure, known_anew, settle, unrun
 from eval_gate.engine.silence import Listing, heard, listing
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status, Trial
@@ -50,6 +50,8 @@ class Progress:
     by_control: Mapping[CaseKey, tuple[Trial, ...]]
     """What the base branch's agent did, by case."""
     control: Control | None = None
+    fresh: Set[CaseKey] = frozenset()
+    """Cases that were run more often because no earlier run knows them."""
 
 
 def begun(plan: RunPlan) -> RunResult:
@@ -139,4 +141,4 @@ def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, l
     result = settle(case, counted, other, first=plan.limits.trials, end=end, measure=measure)
     if asked := progress.by_control.get(key):
         result = result.model_copy(update={"control": asked})
-    return settled(result, plan.limits.stored)
+    return settled(known_anew(result) if key in progress.fresh else result, plan.limits.stored)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Protocol
 
@@ -217,9 +217,16 @@ class Run:
         waiting = await self._run_again(list(cases), cases, confirming, journal)
         while control is not None and await self._ask_control(control, confirming, allowance):
             waiting = await self._run_again(waiting, cases, confirming, journal)
-        if left := sum(end is RerunEnd.SPENT for end in self._ends().values()):
+        self._notice_what_was_spared(allowance)
+
+    def _notice_what_was_spared(self, allowance: Allowance) -> None:
+        short = [key in self._fresh for key, end in self._ends().items() if end is RerunEnd.SPENT]
+        if left := short.count(False):
             suspects = "1 suspect is" if left == 1 else f"{left} suspects are"
             self._notices.append(f"{suspects} not decided: the rerun-budget of {allowance.budget} is spent")
+        if left := short.count(True):
+            new = "1 new case is" if left == 1 else f"{left} new cases are"
+            self._notices.append(f"{new} not run as often as asked: the rerun-budget of {allowance.budget} is spent")
 
     async def _run_again(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: Confirming, journal: Journal
@@ -257,6 +264,12 @@ class Run:
             stop=self._stop,
         )
         return ControlAsking(self._plan, self._plan.control, self._folder, around)
+
+    @property
+    def _fresh(self) -> Set[CaseKey]:
+        """Cases that were run more often because no earlier run knows them."""
+        confirming = self._plan.confirming
+        return confirming.fresh if confirming is not None else frozenset()
 
     def _rerun_budget(self) -> RerunBudget:
         limits = self._plan.limits
@@ -404,6 +417,7 @@ class Run:
             self._ends(),
             control.trials if control else NOTHING_ASKED,
             control.facts if control else None,
+            self._fresh,
         )
         return outcome(self._plan, progress, wall_ms)
 

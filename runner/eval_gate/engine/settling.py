@@ -190,6 +190,11 @@ def settle(
     )
 
 
+def known_anew(case: CaseResult) -> CaseResult:
+    """The same of a case that was run more often because no earlier run knows it: these are first executions."""
+    return case.model_copy(update={"reruns": 0, "new_runs": case.reruns, "rerun_end": None})
+
+
 class _Whole(NamedTuple):
     """What the executions of a case took together."""
 

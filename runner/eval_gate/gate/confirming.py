@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.control.asking import Wanted, cleared_by_control, wanted_of_control
+from eval_gate.gate.evidence.fresh import more_runs
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
@@ -24,10 +25,13 @@ from eval_gate.results.ledger import executions
 class Reruns:
     """The engine's `Confirming`, for one run and what its verdict will be asked about."""
 
-    def __init__(self, question: Question, confirm: int) -> None:
-        """`confirm` is the most re-runs of one case."""
+    def __init__(self, question: Question, confirm: int, *, budgeted: bool = False) -> None:
+        """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take."""
         self._question = question
         self._confirm = confirm
+        self._budgeted = budgeted
+        self._fresh: dict[CaseKey, int] = {}
+        """New cases, and how often each is run beyond its first executions."""
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
         self._confirmation = Confirmation(0)
@@ -39,8 +43,13 @@ class Reruns:
         """What the run is compared with, or why there is nothing."""
         return self._question.baseline
 
+    @property
+    def fresh(self) -> Set[CaseKey]:
+        """Those that are run more often because no earlier run knows them, whatever came of the first time."""
+        return self._fresh.keys()
+
     def doubtful(self, result: RunResult) -> Collection[CaseKey]:
-        """Every case whose first execution leaves something to decide."""
+        """Every case whose first execution leaves something to decide, and those of which nothing is known."""
         run = result.model_copy(update={"confirm": self._confirm})
         facts, self._confirmation = facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen
@@ -49,19 +58,32 @@ class Reruns:
         steps = next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)
-        return doubtful
+        self._fresh = {}
+        if isinstance(self.baseline, Baseline):
+            wanted = self._question.policy.runs_of_new_cases
+            self._fresh = more_runs(facts, run.by_key(), wanted, bounded=not self._budgeted)
+        return [*doubtful, *self._fresh]
 
     def turn(self, waiting: Sequence[CaseKey]) -> Sequence[CaseKey]:
-        """Those of the waiting cases that are run again next: all of a few, else some of each cause first."""
-        return self._suspects.turn(waiting, self._confirmed)
+        """Those of the waiting cases that are run again next: all of a few, else some of each cause first.
+
+        New cases come last: what is left of the budget is theirs.
+        """
+        suspects = [key for key in waiting if key not in self._fresh]
+        turn = self._suspects.turn(suspects, self._confirmed) if suspects else []
+        return turn or [key for key in waiting if key in self._fresh]
 
     def again(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
         """Whether one more execution could decide; what says nothing about the target uses up a re-run all the same."""
+        if key in self._fresh:
+            return len(reruns) < self._fresh[key]
         is_open = self._open(key, reruns)
         return len(reruns) < self._confirm and is_open and not self._suspects.spares(key, self._confirmed)
 
     def end(self, key: CaseKey, reruns: Sequence[Trial]) -> RerunEnd:
         """Why it is not run again any more."""
+        if key in self._fresh:
+            return RerunEnd.DECIDED if len(reruns) >= self._fresh[key] else RerunEnd.STOPPED
         if not self._open(key, reruns):
             return RerunEnd.DECIDED
         if len(reruns) >= self._confirm:

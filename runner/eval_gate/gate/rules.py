@@ -9,6 +9,7 @@ from typing import Final
 
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import budgets
+from eval_gate.gate.evidence.fresh import FRESH, fails, flakes
 from eval_gate.gate.evidence.noise import chance_of_drop
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.scores import exceeds, limit_words
@@ -174,8 +175,11 @@ def _failures(judged: Judged) -> Finding:
 
 def _flaky(judged: Judged) -> int:
     """Cases with both results among their trials, those whose evidence does not decide, and what is worse than that."""
-    unsettled = _keys(judged, *_NOT_CLEAN)
-    return sum((case.flaky or key in unsettled) and not judged.waives(key) for key, case in judged.run.cases())
+    unsettled, fresh = _keys(judged, *_NOT_CLEAN), _keys(judged, *FRESH)
+    return sum(
+        (case.flaky or key in unsettled or (key in fresh and flakes(case))) and not judged.waives(key)
+        for key, case in judged.run.cases()
+    )
 
 
 def _keys(judged: Judged, *classes: CaseClass) -> set[CaseKey]:
@@ -304,8 +308,6 @@ def _about_the_measure(judged: Judged, policy: Policy) -> Iterator[Finding]:
         yield _count(RuleCode.CHANGED, measured.changed, one, many)
         yield _count(RuleCode.LOOSENED, measured.loosened, "asks for less", "ask for less", noun="rule")
     if FailOn.NEW_FAILURES in policy.fail_on:
-        added = _keys(judged, CaseClass.ADDED)
-        failing = sum(
-            case.status is Status.FAILED and key in added and not judged.waives(key) for key, case in judged.run.cases()
-        )
-        yield _count(RuleCode.NEW_FAILURES, failing, "is new and fails", "are new and fail")
+        fresh = _keys(judged, *FRESH)
+        failing = sum(key in fresh and fails(case) and not judged.waives(key) for key, case in judged.run.cases())
+        yield _count(RuleCode.NEW_FAILURES, failing, "is new or changed and fails", "are new or changed and fail")

@@ -111,6 +111,9 @@ class CaseResult(Record):
     """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
+    new_runs: int = 0
+    """How many of its first executions were made because no earlier run knows the case. They are no re-runs: whatever
+    came of the first one, these were made."""
     rerun_end: RerunEnd | None = None
     """Why there was no further re-run; None where nobody had asked for one."""
     attempts: int = 0

@@ -106,10 +106,12 @@ class Again:
         """Run these again until each is decided; false where no more can be run."""
         while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
             if (left := self._allowance.left) is not None:  # one after the other to its end, where they are scarce
-                open_ = dict(list(open_.items())[: max(left // self._confirm, 1)])
+                open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
             if not self._allowance.take(len(open_)) or time.monotonic() >= self._until:
                 self._spent = True
-                self._notes["the budget for re-runs was used up before every case in doubt was decided"] = None
+                new = all(key in reruns.fresh for key in open_)
+                short = "new case was run as often as asked" if new else "case in doubt was decided"
+                self._notes[f"the budget for re-runs was used up before every {short}"] = None
                 return False
             await self._round(open_)
             if self._broke:  # a command that brings nothing once is not asked another five times

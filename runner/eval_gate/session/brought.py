@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.keeping import settled
+from eval_gate.engine.settling import known_anew
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.measuring import LEAST_OF_ANOTHER_TOOL
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -23,6 +23,7 @@ from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.again import Again, redactor_of
 from eval_gate.session.rows import case_of, rules_of
+from eval_gate.session.run import reruns_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Around, Session
 
@@ -57,17 +58,19 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     rows_of = brought.cases.items() if again_by else brought.let_go()
     cases = {key: case_of(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
     run = _run(session, brought, cases)
-    reruns = Reruns(session.question, confirm)
+    reruns = reruns_of(session)
     _refuse_a_rest(run, session)
-    doubtful = list(reruns.doubtful(run)) if confirm else []
+    wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
+    doubtful = list(reruns.doubtful(run)) if wanted else []
     if doubtful and again_by:
         again = await Again(session, brought).rerun(reruns, doubtful)
         said = await storable(config, again.rows)
         for key in doubtful:
-            cases[key] = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules, confirm=confirm)
+            case = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules, confirm=confirm)
+            cases[key] = known_anew(case) if key in reruns.fresh else case
         run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
     elif doubtful:
-        run = _not_again(run, frozenset(doubtful))
+        run = _not_again(run, frozenset(doubtful) - reruns.fresh)
     return BroughtRun(run, tuple(_known_again(run, named_by, session)))
 
 

@@ -30,7 +30,12 @@ def rules_of(config: RunConfig) -> Rules:
 
 
 def case_of(
-    rows: Sequence[Row], more: Sequence[Row], end: RerunEnd | None, rules: Sequence[ScoreRule], *, confirm: int
+    rows: Sequence[Row],
+    more: Sequence[Row],
+    end: RerunEnd | None,
+    rules: Sequence[ScoreRule],
+    *,
+    confirm: int,
 ) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
 

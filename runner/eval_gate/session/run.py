@@ -56,7 +56,15 @@ async def plan_run(session: Session) -> RunPlan:
     )
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
-    return plan.confirmed_by(Reruns(session.question, again), again) if again else plan
+    if not again and config.policy.runs_of_new_cases == 1:
+        return plan
+    return plan.confirmed_by(reruns_of(session), again)
+
+
+def reruns_of(session: Session) -> Reruns:
+    """Who says which cases of the session are run again."""
+    config = session.config
+    return Reruns(session.question, config.policy.confirm, budgeted=config.limits.rerun_budget is not None)
 
 
 async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:

@@ -23,6 +23,8 @@ class Again:
         self._times = times
         self.asked: list[tuple[str, str]] = []
 
+    fresh: frozenset[CaseKey] = frozenset()
+
     def doubtful(self, result):
         self.seen = {case.id: case.status for suite in result.suites for case in suite.cases}
         return [CaseKey(EVAL_FILE, name) for name in self._times]

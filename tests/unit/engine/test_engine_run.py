@@ -111,6 +111,8 @@ class Doubts:
         self.times = times
         self.asked = False
 
+    fresh = frozenset()
+
     def doubtful(self, result):
         self.asked = True
         return [key for key, _ in result.cases()]

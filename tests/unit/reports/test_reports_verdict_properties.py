@@ -187,7 +187,7 @@ def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
     view = view_of(run, ReportContext())
     lists = (
         *(view.regressions, view.must_pass, view.not_decided, view.waived, view.still_failing),
-        *(view.failing, view.doubtful if view.refined else view.unsettled),
+        *(view.failing, view.fresh_flaky, view.doubtful if view.refined else view.unsettled),
     )
     seen = [(row.suite, row.id) for rows in lists for row in rows]
     assert len(seen) == len(set(seen))

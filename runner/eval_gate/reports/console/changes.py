@@ -48,6 +48,11 @@ def changes(view: View, style: ConsoleStyle) -> Iterator[str]:
         yield from _block(style, "green", "NEW PASSES", view.new_passes)
     else:
         yield from _named(style, "green", "NEW PASSES", view.new_passes, scores=True)
+    if view.fresh:
+        colour = "yellow" if view.fresh_flaky else None
+        yield from style.wrap(view.fresh, begin="NEW AND CHANGED CASES: ", colour=colour)
+        yield ""
+    yield from _block(style, "yellow", "NEW OR CHANGED, AND FLAKY", view.fresh_flaky)
     yield from _block(style, None, "NOT SURE", view.doubtful if view.refined else ())
     others = (
         ("FLAKY", () if view.refined else view.flaky),

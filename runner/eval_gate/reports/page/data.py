@@ -202,6 +202,7 @@ def _groups(view: View) -> Iterator[Group]:
     yield Group("score-drop", "Score drops", "warn", view.score_drops)
     for errors in view.errors_by_blame:
         yield Group(f"error-{errors.title.split()[0].lower()}", f"{errors.title}s", "warn", errors.rows)
+    yield Group("fresh-flaky", "New or changed, and flaky", "warn", view.fresh_flaky)
     yield Group("unsettled", "Not sure", "warn", view.unsettled)
     yield Group("new-pass", "New passes", "pass", view.new_passes)
     yield Group("by-control", "Fails with the base branch's agent too", "soft", view.by_control)

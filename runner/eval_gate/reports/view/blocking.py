@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from eval_gate.gate.evidence.fresh import fails
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import SCORE_SHARE, drop_of, new_errors, score_share
 from eval_gate.gate.scores import exceeds
@@ -13,6 +14,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import Why
+from eval_gate.reports.view.fresh import is_fresh
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
 
@@ -58,8 +60,8 @@ def _about(lists: CaseLists) -> Mapping[str, Holds]:
         RuleCode.SCORE_DROP: _dropped(lists),
         RuleCode.UNMEASURED: lambda row: id(row.case) in errors,
         RuleCode.COVERAGE: lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
-        RuleCode.FLAKY: lambda row: row.flaky or row.change in _NOT_CLEAN,
-        RuleCode.NEW_FAILURES: lambda row: row.status is Status.FAILED and row.change is CaseClass.ADDED,
+        RuleCode.FLAKY: lambda row: row.flaky or row.change in _NOT_CLEAN or row.flakes_from_the_start,
+        RuleCode.NEW_FAILURES: lambda row: row.case is not None and is_fresh(row.compared) and fails(row.case),
         "nothing-judged": lambda row: row.status in {Status.ERROR, Status.NOT_RUN},
         "too-many-errors": lambda row: row.status is Status.ERROR,
         "not-complete": lambda row: row.status is Status.NOT_RUN,

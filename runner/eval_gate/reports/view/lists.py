@@ -98,7 +98,14 @@ class CaseLists:
     """Those of the still failing ones that the default branch broke itself."""
     score_drops = _listed(lambda row: row.score_drop, by_drop=True)
     """Scores that fell by more than the tolerance, regressions apart."""
-    failing = _listed(lambda row: row.status is Status.FAILED and row.change not in _FAILURES and row.why not in _APART)
+    failing = _listed(
+        lambda row: (
+            row.status is Status.FAILED
+            and row.change not in _FAILURES
+            and row.why not in _APART
+            and not row.flakes_from_the_start
+        )
+    )
     """Failing cases that the comparison says nothing else about: without a baseline, added, incomparable."""
     errors = _listed(
         lambda row: row.status is Status.ERROR and row.change not in _NO_NEW_ERRORS and row.why not in _APART
@@ -114,6 +121,8 @@ class CaseLists:
         lambda row: row.flaky_on_record and row.change is CaseClass.STILL_PASSING and not row.flaky
     )
     """Cases that pass here, and that fail now and then on the default branch."""
+    fresh_flaky = _listed(lambda row: row.flakes_from_the_start and row.why not in _APART)
+    """New and changed cases that were seen both to pass and to fail."""
     skipped = _listed(lambda row: row.status is Status.SKIPPED)
     incomparable = _of(CaseClass.INCOMPARABLE)
     """Cases with another question or expectation than before."""
@@ -140,6 +149,7 @@ class CaseLists:
         Where records decided, a case is in one list of doubts only: one that fails and is new is among the failing.
         """
         apart = {row.key for row in self.failing} if self.refined else set()
+        apart |= {row.key for row in self.fresh_flaky}
         seen = (row for row in self.cases if not row.waived and (row.flaky or row.change is CaseClass.FLAKY))
         return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in apart)
 

@@ -19,6 +19,7 @@ from eval_gate.model.waiver import Kind
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import blame_of
 from eval_gate.reports.links import case_url, line_url
+from eval_gate.reports.view.fresh import flakes_from_the_start, fresh_words
 from eval_gate.reports.view.scores import shortfalls
 from eval_gate.reports.view.sides import Sides, sides_of
 from eval_gate.reports.words import blame as blame_words
@@ -181,8 +182,13 @@ class CaseRow:
 
     @cached_property
     def evidence(self) -> str | None:
-        """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at."""
-        return grounds_words.evidence(self.compared, self.place) if self.compared else None
+        """`failed 4 of 4 here, 1 of 20 on main`, where more than the two runs was looked at.
+
+        Of a case that no earlier run knows what its runs here have shown.
+        """
+        if self.compared is None:
+            return None
+        return grounds_words.evidence(self.compared, self.place) or fresh_words(self.case, self.compared)
 
     @property
     def record(self) -> str | None:
@@ -200,6 +206,11 @@ class CaseRow:
         """Whether recent runs of the default branch call it flaky."""
         known = self.compared.case_record if self.compared else None
         return known is not None and known.steadiness is Steadiness.FLAKY
+
+    @cached_property
+    def flakes_from_the_start(self) -> bool:
+        """Whether it is new or changed, and was seen both to pass and to fail."""
+        return flakes_from_the_start(self.case, self.compared)
 
     @property
     def main_broke(self) -> bool:

@@ -19,6 +19,7 @@ from eval_gate.model.waiver import Kind
 from eval_gate.reports import facts
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.blocking import blocking
+from eval_gate.reports.view.fresh import fresh_counts
 from eval_gate.reports.view.groups import group_causes, stale_suites
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
@@ -214,6 +215,8 @@ class View(CaseLists):
     """How sure the pass rate and its change are, in half sentences."""
     sight = _once(lambda view: sight_lines(view.run, place_of(view.context)))
     """What a run of these cases can see, and which of them it cannot judge, in half sentences."""
+    fresh = _once(lambda view: fresh_counts(view.run))
+    """What new and changed cases have shown that ran several times."""
     reruns = _once(lambda view: rerun_words(view.run))
     """What re-runs of doubtful cases took."""
 
@@ -252,6 +255,7 @@ class View(CaseLists):
             "not worse than the base branch's agent": sum(row.change is CaseClass.UNSETTLED for row in self.by_control),
             "not decided": len(self.not_decided),
             "not sure": len(self.unsettled),
+            "new and flaky": len(self.fresh_flaky),
             "flaky": len(self.flaky) if self.refined else 0,
             "accepted": kinds.count(Kind.ACCEPTED),
             "quarantined": kinds.count(Kind.QUARANTINE),

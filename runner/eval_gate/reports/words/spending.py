@@ -43,20 +43,22 @@ def rerun_words(run: RunResult) -> str | None:
     Only the whole cost of a case is known, so a re-run is taken to cost what an execution of it does on average.
     """
     again = [case for _, case in run.cases() if 0 < case.reruns <= len(case.trials)]
+    new = [case for _, case in run.cases() if 0 < case.new_runs <= len(case.trials)]
+    more = f"{count(sum(case.new_runs for case in new), 'more run')} of {count(len(new), 'new case')}" if new else None
     there = control_words(run)
     if not again:
-        return there
+        return "; ".join(filter(None, [more, there])) or None
     number = sum(case.reruns for case in again)
     took = sum(trial.duration_ms for case in again for trial in case.trials[-case.reruns :])
     costs = [_cost(case) for case in again]
     words = [f"{count(number, 're-run')} of {count(len(again), 'case')}", seconds(took)]
     if all(cost is not None for cost in costs):
         words.append(f"about {money(sum(cost or 0.0 for cost in costs))}")
-    return "; ".join(filter(None, [", ".join(words), there]))
+    return "; ".join(filter(None, [", ".join(words), more, there]))
 
 
 def control_words(run: RunResult) -> str | None:
-    """`5 answers of the base branch's agent, 0.9 s, $0.0100`; None where it was not asked."""
+    """`5 questions to the base branch's agent, 0.9 s, $0.0100`; None where it was not asked."""
     asked = [trial for _, case in run.cases() for trial in case.control]
     if run.control is None or not asked:
         return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
+from eval_gate.gate.evidence.fresh import FRESH, flakes
 from eval_gate.gate.rules import new_errors
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import CaseChange, CaseClass, Outcome, Reason, RuleCode, Verdict
@@ -32,7 +34,7 @@ def headline(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_stale
     if worse := regression_words(run) if standing(run, CaseClass.REGRESSION) else _together(run):
         allowed = verdict.rule(RuleCode.REGRESSIONS)
         return WARN, ", ".join([worse, "allowed" if allowed else "reported only", *waived_counts(run)])
-    doubtful = _loosened(run) or _not_decided(run)
+    doubtful = _loosened(run) or _not_decided(run) or _flaky_from_the_start(run)
     return WARN if doubtful else PASS, _passed_words(run, verdict, absent, baseline_is_stale=baseline_is_stale)
 
 
@@ -93,7 +95,7 @@ _COUNTED: Final[dict[RuleCode | None, tuple[str, ...]]] = {
     RuleCode.REMOVED: ("removed case",),
     RuleCode.CHANGED: ("case measured otherwise", "cases measured otherwise"),
     RuleCode.LOOSENED: ("loosened rule",),
-    RuleCode.NEW_FAILURES: ("new failing case",),
+    RuleCode.NEW_FAILURES: ("new or changed case fails", "new or changed cases fail"),
 }
 """Headlines of rules that allow none."""
 _LIMITS: Final[dict[RuleCode | None, str]] = {
@@ -115,10 +117,7 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     if nothing_comparable(run):
         return ", ".join([passed, "baseline not comparable", *waived])
     parts = ["passed" if any("regression" in words for words in waived) else "no regressions", *waived]
-    if there := len(_by_control(run)):
-        parts.append(f"{count(there, 'case fails', 'cases fail')} with the base branch's agent too")
-    if unsettled := len(_unsettled(run)):
-        parts.append(f"not sure about {count(unsettled, 'case')}")
+    parts += _doubts(run)
     if drops := not_waived(run, run.comparison.score_drops()):
         parts.append(count(len(drops), "score drop"))
     still = standing(run, CaseClass.STILL_FAILING)
@@ -134,6 +133,16 @@ def _passed_words(run: RunResult, verdict: Verdict, absent: str, *, baseline_is_
     return ", ".join(parts)
 
 
+def _doubts(run: RunResult) -> Iterator[str]:
+    """What failed here now and then, or not by this change."""
+    if there := len(_by_control(run)):
+        yield f"{count(there, 'case fails', 'cases fail')} with the base branch's agent too"
+    if unsettled := len(_unsettled(run)):
+        yield f"not sure about {count(unsettled, 'case')}"
+    if new := _flaky_from_the_start(run):
+        yield count(new, "new case flakes", "new cases flake")
+
+
 def _loosened(run: RunResult) -> int:
     return run.comparison.measured.loosened if run.comparison and run.comparison.measured else 0
 
@@ -141,6 +150,12 @@ def _loosened(run: RunResult) -> int:
 def _by_control(run: RunResult) -> list[CaseChange]:
     """What is not of this change, because the base branch's agent failed it in the same minutes."""
     return [one for one in _changes(run) if one.grounds is not None and one.grounds.why is Why.CONTROL]
+
+
+def _flaky_from_the_start(run: RunResult) -> int:
+    """How many new and changed cases were seen both to pass and to fail."""
+    cases = run.by_key()
+    return sum(one.key in cases and flakes(cases[one.key]) for one in standing(run, *FRESH))
 
 
 def _unsettled(run: RunResult) -> list[CaseChange]:
@@ -223,7 +238,7 @@ _TO_DO: Final = {
     RuleCode.REMOVED: "have it reviewed that these cases go",
     RuleCode.CHANGED: "have it reviewed that these cases are measured otherwise",
     RuleCode.LOOSENED: "have the rules reviewed that ask for less",
-    RuleCode.NEW_FAILURES: "make the new cases pass before they come in",
+    RuleCode.NEW_FAILURES: "make the new and changed cases pass before they come in",
     RuleCode.STALE: "make the stale evals anew from the tools as they are now",
 }
 """What to do first where a rule does not hold. The words are ours: nothing foreign is in them."""
