@@ -4,8 +4,8 @@ It is asked only where the gate would be red, and can only clear. So it is belie
 
 - only answers count that were judged. No connection, a crash, a time-out: whoever brings no answer says nothing.
 - it has to show that it works: of what passes here and on record it must pass more than it fails.
-- a case is cleared by two failed answers and less than two that passed. Of a case that is unsteady on record these
-  failures must be more than its record lets expect: else they are the flakes that the record knows of already.
+- a case is cleared by two failed answers and less than two that passed. These failures must be unlikely for its record:
+  else they are the flakes that the record knows of already, and it took them into account.
 - a drop of all cases is cleared where it is none against fresh answers to all of them.
 """
 
@@ -18,7 +18,7 @@ from typing import Final
 
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.prior import Prior
-from eval_gate.gate.evidence.reruns import Confirmation, unsteady
+from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, Settled, Settlement
 from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding
 from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
@@ -32,8 +32,8 @@ MOST_OF_A_CASE: Final = 3
 """How often the base branch's agent is asked about one case at most."""
 TWICE: Final = 2
 """Passes that leave a case red, and failures that may clear it; also how often it is asked about all cases."""
-EXPECTED: Final = 0.05
-"""From this chance on the failures of a case that is unsteady on record are the ones that its record knows of."""
+UNLIKELY: Final = 0.01
+"""The chance up to which failures there are not just the ones that a case's record knows of."""
 _MOSTLY: Final = 0.9
 """The share of the compared cases that has to be answered, so that nothing about all of them rests on some."""
 
@@ -55,9 +55,7 @@ def standing_of(answers: Counts, record: Counts, prior: Prior) -> Standing:
         return Standing.RED
     if answers.failures < TWICE:
         return Standing.OPEN
-    if not unsteady(record):
-        return Standing.CLEARED
-    if prior.after(record).chance_of_failures(answers) <= EXPECTED:
+    if prior.after(record).chance_of_failures(answers) <= UNLIKELY:
         return Standing.CLEARED
     return Standing.RED if answers.runs >= MOST_OF_A_CASE else Standing.OPEN
 
