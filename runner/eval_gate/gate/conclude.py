@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
+from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.pushes import Earlier
@@ -59,6 +60,11 @@ class Known:
         prior = Prior(evidence.belief.passes, evidence.belief.failures)
         return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm)
 
+    @property
+    def days(self) -> Days:
+        """How much whole runs of the branch differ."""
+        return learned_days(self.evidence.days)
+
 
 def known_from(
     past: Past,
@@ -80,6 +86,7 @@ def known_from(
         pass_score=pass_score,
         belief=Belief(passes=belief.passes, failures=belief.failures),
         runs=past.level,
+        days=past.days(quarantined),
         lost=tuple(
             LostCase(**key._asdict(), **one.tally.model_dump(), run=one.run) for key, one in past.lost(unjudged).items()
         ),
@@ -240,7 +247,7 @@ def conclude(
     facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
     scored = _scored(facts, run, known)
     share = SUITE_SHARE / 2 if scored else SUITE_SHARE
-    settlement = settle(facts, known.confirmation, allowed=allowed, share=share)
+    settlement = settle(facts, known.confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)
     heard = with_answers(settlement, facts, answers, known.confirmation)
     settled = {one.key: one for one in heard.cases}

@@ -209,6 +209,12 @@ class SuiteFinding(Record):
     """Of at least so many failures when nothing has changed."""
     limit: float
     """The chance from which on it is called a drop."""
+    steady: bool = False
+    """These are only the cases that seldom fail: they show more than all cases together, some of which got better."""
+    if_alike: float | None = None
+    """The chance where runs of the branch do not differ as a whole; None where that is `chance`."""
+    newest: bool = False
+    """The branch's newest run failed as much, by itself, and that is why `chance` is what it is."""
     control: Counts = NO_RUNS
     """What the base branch's agent answered when it was asked all of them in the same minutes; none if it was not."""
     control_chance: float | None = None
@@ -223,6 +229,11 @@ class SuiteFinding(Record):
     def dropped(self) -> bool:
         """Whether that holds against the base branch's agent too, where it was asked."""
         return self.lower and (self.control_chance is None or self.control_chance <= CONTROL_LIMIT)
+
+    @property
+    def excused(self) -> bool:
+        """Whether it would be a drop if the branch's own runs did not differ as they do."""
+        return self.if_alike is not None and self.if_alike <= self.limit < self.chance
 
 
 class ScoreFinding(Record):
@@ -267,6 +278,18 @@ class Belief(Record):
     failures: float = Field(gt=0)
 
 
+class RunDay(Record):
+    """One run of the branch as a whole: how many first executions failed, of the cases that pass and fail there.
+
+    `expected` are as many as their records let expect of any run, and `variance` by how much that varies (its square)
+    where runs do not differ as a whole.
+    """
+
+    failures: int = Field(ge=0)
+    expected: float = Field(ge=0)
+    variance: float = Field(ge=0)
+
+
 class LostCase(CaseName):
     """A case that the baseline could not judge: passes `k` of `n` judged executions of the newest earlier run that did.
 
@@ -294,6 +317,8 @@ class Evidence(Record):
     belief: Belief
     runs: int = Field(default=0, ge=0)
     """Runs of the record that are at the level of the newest one."""
+    days: tuple[RunDay, ...] = Field((), max_length=1000)
+    """These runs as a whole, newest first: how much they differ from each other is learned from them."""
     lost: tuple[LostCase, ...] = ()
     """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
 

@@ -62,6 +62,12 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
     )
 
 
+def of_this_level(seen: Sequence[tuple[int, Seen]]) -> Sequence[tuple[int, Seen]]:
+    """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
+    judged = [one for _, one in seen if one.first.runs]
+    return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged))]
+
+
 def _since(judged: Sequence[Seen], answers: Sequence[Seen]) -> int:
     """How many of the newest runs are at the level of the newest answers."""
     streak = _streak(answers) if answers else ()

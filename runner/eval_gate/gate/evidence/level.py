@@ -2,16 +2,16 @@
 
 When the branch itself becomes worse, a pull request must not be blamed for it until the older runs have left the
 history; when it becomes better, a pull request that undoes that must be seen. So the history of all cases starts at
-the newest change of the branch's own level, found by the same test that finds a drop in a pull request.
+the newest change of the branch's own level, found by the same test that finds a drop in a pull request. One run alone
+that is worse may be a bad day: what it says is left to `days`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import accumulate
 from typing import Final, TypeVar
 
-from eval_gate.gate.evidence.whole_suite import DEFAULT_LIMIT, Stratum, stands_out, suite_finding
+from eval_gate.gate.evidence.whole_suite import DEFAULT_LIMIT, Stratum, away, stands_out, suite_finding
 from eval_gate.model.grounds import NO_RUNS, Counts
 
 MAX_RUNS: Final = 20
@@ -23,38 +23,54 @@ def runs_of_this_level(runs: Sequence[Mapping[_Key, Counts]], limit: float = DEF
     """How many of the runs, newest first, are at the level of the newest; all of them when nothing has changed.
 
     Every run maps its cases to their first executions. `limit` is the chance of finding a change where there is none,
-    shared out evenly among all places where it may have been and both directions.
+    shared out evenly among all places where it may have been and both directions. One bad run is a bad day, and no
+    level: the runs that fail more have to do so without the worst of them too, so that it takes two.
     """
     runs = runs[:MAX_RUNS]
     if len(runs) < 2:
         return len(runs)
     share = limit / (2 * (len(runs) - 1))
     cases = _changing(runs)
-    chance, length = min((_chance_of_change(cases, length), length) for length in range(1, len(runs)))
+    (chance, _), length = min((_chance_of_change(cases, length, limit), length) for length in range(1, len(runs)))
     return length if chance <= share else len(runs)
 
 
-_Sums = list[tuple[int, int]]
-"""Of one case: passes and failures of the newest run, of the newest two, and so on."""
+_Runs = list[tuple[int, int]]
+"""Of one case: passes and failures in each of the runs, newest first."""
 
 
-def _changing(runs: Sequence[Mapping[_Key, Counts]]) -> list[_Sums]:
+def _changing(runs: Sequence[Mapping[_Key, Counts]]) -> list[_Runs]:
     """The cases that have both passed and failed; the others cannot show a change."""
     cases = []
     for key in dict.fromkeys(key for run in runs for key in run):
         counts = [run.get(key, NO_RUNS) for run in runs]
-        passes, failures = accumulate(one.passes for one in counts), accumulate(one.failures for one in counts)
-        sums = list(zip(passes, failures, strict=True))
-        if all(sums[-1]):
-            cases.append(sums)
+        if any(one.passes for one in counts) and any(one.failures for one in counts):
+            cases.append([(one.passes, one.failures) for one in counts])
     return cases
 
 
-def _chance_of_change(cases: list[_Sums], length: int) -> float:
-    """That so many newest runs differ so much from the older ones by chance, in the likelier direction to be real."""
-    strata = []
-    for sums in cases:
-        (all_passes, all_failures), (passes, failures) = sums[-1], sums[length - 1]
-        strata.append(Stratum(all_passes - passes, all_failures - failures, passes, failures))
-    directions = strata, [stratum.swapped for stratum in strata]
-    return min((suite_finding(one).chance for one in directions if stands_out(one)), default=1.0)
+def _chance_of_change(cases: list[_Runs], length: int, limit: float) -> tuple[float, float]:
+    """That so many newest runs differ so much from the older ones by chance, in the likelier direction to be real.
+
+    Behind it what tells apart chances that are next to nothing: the larger difference is lower. 1 where it is one run alone that makes the worse of both parts worse, at this limit.
+    """
+    runs = range(len(cases[0])) if cases else range(0)
+    newer, older = runs[:length], runs[length:]
+    chances = [(1.0, 0.0)]
+    for worse, better in ((newer, older), (older, newer)):
+        strata = [_stratum(case, worse, better) for case in cases]
+        if len(worse) > 1 and stands_out(strata):
+            worst = max(worse, key=lambda at: (sum(case[at][1] for case in cases), -at))
+            others = [_stratum(case, [at for at in worse if at != worst], better) for case in cases]
+            if stands_out(others) and suite_finding(others).chance <= limit:
+                chances.append((suite_finding(strata).chance, -away(strata)))
+    return min(chances)
+
+
+def _stratum(case: _Runs, worse: Sequence[int], better: Sequence[int]) -> Stratum:
+    return Stratum(
+        sum(case[at][0] for at in better),
+        sum(case[at][1] for at in better),
+        sum(case[at][0] for at in worse),
+        sum(case[at][1] for at in worse),
+    )

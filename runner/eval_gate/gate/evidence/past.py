@@ -7,13 +7,15 @@ run that is put together of all shards, and to whoever judges a stored run again
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import fmean
 from typing import Final
 
-from eval_gate.gate.evidence.flakiness import Seen, broken_since, record_of
+from eval_gate.gate.evidence.days import days_of
+from eval_gate.gate.evidence.flakiness import Seen, broken_since, of_this_level, record_of
 from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.noise import Pool, Varied, pooled
 from eval_gate.gate.evidence.prior import Prior, learned
@@ -23,7 +25,7 @@ from eval_gate.model.base import Same
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import ScoreRecord, Tally
 from eval_gate.model.execution import Status, Trial
-from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunName
+from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts, RunDay, RunName
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import (
@@ -120,6 +122,14 @@ class Past:
                 if key not in aside
             )
         return self._beliefs[aside]
+
+    def days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
+        """The runs of this level as a whole, newest first, by the branch's own cases that are not set aside."""
+        cases = (self._ledger.case(key) for key, _ in self._baseline.cases() if key not in quarantined)
+        kinds = Counter((known.runs, _newest(known, self._runs)) for known in cases)
+        seen = ((_seen_in(runs, fits, self._names, self._pass_score), number) for (runs, fits), number in kinds.items())
+        at_level = (([one for one in all_of if one[0] < self.level], number) for all_of, number in seen)
+        return days_of(((of_this_level(one), number) for one, number in at_level), min(self.level, MAX_RUNS))
 
     def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:
         """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""

@@ -24,9 +24,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eval_gate.gate.evidence import pushes
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
+from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
+from eval_gate.gate.evidence.whole import Pair, whole_finding
+from eval_gate.gate.evidence.whole_suite import Stratum
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
@@ -81,6 +82,15 @@ class CaseFacts:
     def stratum(self) -> Stratum:
         """Its answers on record and here, first executions only; without the run that decides whether it is in."""
         return Stratum.of(self.record.before_newest, self.first.answered)
+
+    @property
+    def pair(self) -> Pair:
+        """The same, and beside the newest run alone."""
+        return Pair(self.stratum, Stratum.of(self.record.newest.answered, self.first.answered))
+
+    def part_of(self, finding: SuiteFinding) -> bool:
+        """Whether this case is among those that a finding over the whole suite is about."""
+        return self.in_whole and (Stratum.of(self.record.before_newest, NO_RUNS).steady or not finding.steady)
 
     @property
     def doubt(self) -> Doubt | None:
@@ -154,9 +164,16 @@ def next_steps(cases: Iterable[CaseFacts], confirmation: Confirmation) -> Mappin
 
 
 def settle(
-    cases: Sequence[CaseFacts], confirmation: Confirmation, *, allowed: int = 0, share: float = SUITE_SHARE
+    cases: Sequence[CaseFacts],
+    confirmation: Confirmation,
+    *,
+    allowed: int = 0,
+    share: float = SUITE_SHARE,
+    days: Days = NOTHING_KNOWN,
 ) -> Settlement:
     """What became of every case. `share` is the part of the error rate that the test of all passes may spend.
+
+    `days` is how much whole runs of the branch differ.
 
     The suite as a whole is tested without the cases that are regressions by themselves: what they broke is known, and
     must not make a regression of every other case that happened to fail. Nor is it tested with those that were spared
@@ -168,17 +185,17 @@ def settle(
     examples = dict(zip(kinds, cases, strict=True))
     steps = {kind: _last_step(case, confirmation) for kind, case in examples.items()}
     alone = {kind: case.fails and steps[kind] is Step.CONFIRMED for kind, case in examples.items()}
-    strata = {
-        kind: case.stratum
+    pairs = {
+        kind: case.pair
         for kind, case in examples.items()
         if case.in_whole and not alone[kind] and not (steps[kind] is Step.AGAIN and case.missing is Why.NOT_ASKED)
     }
-    finding = suite_finding(
+    finding = whole_finding(
         _without_the_worst(
-            [strata[kind] for kind in kinds if kind in strata], allowed - sum(alone[kind] for kind in kinds)
+            [pairs[kind] for kind in kinds if kind in pairs], allowed - sum(alone[kind] for kind in kinds)
         ),
+        days,
         confirmation.error_rate * share,
-        least_failure_rate=LEAST_FAILURE_RATE,
     )
     settled = {kind: _settled(case, steps[kind], confirmation, finding) for kind, case in examples.items()}
     return Settlement(
@@ -198,13 +215,14 @@ def _last_step(case: CaseFacts, confirmation: Confirmation) -> Step | None:
     return next_step(case, confirmation, remembering=False) if step is Step.AGAIN and case.earlier else step
 
 
-def _without_the_worst(strata: list[Stratum], count: int) -> list[Stratum]:
+def _without_the_worst(pairs: list[Pair], count: int) -> list[Pair]:
     """All but the failing ones that stick out most from their records, so many of them."""
     if count <= 0:
-        return strata
+        return pairs
+    strata = [pair.record for pair in pairs]
     failing = [at for at, one in enumerate(strata) if one.failures and one.runs < one.all_runs]
-    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, strata[at]))[:count])
-    return [one for at, one in enumerate(strata) if at not in worst]
+    worst = set(sorted(failing, key=lambda at: (strata[at].mean - strata[at].failures, pairs[at]))[:count])
+    return [one for at, one in enumerate(pairs) if at not in worst]
 
 
 def _settled(
@@ -244,7 +262,7 @@ def _failing(
         together = not enough and pushes.shows(confirmation, record, case.earlier, case.here)
         return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.PUSHES if together else Why.EVERY_RUN
     spared = step is Step.AGAIN and case.missing is Why.NOT_ASKED
-    if finding.dropped and case.in_whole and record.runs and case.first.answered.fails and not spared:
+    if finding.dropped and case.part_of(finding) and record.runs and case.first.answered.fails and not spared:
         return CaseClass.REGRESSION, Why.SUITE
     if step is Step.AGAIN:
         return CaseClass.ERRORED, case.missing

@@ -22,8 +22,10 @@ from eval_gate.model.grounds import Counts, SuiteFinding
 DEFAULT_LIMIT: Final = 0.01
 _NEGLIGIBLE: Final = 1e-16
 """Chances below this are dropped on the way, so that the work grows with the spread of the sum, not with the sum."""
-_WIDE: Final = 1_000.0
+WIDE: Final = 1_000.0
 """A variance from which on the normal distribution does: its error is a tenth of the limit, and its cost nothing."""
+
+_STEADY_RUNS: Final = 10
 
 
 class Stratum(NamedTuple):
@@ -60,6 +62,11 @@ class Stratum(NamedTuple):
         return self.record_failures + self.failures
 
     @property
+    def steady(self) -> bool:
+        """Whether it failed once, or at most one time in ten: it says so whatever run its failures fell on."""
+        return self.all_failures <= 1 < self.all_runs or self.all_failures * _STEADY_RUNS <= self.all_runs
+
+    @property
     def mean(self) -> float:
         """How many of the failures fall on this run if nothing has changed."""
         return self.runs * self.all_failures / self.all_runs
@@ -71,50 +78,45 @@ class Stratum(NamedTuple):
         return self.runs * (runs - self.runs) * failures * (runs - failures) / (runs**2 * (runs - 1))
 
 
-def suite_finding(
-    strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, least_failure_rate: float = 0.0, wide: float = _WIDE
-) -> SuiteFinding:
+def suite_finding(strata: Iterable[Stratum], limit: float = DEFAULT_LIMIT, *, wide: float = WIDE) -> SuiteFinding:
     """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
 
     Whoever has counted equal strata already gives the counts (a `Counter`).
-    `limit` is the accepted chance of calling a drop what is none. With a `least_failure_rate` as many failures as that
-    rate explains, of cases that mostly pass on record, are no drop either, however steady the record: two failures in
-    a suite that never failed are too many for its record, and still no more than one hiccup of a provider. `wide` is
-    the variance from which on the normal distribution does.
+    `limit` is the accepted chance of calling a drop what is none, `wide` the variance from which on the normal
+    distribution does.
     """
-    kinds = _kinds(strata)
-    mean, variance = _moments(kinds)
+    kinds = kinds_of(strata)
     failures = sum(kind.failures * count for kind, count in kinds.items())
-    if variance > wide:
-        chance = math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
-    else:
-        chance = _upper_tail(kinds, failures)
-    if least_failure_rate:
-        chance = max(chance, _by_rate(kinds, least_failure_rate))
-    return SuiteFinding(cases=kinds.total(), failures=failures, expected=mean, chance=chance, limit=limit)
+    chance = tail_of(kinds, failures, wide)
+    return SuiteFinding(cases=kinds.total(), failures=failures, expected=moments(kinds)[0], chance=chance, limit=limit)
 
 
 def stands_out(strata: Iterable[Stratum], least: float = 2.0) -> bool:
     """Whether the classical statistic is above `least` standard deviations: a cheap look before the exact test."""
-    kinds = _kinds(strata)
-    mean, variance = _moments(kinds)
+    return away(strata) > least
+
+
+def away(strata: Iterable[Stratum]) -> float:
+    """The classical statistic: by how many standard deviations there are more failures here than expected."""
+    kinds = kinds_of(strata)
+    mean, variance = moments(kinds)
     above = sum(kind.failures * count for kind, count in kinds.items()) - mean
-    return variance > 0 and above > least * math.sqrt(variance)
+    return above / math.sqrt(variance) if variance > 0 else 0.0
 
 
-def _kinds(strata: Iterable[Stratum]) -> Counter[Stratum]:
+def kinds_of(strata: Iterable[Stratum]) -> Counter[Stratum]:
     """How many there are of each; those with executions on one side only say nothing."""
     every = strata if isinstance(strata, Counter) else Counter(strata)
     return Counter({stratum: count for stratum, count in every.items() if 0 < stratum.runs < stratum.all_runs})
 
 
-def _moments(kinds: Counter[Stratum]) -> tuple[float, float]:
+def moments(kinds: Counter[Stratum]) -> tuple[float, float]:
     """Mean and variance of the failures here, if nothing has changed."""
     mean = math.fsum(kind.mean * count for kind, count in kinds.items())
     return mean, math.fsum(kind.variance * count for kind, count in kinds.items())
 
 
-def _by_rate(kinds: Counter[Stratum], rate: float) -> float:
+def by_rate(kinds: Counter[Stratum], rate: float) -> float:
     """The chance of so many failures among the cases that mostly pass, if all fail at this rate: a binomial tail."""
     passing = {kind: count for kind, count in kinds.items() if kind.record_passes > kind.record_failures}
     runs = sum(kind.runs * count for kind, count in passing.items())
@@ -129,8 +131,17 @@ def _by_rate(kinds: Counter[Stratum], rate: float) -> float:
     return min(1.0, tail)
 
 
-def _upper_tail(kinds: Counter[Stratum], failures: int) -> float:
+def tail_of(kinds: Counter[Stratum], failures: int, wide: float = WIDE) -> float:
     """The chance that the sum over all strata is at least `failures`."""
+    mean, variance = moments(kinds)
+    if variance > wide:
+        return math.erfc((failures - 0.5 - mean) / math.sqrt(2 * variance)) / 2
+    lowest, chances = sum_of(kinds)
+    return min(1.0, math.fsum(chances[max(failures - lowest, 0) :]))
+
+
+def sum_of(kinds: Counter[Stratum]) -> tuple[int, list[float]]:
+    """The distribution of the sum over all strata: its least value that matters, and the chances from there on."""
     chances, lowest = [1.0], 0
     for kind, count in sorted(kinds.items()):  # sums of floats must not depend on the order of the cases
         least, shares = _hypergeometric(kind.all_runs, kind.all_failures, kind.runs)
@@ -138,7 +149,7 @@ def _upper_tail(kinds: Counter[Stratum], failures: int) -> float:
         if len(shares) > 1:
             for _ in range(count):
                 chances, lowest = _trimmed(_convolved(chances, shares), lowest)
-    return min(1.0, math.fsum(chances[max(failures - lowest, 0) :]))
+    return lowest, chances
 
 
 @lru_cache(maxsize=10_000)

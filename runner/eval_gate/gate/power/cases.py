@@ -8,6 +8,7 @@ from statistics import multimode
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.conclude import planned
+from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
 from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.prior import Prior, learned
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -57,6 +58,8 @@ class Cases:
     trials: int = 1
     allowed: int = 0
     aside: int = 0
+    days: Days = NOTHING_KNOWN
+    """How much whole runs of the branch differ."""
 
     @property
     def number(self) -> int:
@@ -109,6 +112,7 @@ def cases_of(run: RunResult) -> Cases | None:
         trials=_trials(run),
         allowed=policy.allowed_regressions if policy else 0,
         aside=len(results) - number,
+        days=learned_days(evidence.days),
     )
 
 
@@ -130,7 +134,8 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
     kinds = _grouped(one(key, case) for key, case in run.cases() if not case.dependent and key not in quarantined)
     confirmation = Confirmation(max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm)
     aside = len(results) - sum(kind.number for kind in kinds)
-    return Cases(kinds, confirmation, past.level, _trials(run), policy.allowed_regressions, aside)
+    days = learned_days(past.days(quarantined))
+    return Cases(kinds, confirmation, past.level, _trials(run), policy.allowed_regressions, aside, days)
 
 
 def _trials(run: RunResult) -> int:

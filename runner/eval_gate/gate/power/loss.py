@@ -17,9 +17,8 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE
 from eval_gate.gate.evidence.settle import SUITE_SHARE
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
+from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.gate.power.cases import Cases, Kind
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import Counts
@@ -42,9 +41,9 @@ _LEAST_UNIFORM: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """Cases of one kind that do the same at first: `stratum` is None where the test of all cases leaves them out."""
+    """Cases of one kind that do the same at first: `pair` is None where the test of all cases leaves them out."""
 
-    stratum: Stratum | None
+    pair: Pair | None
     unconfirmed: float
     """The chance that one of them is not confirmed by itself."""
 
@@ -89,7 +88,7 @@ class Losses:
         rate = min(1.0, self._usual(tree.kind) + points / 100)
         chances = tree.outcomes(rate)
         return chances, [
-            _Drawn(_stratum(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
+            _Drawn(_pair(tree, failures), 1.0 - tree.after(failures, rate)) for failures in range(len(chances))
         ]
 
     def _usual(self, kind: Kind) -> float:
@@ -98,7 +97,7 @@ class Losses:
 
     def _red(self, draw: list[float], outcomes: list[tuple[list[float], list[_Drawn]]]) -> float:
         """The chance that a run with these first executions is red."""
-        strata: Counter[Stratum] = Counter()
+        pairs: Counter[Pair] = Counter()
         unnoticed = 1.0
         at = iter(draw)
         for tree, (chances, means) in zip(self._trees, outcomes, strict=True):
@@ -109,19 +108,19 @@ class Losses:
                 left, rest = left - many, rest - chances[failures]
                 if many:
                     unnoticed *= means[failures].unconfirmed ** many
-                    if (stratum := means[failures].stratum) is not None:
-                        strata[stratum] += many
+                    if (pair := means[failures].pair) is not None:
+                        pairs[pair] += many
         if unnoticed < _CERTAIN:
             return 1.0
         limit = self._cases.confirmation.error_rate * SUITE_SHARE
-        dropped = suite_finding(strata, limit, least_failure_rate=LEAST_FAILURE_RATE, wide=_WIDE).dropped
+        dropped = whole_finding(pairs, self._cases.days, limit, wide=_WIDE).dropped
         return 1.0 if dropped else 1.0 - unnoticed
 
 
-def _stratum(tree: Tree, failures: int) -> Stratum | None:
+def _pair(tree: Tree, failures: int) -> Pair | None:
     first = Counts(passes=tree.cases.trials - failures, failures=failures)
     facts = replace(tree.kind.facts, first=first)
-    return facts.stratum if facts.in_whole else None
+    return facts.pair if facts.in_whole else None
 
 
 def _drawn(uniform: float, number: int, share: float) -> int:

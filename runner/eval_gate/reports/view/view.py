@@ -115,12 +115,12 @@ class View(CaseLists):
 
     @cached_property
     def suite_drop(self) -> str | None:
-        """How all cases together compare with their records, where they dropped and no reason says it."""
+        """How all cases together compare with their records, where they dropped, or nearly, and no reason says it."""
         if self.comparison is None:
             return None
         found, scores = self.comparison.suite_finding, self.comparison.score_finding
         reasons, said = {reason.code for reason in self.verdict.reasons}, []
-        if found is not None and found.dropped and RuleCode.SUITE_DROP not in reasons:
+        if found is not None and (found.excused or (found.dropped and RuleCode.SUITE_DROP not in reasons)):
             said.append(words.suite_drop(self.run))
         if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
             said.append(score_words(scores))

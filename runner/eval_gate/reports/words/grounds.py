@@ -26,6 +26,8 @@ from eval_gate.text.escape import one_line
 
 MAX_BRANCH: Final = 60
 LEAST_ODDS: Final = 2
+_NOTICED: Final = 2
+"""So many times likelier because of the days of a branch is worth a word."""
 """What is more likely than not is not said to be by chance."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
@@ -184,7 +186,7 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case Why.EVERY_RUN:
             return "passed every time" if change in _PASSING else "counts because it failed every time"
         case Why.SUITE:
-            return "counts because all cases together fail more than before"
+            return "counts because too many cases fail at once"
         case Why.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
@@ -222,17 +224,31 @@ def record_words(record: CaseRecord, place: str) -> str:
 def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
     """`6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 700 if nothing changed; …`.
 
-    Then from which chance on it is called a drop. `others`: there are cases that are regressions by themselves, which
-    are not among these.
+    Then what the branch's own days make of it, and from which chance on it is called a drop. `others`: there are cases
+    that are regressions by themselves, which are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
+    seldom = " that seldom fail" if finding.steady else ""
     expected = f"where about {finding.expected:.1f} usually do"
-    one_in = Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=finding.chance).one_in  # rounded as a case's
-    limit = f"; from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else ""
-    said = [f"{finding.failures} of {which} failed at first", expected, _by_chance(one_in)]
+    said = [f"{finding.failures} of {which}{seldom} failed at first", expected, _by_chance(_one_in(finding.chance))]
+    limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
     seen = finding.control
-    there = f"; the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else ""
-    return f"{', '.join(filter(None, said))}{limit}{there}"
+    there = f"the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else None
+    return "; ".join(filter(None, [", ".join(filter(None, said)), _days(finding), limit, there]))
+
+
+def _days(finding: SuiteFinding) -> str | None:
+    """What is said of the branch's own runs: only where they make a difference that one would notice."""
+    if finding.newest:
+        return "the newest run on record failed much too, and this one has to be worse than that"
+    if finding.if_alike is None or finding.if_alike * _NOTICED > finding.chance:
+        return None
+    return f"whole runs on record differ too: if they did not, it would be 1 in {_one_in(finding.if_alike):,}"
+
+
+def _one_in(chance: float) -> int:
+    """As the chance of a case is rounded."""
+    return Grounds(why=Why.SUITE, here=NO_RUNS, record=NO_RUNS, chance=chance).one_in or 1
 
 
 def score_words(finding: ScoreFinding) -> str:

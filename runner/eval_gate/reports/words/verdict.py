@@ -21,6 +21,7 @@ from eval_gate.reports.words.waivers import waived_counts
 
 FAIL, PASS, WARN, BROKEN = "❌", "✅", "⚠️", "🛠️"
 _DROPPED = "all cases together fail more than before"
+_STEADY_DROPPED = "the cases that seldom fail do so more than before"
 _FELL = "scores of all cases together fell"
 
 
@@ -53,7 +54,7 @@ def regression_words(run: RunResult) -> str:
         return f"{words}, and {len(dropped)} more as the others together fail more than before"
     if not dropped and all_crash(run):
         return f"{words}: every case crashes"
-    return f"{words}: {_DROPPED}" if dropped else words
+    return f"{words}: {_dropped(run)}" if dropped else words
 
 
 def _alone_and_dropped(run: RunResult) -> tuple[list[CaseChange], list[CaseChange]]:
@@ -71,7 +72,7 @@ def _failed_words(run: RunResult, verdict: Verdict) -> str:
             spared = sum(one.grounds is not None and one.grounds.spared for one in _changes(run))
             return f"{regression_words(run)}{f', {spared} more not asked again' if spared else ''}"
         case RuleCode.SUITE_DROP:
-            return _DROPPED
+            return _dropped(run)
         case RuleCode.UNMEASURED if words := errors_words(run):
             return words[0]
         case RuleCode.PASS_RATE:
@@ -169,8 +170,14 @@ def _together(run: RunResult) -> str | None:
     """What all cases together show, of which no rule had to say anything; None where they show nothing."""
     found, scores = (run.comparison.suite_finding, run.comparison.score_finding) if run.comparison else (None, None)
     if found is not None and found.dropped:
-        return _DROPPED
+        return _dropped(run)
     return _FELL if scores is not None and scores.dropped else None
+
+
+def _dropped(run: RunResult) -> str:
+    """What a drop of the suite is a drop of."""
+    found = run.comparison.suite_finding if run.comparison else None
+    return _STEADY_DROPPED if found is not None and found.steady else _DROPPED
 
 
 def _not_decided(run: RunResult) -> int:

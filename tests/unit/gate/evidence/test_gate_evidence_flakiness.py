@@ -151,8 +151,14 @@ def runs(*results: str) -> list[dict[int, Counts]]:
 def test_runs_of_this_level__the_branch_lost_many_cases__starts_after() -> None:
     good, bad = "P" * 60, "P" * 50 + "F" * 10
     assert runs_of_this_level(runs(*[bad] * 2, *[good] * 8)) == 2
-    assert runs_of_this_level(runs(bad, *[good] * 9)) == 1
     assert runs_of_this_level(runs(*[good] * 3, *[bad] * 7)) == 3
+
+
+@pytest.mark.contract("verdict.record.bad-days")
+@pytest.mark.parametrize("place", range(10))
+def test_runs_of_this_level__one_bad_run__is_a_day_and_no_level(place) -> None:
+    good, bad = "P" * 60, "P" * 40 + "F" * 20
+    assert runs_of_this_level(runs(*[good] * place, bad, *[good] * (9 - place))) == 10
 
 
 def test_runs_of_this_level__little_has_happened__takes_all() -> None:
@@ -179,7 +185,7 @@ def test_runs_of_this_level__cases_in_another_order__is_the_same(history, random
     assert runs_of_this_level(runs(*shuffled)) == runs_of_this_level(runs(*history))
 
 
-def test_runs_of_this_level__only_the_oldest_run_was_another__ends_before_it() -> None:
+def test_runs_of_this_level__only_the_oldest_runs_were_others__ends_before_them() -> None:
     good, bad = "P" * 60, "P" * 40 + "F" * 20
-    assert runs_of_this_level(runs(good, bad)) == 1
-    assert runs_of_this_level(runs(*[good] * 9, bad)) == 9
+    assert runs_of_this_level(runs(good, bad, bad)) == 1
+    assert runs_of_this_level(runs(*[good] * 8, bad, bad)) == 8

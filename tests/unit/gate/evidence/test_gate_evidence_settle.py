@@ -183,7 +183,7 @@ def suite(failing: int, **fields) -> list[CaseFacts]:
 
 @pytest.mark.contract("verdict.suite")
 def test_settle__more_failures_than_the_records_explain__makes_regressions_of_them() -> None:
-    many, few = settle(suite(9), CONFIRMATION), settle(suite(6), CONFIRMATION)
+    many, few = settle(suite(9), CONFIRMATION), settle(suite(5), CONFIRMATION)
     assert many.suite.dropped
     assert [one.change.value for one in many.cases[:10]] == ["regression"] * 9 + ["still_passing"]
     assert {one.grounds.why for one in many.cases if one.grounds} == {Why.SUITE}

@@ -1,0 +1,187 @@
+"""How much whole runs of a branch differ from each other: its good and bad days, as its own runs show them.
+
+The test of all cases takes cases to be independent. They are not where a provider has a bad day, a judge a strict one,
+or where cases of one template fail together: then all failures of a run come and go at once, which no case can show. It
+shows in how many cases fail in each run: if cases were independent, these sums would vary as the record of each case
+lets expect, and if they vary by more, whole runs differ.
+
+Each run is believed to multiply failures by a factor of its own, with mean 1. How far these factors spread is not known:
+some spreads are weighed against each other by how well they explain the sums (of negative binomial distributions;
+Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is believed most. So a
+record that is calm, or short, widens the test by little, and one that has seen bad days widens it as far as they go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from eval_gate.gate.evidence.flakiness import Seen
+from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
+
+SPREADS: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+"""Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
+CALM: Final = 0.7
+"""How much of the belief is in no differences at all before anything is known."""
+SLIGHT: Final = 0.05
+"""And in each of the slight ones (below 1/16), which only suites of thousands of cases can tell from none."""
+_LARGE: Final = (1.0 - CALM - 3 * SLIGHT) / (len(SPREADS) - 4)
+_BELIEVED: Final = (CALM, *[SLIGHT] * 3, *[_LARGE] * (len(SPREADS) - 4))
+LOST: Final = 100.0
+"""How much better a loss of the branch's own has to explain its newest run than its days do, to be taken for one: as
+much as makes it as likely as not where one run in a hundred brings such a loss."""
+_SHIFTS: Final = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0)
+"""By how much the branch's own loss may multiply failures."""
+_LEVELS: Final = tuple(math.exp(-1.2 + 0.1 * step) for step in range(23))
+"""By how much the mean of all runs may be off."""
+_FACTORS: Final = tuple(math.exp(-2.5 + 0.05 * step) for step in range(104))
+"""The factors between which a spread is shared out: from a twelfth to fourteen."""
+_LEAST_WEIGHT: Final = 1e-7
+_NO_VARIANCE: Final = 1e-3
+_FEW_FAILURES: Final = 50.0
+"""Below it the chance of a number of failures is added up, and from there on taken from the normal distribution."""
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """What a record says about the days of a branch. `runs` are the runs that say it.
+
+    `factors` are those by which one more run may multiply failures, beside those of the record, each with its weight;
+    what is left to 1 is that of no difference. `lost`: the newest run failed so much that it is likely the branch's own
+    loss, and no bad day of a kind that it has seen.
+    """
+
+    runs: int = 0
+    factors: tuple[tuple[float, float], ...] = ()
+    lost: bool = False
+
+    @property
+    def calm(self) -> float:
+        """The weight of no differences."""
+        return 1.0 - math.fsum(weight for _, weight in self.factors)
+
+    @property
+    def hiccup(self) -> float:
+        """The chance that this is the first run with a mishap of a kind that none of the others had (Laplace's rule)."""
+        return 1.0 / (self.runs + 2)
+
+    def widened(self, chance: float, failures: float, mean: float, variance: float) -> float:
+        """The chance of so many failures on any of these days; `chance` is the one where days do not differ.
+
+        `mean` and `variance` are those of the failures then. On another day they are multiplied: as far as they vary
+        like rare events they are rare events (Poisson), and what does not vary stays.
+        """
+        if variance <= 0.0:
+            return chance
+        rare = failures - (mean - variance)
+        other = math.fsum(weight * _at_least(rare, variance * factor) for factor, weight in self.factors)
+        return max(chance, self.calm * chance + other)
+
+
+def days_of(cases: Iterable[tuple[Sequence[tuple[int, Seen]], int]], runs: int) -> tuple[RunDay, ...]:
+    """The days of so many runs, newest first.
+
+    Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that failed
+    its re-runs too was broken in that run, which says nothing about the day: that run of it is left out.
+    """
+    sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
+    for seen, number in cases:
+        usable = [(at, first) for at, one in seen if at < runs and (first := _not_broken(one)).runs]
+        executions = sum(first.runs for _, first in usable)
+        failures = sum(first.failures for _, first in usable)
+        if not 0 < failures < executions:
+            continue  # what always does the same says nothing about days
+        rate = failures / executions
+        variance = failures * (executions - failures) / (executions * (executions - 1))
+        for at, first in usable:
+            sums[at][0] += number * first.failures
+            sums[at][1] += number * first.runs * rate
+            sums[at][2] += number * first.runs * variance
+    return tuple(
+        RunDay(failures=round(failures), expected=round(mean, 4), variance=round(variance, 4))
+        for failures, mean, variance in sums
+    )
+
+
+def _not_broken(one: Seen) -> Counts:
+    everything = one.all.answered
+    return NO_RUNS if one.again.runs and everything.runs == everything.failures else one.first.answered
+
+
+@lru_cache(maxsize=64)
+def learned_days(days: tuple[RunDay, ...]) -> Days:
+    """What these runs say, newest first; of fewer than two there is only what is believed of any branch."""
+    if len(days) < 2:
+        return Days(len(days), _shared_out(_BELIEVED, max(len(days), 1)))
+    same, shifted = [], []
+    for spread, belief in zip(SPREADS, _BELIEVED, strict=True):
+        together, apart = [], []
+        for level in _LEVELS:
+            older = math.fsum(_log_chance(day, level, spread) for day in days[1:])
+            together.append(older + _log_chance(days[0], level, spread))
+            moved = [_log_chance(days[0], level * shift, spread) for shift in _SHIFTS]
+            apart.append(older + _log_sum(moved) - math.log(len(moved)))
+        same.append(math.log(belief) + _log_sum(together))
+        shifted.append(math.log(belief) + _log_sum(apart))
+    whole = _log_sum(same)
+    weights = [math.exp(one - whole) for one in same]
+    return Days(len(days), _shared_out(weights, len(days)), lost=_log_sum(shifted) - whole > math.log(LOST))
+
+
+def _log_chance(day: RunDay, level: float, spread: float) -> float:
+    """Of its failures as rare events around the mean: what varies less than rare events do is shifted to them."""
+    failures = max(day.failures - day.expected + day.variance, 0.0)
+    mean = max(day.variance, _NO_VARIANCE) * level
+    if not spread:
+        return failures * math.log(mean) - mean - math.lgamma(failures + 1)
+    shape = 1 / spread
+    orders = math.lgamma(failures + shape) - math.lgamma(shape) - math.lgamma(failures + 1)
+    return orders + shape * math.log(shape / (shape + mean)) + failures * math.log(mean / (shape + mean))
+
+
+def _shared_out(weights: Sequence[float], runs: int) -> tuple[tuple[float, float], ...]:
+    """The weights of the spreads as weights of factors: of one more run, beside the mean of so many (a gamma each)."""
+    sums = [0.0] * len(_FACTORS)
+    for spread, weight in zip(SPREADS[1:], weights[1:], strict=True):
+        for at, share in enumerate(_gamma(spread * (1 + 1 / runs))):
+            sums[at] += weight * share
+    kept = [(factor, weight) for factor, weight in zip(_FACTORS, sums, strict=True) if weight > _LEAST_WEIGHT]
+    return tuple(kept)
+
+
+@lru_cache(maxsize=512)
+def _gamma(variance: float) -> tuple[float, ...]:
+    shape = 1 / variance
+    logs = [shape * (math.log(factor) - factor) for factor in _FACTORS]
+    most = max(logs)
+    densities = [math.exp(one - most) for one in logs]
+    whole = math.fsum(densities)
+    return tuple(one / whole for one in densities)
+
+
+def _at_least(number: float, mean: float) -> float:
+    """The chance of at least so many rare events; `number` need not be whole (the incomplete gamma function)."""
+    if number <= 0.0:
+        return 1.0
+    if number >= _FEW_FAILURES:  # Wilson and Hilferty 1931
+        away = 3 * math.sqrt(number) * ((mean / number) ** (1 / 3) - 1 + 1 / (9 * number))
+        return math.erfc(-away / math.sqrt(2)) / 2
+    term = math.exp(number * math.log(mean) - mean - math.lgamma(number + 1))
+    total, at = term, number
+    while term > total * 1e-12 or at < mean:
+        at += 1
+        term *= mean / at
+        total += term
+    return min(total, 1.0)
+
+
+def _log_sum(logs: Sequence[float]) -> float:
+    most = max(logs)
+    return most + math.log(math.fsum(math.exp(one - most) for one in logs))
+
+
+NOTHING_KNOWN: Final = learned_days(())
+"""Of a branch without a record."""

@@ -1,0 +1,146 @@
+"""Whether all cases together are worse than the record, on any day that the branch has: what settles a drop.
+
+Two questions share one error rate, each asked by the test of `whole_suite`: whether all cases fail more than before,
+and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken while
+something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom fails is
+told by all its executions, those here included, so that it does not depend on where the failures fell. The answer is the
+rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are sums over
+cases.
+
+Then whole runs differ: by what the record shows of its days (`days`), and by a mishap of a kind that it has not shown
+yet, in which one case in fifty fails. Where the newest run of the branch is likely worse by itself, this run has to be
+worse than that one too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from eval_gate.gate.evidence.days import Days
+from eval_gate.gate.evidence.whole_suite import (
+    DEFAULT_LIMIT,
+    WIDE,
+    Stratum,
+    by_rate,
+    kinds_of,
+    moments,
+    suite_finding,
+    sum_of,
+    tail_of,
+)
+from eval_gate.model.grounds import SuiteFinding
+
+MISHAP: Final = 0.02
+"""How many of the cases that mostly pass may fail in a mishap."""
+NEWEST_LIMIT: Final = 5
+"""Against the newest run alone so many times the limit do, as for scores."""
+
+
+class Pair(NamedTuple):
+    """One case beside its record, and beside the newest run of the branch alone."""
+
+    record: Stratum
+    newest: Stratum
+
+
+class _Tested(NamedTuple):
+    """One of the questions: failures, mean, variance, and the chance on a day like any other."""
+
+    cases: int
+    failures: int
+    mean: float
+    variance: float
+    alike: float
+    chance: float
+
+
+def whole_finding(
+    pairs: Iterable[Pair], days: Days, limit: float = DEFAULT_LIMIT, *, wide: float = WIDE
+) -> SuiteFinding:
+    """The finding over all cases that have executions on both sides. Without any, nothing has dropped: chance 1.
+
+    Whoever has counted equal pairs already gives the counts (a `Counter`). `limit` is the accepted chance of calling a
+    drop what is none, `wide` the variance from which on the normal distribution does.
+    """
+    every = pairs if isinstance(pairs, Counter) else Counter(pairs)
+    strata: Counter[Stratum] = Counter()
+    for pair, count in every.items():
+        strata[pair.record] += count
+    kinds = kinds_of(strata)
+    steady = Counter({kind: count for kind, count in kinds.items() if kind.steady})
+    unsteady = Counter({kind: count for kind, count in kinds.items() if not kind.steady})
+    tested = [_tested(kinds, days, wide)]
+    if moments(unsteady)[1] > 0 and moments(steady)[1] > 0:
+        tested.append(_tested(steady, days, wide))
+    best = min(tested, key=lambda one: one.chance)
+    times = _either(steady, unsteady, tested, wide) if len(tested) > 1 else 1.0
+    chance, alike = min(best.chance * times, 1.0), min(best.alike * times, 1.0)
+    chance += days.hiccup * max(by_rate(kinds, MISHAP) - chance, 0.0)
+    newest = 0.0
+    if days.lost and chance <= limit:
+        newest = suite_finding(_against_newest(every), limit, wide=wide).chance / NEWEST_LIMIT
+    return SuiteFinding(
+        cases=best.cases,
+        failures=best.failures,
+        expected=best.mean,
+        chance=max(chance, newest),
+        limit=limit,
+        steady=len(tested) > 1 and best is tested[1],
+        if_alike=alike if alike < chance else None,
+        newest=newest > chance,
+    )
+
+
+def _tested(kinds: Counter[Stratum], days: Days, wide: float) -> _Tested:
+    failures = sum(kind.failures * count for kind, count in kinds.items())
+    mean, variance = moments(kinds)
+    alike = tail_of(kinds, failures, wide)
+    return _Tested(kinds.total(), failures, mean, variance, alike, days.widened(alike, failures, mean, variance))
+
+
+def _either(steady: Counter[Stratum], unsteady: Counter[Stratum], tested: list[_Tested], wide: float) -> float:
+    """How much likelier it is that one of both chances is so small than that the smaller one is: from 1 to 2.
+
+    On a day like any other, where both are known exactly; days move both alike.
+    """
+    least = min(one.alike for one in tested)
+    if moments(steady)[1] + moments(unsteady)[1] > wide or least <= 0.0:
+        return 2.0
+    if least >= 0.5:
+        return 1.0
+    lowest, chances = sum_of(steady)
+    other_lowest, others = sum_of(unsteady)
+    _, together = sum_of(steady + unsteady)
+    of_steady = lowest + _from(chances, least)
+    of_all = lowest + other_lowest + _from(together, least)
+    other_tails = _tails(others)
+    chance = 0.0
+    for at, one in enumerate(chances, start=lowest):
+        needed = of_all - at - other_lowest
+        chance += (
+            one if at >= of_steady or needed <= 0 else one * (other_tails[needed] if needed < len(others) else 0.0)
+        )
+    return min(max(chance / least, 1.0), 2.0)
+
+
+def _from(chances: list[float], least: float) -> int:
+    """The first place from which on all chances together are no more than this one; beyond the end where none is."""
+    tails = _tails(chances)
+    return next((at for at, tail in enumerate(tails) if tail <= least * (1 + 1e-9)), len(tails))
+
+
+def _tails(chances: list[float]) -> list[float]:
+    tails, total = [], 0.0
+    for one in reversed(chances):
+        total += one
+        tails.append(total)
+    return tails[::-1]
+
+
+def _against_newest(pairs: Counter[Pair]) -> Counter[Stratum]:
+    strata: Counter[Stratum] = Counter()
+    for pair, count in pairs.items():
+        strata[pair.newest] += count
+    return strata
