@@ -26,6 +26,7 @@ def branch(world) -> World:
     return world(EIGHT)
 
 
+@pytest.mark.contract("verdict.control")
 def test_control__case_that_died_in_both__is_not_of_the_change_and_said_so(branch, base) -> None:
     base.begin("FPPPPPPP")
     seen = branch.here("FPPPPPPP", control_endpoint=base.url)
@@ -47,12 +48,14 @@ def test_control__case_that_died_only_here__stays_red_with_what_was_asked(branch
     assert branch.compare().same == seen.same
 
 
+@pytest.mark.contract("verdict.control")
 def test_control__green_run__is_never_asked(branch, base) -> None:
     base.begin("PPPPPPPP")
     expect(branch.here("F(P)PPPPPPP", control_endpoint=base.url), 0, "no regressions", unsettled=[0])
     assert base.asked == []
 
 
+@pytest.mark.contract("verdict.control")
 def test_control__nobody_there__stays_red_and_says_why(branch) -> None:
     seen = branch.here("FPPPPPPP", control_endpoint=NOBODY, wait_for="0")
     expect(seen, 1, "1 regression", regression=[0])
@@ -69,6 +72,7 @@ def test_control__that_brings_no_answer__clears_nothing(branch, base, does) -> N
     assert "the base branch's agent clears nothing of what failed: it gave no answer" in " ".join(seen.text.split())
 
 
+@pytest.mark.contract("verdict.control")
 def test_control__that_fails_everything__is_taken_for_no_agent_of_the_base_branch(branch, base) -> None:
     """Whoever points it at something that always says no would clear all they break."""
     base.begin("FFFFFFFF")

@@ -174,6 +174,7 @@ def published(github) -> list[object]:
     return [*state.comments.values(), *on_pull]
 
 
+@pytest.mark.contract("verdict.control-later")
 def test_later__red__publishes_nothing_fails_and_says_who_is_to_be_asked_what(job, github, green) -> None:
     pull = github.state.add_pull(7)
     stored = len(github.state.artifacts)

@@ -15,7 +15,7 @@ from tests.support.histories import Asked
 
 pytestmark = pytest.mark.slow
 
-MODULES = ("branch", "worlds", "rules", "simulate")
+MODULES = ("branch", "worlds", "rules", "simulate", "control")
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "verdict.md"
 LINE = re.compile(r"^\| (?P<world>[^|]*) \|(?P<cells>.*)\|$", re.MULTILINE)
@@ -45,6 +45,12 @@ def on_the_page() -> dict[str, list[tuple[float, float]]]:
 def test_page__tables__have_every_world_of_the_simulation(simulate) -> None:
     known = sorted(simulate.worlds(100), key=lambda world: not world.harmless)
     assert list(on_the_page()) == [world.name for world in known]
+
+
+def test_page__table_of_the_base_branchs_agent__has_every_day_of_the_simulation(simulate) -> None:
+    days = [day.world.name for day in importlib.import_module("control").days(100)]
+    lines = LINE.finditer(PAGE.read_text(encoding="utf-8"))
+    assert [line["world"] for line in lines if line["world"] in days and " ± " in line["cells"]] == days
 
 
 @pytest.mark.contract("verdict.targets")
