@@ -242,3 +242,19 @@ def test_control__what_it_says__is_kept_as_little_as_what_the_agent_says(branch,
     assert {"control.jsonl", "run.json"} <= {file.name for file in written}
     for file in written:
         assert b"NoneType" not in file.read_bytes(), file
+
+
+def test_attack__answers_of_it_left_in_its_journal__are_not_taken_for_its_own(branch, base) -> None:
+    """The change's own agent may write into the results folder before a second step asks the base branch's."""
+    base.begin("PPPPPPPP")
+    first = branch.here("FPPPPPPP")
+    folder = Path(branch.record()).parent
+    lines = [json.loads(line) for line in (folder / "cases.jsonl").read_text().splitlines()]
+    forged = [line | {"trial": at} for at in range(3) for line in lines if line["caseId"] == "gs-000"]
+    forged += [line for line in lines if line["caseId"] in {"gs-001", "gs-002", "gs-003"}]
+    (folder / "control.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in forged))
+    again = ("run", "--resume", first.json["runId"], "--agent-endpoint", branch.script.url)
+    options = ("--baseline", "main", "--fail-on", "regressions", "--confirm", "6", "--report", "md=report.md")
+    seen = branch.seen(branch.gate(*again, "--control-endpoint", base.url, *options))
+    expect(seen, 1, "1 regression", regression=[0])
+    assert base.asked

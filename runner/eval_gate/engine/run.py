@@ -213,7 +213,7 @@ class Run:
         cases = {key: case for key, case in self._plan.runnable() if key in self._in_doubt}
         begun = sum(len(self._reruns(key.suite, case)) for key, case in cases.items())
         control = self._control
-        self._allowance = allowance = Allowance(self._rerun_budget(), begun + (control.begun if control else 0))
+        self._allowance = allowance = Allowance(self._rerun_budget(), begun)
         waiting = await self._run_again(list(cases), cases, confirming, journal)
         while control is not None and await self._ask_control(control, confirming, allowance):
             waiting = await self._run_again(waiting, cases, confirming, journal)

@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.engine.allowance import Allowance
 from eval_gate.engine.confirming import Wanted
-from eval_gate.engine.journal import Journal, TrialRecord, read_journal
+from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.settling import trial_of
@@ -26,7 +26,8 @@ from eval_gate.model.result import Control
 from eval_gate.targets.base import Target, TargetError
 
 CONTROL_NAME: Final = "control.jsonl"
-"""Its journal, with the lines that `cases.jsonl` has of the run's own target."""
+"""Its journal, with the lines that `cases.jsonl` has of the run's own target. Nobody reads it again: a run that is gone
+on with asks anew, because what counts is what it does now, and not what somebody left there meanwhile."""
 GIVE_UP_AFTER: Final = 3
 """Executions in a row without connection or answer in time."""
 _MAX_SAID: Final = 500
@@ -57,15 +58,6 @@ class ControlAsking:
         self._trouble: str | None = None
         self._healthy = False
         self._silent = 0
-        for record in {one.key: one for one in read_journal(self._file)}.values():
-            case = self._cases.get(record.case)
-            if case is not None and case.fingerprint == record.fingerprint:
-                self._records[record.case].append(record)
-
-    @property
-    def begun(self) -> int:
-        """Its executions so far, those of an earlier process of the same run among them."""
-        return sum(map(len, self._records.values()))
 
     @property
     def facts(self) -> Control | None:
