@@ -341,6 +341,8 @@ class ActionWorld:
         self.cases: list[dict[str, Any]] = []
         self.suite = "weather.golden.json"
         self._commits = 0
+        self.ended: Ended | None = None
+        """Main's newest run."""
 
     def write(self) -> None:
         (self.job.workspace / "evals" / self.suite).write_text(json.dumps(self.cases, indent=1))
@@ -355,6 +357,7 @@ class ActionWorld:
             self.script.begin(letters)
             ended = self.job.push(self.script.url, self._given(inputs))
             assert ended.outputs.get("artifact-id"), ended.log
+            self.ended = ended
         for artifact in self.github.state.artifacts.values():
             artifact.created_at = iso(datetime.now(UTC) - timedelta(days=2))  # the fake's clock stands in January
         return made

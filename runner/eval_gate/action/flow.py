@@ -19,6 +19,7 @@ from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
 from eval_gate.action.opening import open_step
 from eval_gate.action.plan import Mode
+from eval_gate.action.publishing.drift import drift_in
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
@@ -143,14 +144,16 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)
     # a relay keeps nothing of what it was given
-    files = None if step.plan.mode is Mode.RELAY else _kept(session, keep(session, judged, made), context)
+    kept = None if step.plan.mode is Mode.RELAY else keep(session, judged, made)
+    files = _kept(session, kept, context) if kept else None
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     code = exit_code_of(judged, made.interrupted)
+    drift = drift_in(step, kept.ledger, config.policy.pass_score) if kept and not made.interrupted else None
     # who accepted what is asked of GitHub once: for the verdict
     heard = replace(session.question, more_waivers=None)
     left = left_to_control(made.result, heard) if later and code is ExitCode.FAILED else ()
-    return Finished(judged, code, files, made.interrupted is not None, left), context
+    return Finished(judged, code, files, made.interrupted is not None, left, drift), context
 
 
 def _kept(session: Session, kept: Kept, context: ReportContext) -> RunFiles:

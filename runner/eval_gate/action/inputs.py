@@ -126,6 +126,12 @@ INPUTS: Final = (
         "What tells several gates apart: comment, artifact, check run; else workflow, job, config and artifact name.",
     ),
     Input("check-run", "Name of the check run; empty for none.", DEFAULT_CHECK),
+    Input(
+        "drift-issue",
+        "Whether an issue is opened, kept up to date and closed when the default branch gets worse over its runs; needs"
+        " issues: write. The job summary says it in any case.",
+        "false",
+    ),
     Input("annotations", "Whether to annotate failing cases on their line of the eval file.", "true"),
     Input("max-baseline-age-days", "Days after which a baseline is called stale.", "14"),
     Input("max-baseline-commits", "Commits of the branch after which a baseline is called stale.", "50"),
@@ -154,6 +160,8 @@ OUTPUTS: Final = (
     Output("suspects", "Of such a result the ids of the regressions, at most 100, as a JSON list; else empty."),
     Output("comment-url", "The comment; empty when none was written."),
     Output("check-run-url", "The check run; empty when none was written."),
+    Output("drift", "On the default branch: what got worse over its runs, separated by commas; empty for nothing."),
+    Output("drift-issue-url", "The issue about that; empty when there is none."),
     Output("artifact-id", "The stored artifact; empty when none was stored."),
     Output("report-url", "Where the HTML report opens in a browser; empty when it was not stored by itself."),
 )
@@ -203,6 +211,7 @@ class Settings:
     comment: CommentMode
     comment_key: str | None
     check_run: str | None
+    drift_issue: bool
     annotations: bool
     max_baseline_age_days: float
     max_baseline_commits: int
@@ -238,6 +247,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
         comment=reader.one_of("comment", CommentMode),
         comment_key=reader.text("comment-key") or None,
         check_run=reader.text("check-run", keep_empty=True) or None,
+        drift_issue=reader.flag("drift-issue"),
         annotations=reader.flag("annotations"),
         policy_from=reader.one_of("policy-from", Side),
         secrets_for=reader.one_of("secrets-for", Side),

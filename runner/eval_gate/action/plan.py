@@ -79,6 +79,8 @@ class Plan:
     """Why the token is not expected to write, if it is not."""
     stores: bool = True
     """Whether the result may be kept under the name of baselines."""
+    on_branch: bool = False
+    """Whether it is a run of the baseline branch itself, which goes on from the branch's run before it."""
     relayed_run: int | None = None
     """The run whose result a relay publishes."""
 
@@ -213,7 +215,7 @@ def _on_a_branch(environment: WorkflowEnvironment, event: Event, branch: str) ->
     if environment.ref == f"refs/heads/{branch}":
         choice = BaselineChoice(BaselineKind.ARTIFACT, branch=branch, commit=sha)
         becomes = ", its result is the next baseline" if event.name in TRUSTED_EVENTS else ""
-        return Plan(Mode.GATE, sha, choice, (f"{reason}{becomes}",))
+        return Plan(Mode.GATE, sha, choice, (f"{reason}{becomes}",), on_branch=event.name in TRUSTED_EVENTS)
     return Plan(Mode.GATE, sha, BaselineChoice(BaselineKind.ARTIFACT, branch=branch, fork_point_of=sha), (reason,))
 
 

@@ -83,6 +83,7 @@ RUNS_READ: Final = 50
 RUNS_SOUGHT: Final = 1_000
 LEDGER_BYTES: Final = 64_000_000
 LEDGER_RUNS: Final = 50
+LEDGER_LEVELS: Final = 100
 LEDGER_EXECUTIONS: Final = 100
 PUSHES_BYTES: Final = 4_000_000
 PUSHES: Final = 5
@@ -118,6 +119,7 @@ ANSWER_S: Final = 60.0
 TRANSFER_SILENCE_S: Final = 60.0
 TRANSFER_S: Final = 300.0
 GITHUB_S: Final = 180.0
+ISSUE_PAGES: Final = 3
 COMMENT_PAGES: Final = 100
 WAIVER_PAGES: Final = 20
 
@@ -215,6 +217,7 @@ TABLE: Final = (
     Row("runs among which one that passed is looked for", RUNS_SOUGHT, "runs"),
     Row("a ledger", LEDGER_BYTES, "bytes"),
     Row("runs of a ledger", LEDGER_RUNS, "runs"),
+    Row("runs of a ledger whose levels are kept", LEDGER_LEVELS, "runs"),
     Row("executions of a case in one run of a ledger", LEDGER_EXECUTIONS, "executions"),
     Row("what earlier pushes of a pull request saw", PUSHES_BYTES, "bytes"),
     Row("earlier pushes that count", PUSHES, "pushes"),
@@ -250,6 +253,7 @@ TABLE: Final = (
     Row("an artifact on its way, without a byte", TRANSFER_SILENCE_S, "seconds"),
     Row("an artifact on its way, or a block of it", TRANSFER_S, "seconds"),
     Row("one call of GitHub with all its repetitions", GITHUB_S, "seconds"),
+    Row("pages of issues, where ours is looked for", ISSUE_PAGES, "pages"),
     Row("pages of comments, where ours is looked for", COMMENT_PAGES, "pages"),
     Row("pages of comments that may accept a failure", WAIVER_PAGES, "pages"),
     Row("a question in the record of a run", KEPT_QUESTION, "characters"),

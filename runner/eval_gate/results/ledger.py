@@ -27,6 +27,7 @@ from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
+from eval_gate.results.levels import MAX_LEVELS, Levels, RunLevels
 
 LEDGER_NAME: Final = "ledger.json"
 SCHEMA_VERSION: Final = 1
@@ -117,6 +118,8 @@ class Ledger(Record):
     runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS, fail_fast=True)  # one mistake is as bad as a million
     suites: dict[str, dict[str, LedgerCase]] = Field(default_factory=dict)
     """The cases: by eval file, and in it by case id."""
+    levels: Levels = ()
+    """How good the runs were as a whole, newest first, further back than `runs`."""
 
     def every_key(self) -> Iterator[CaseKey]:
         """Every case that any of the runs had."""
@@ -144,7 +147,13 @@ class Ledger(Record):
             }
             for suite, cases in self.suites.items()
         }
-        return made(Ledger, runs=self.runs[start:], suites=suites)
+        newer = {run.run_id for run in self.runs[:start]}
+        levels = tuple(one for one in self.levels if one.run_id not in newer)
+        return made(Ledger, runs=self.runs[start:], suites=suites, levels=levels)
+
+    def with_levels(self, levels: tuple[RunLevels, ...]) -> Ledger:
+        """The same with these in place of its own, newest first."""
+        return self.model_copy(update={"levels": levels[:MAX_LEVELS]})
 
     def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> Ledger:
         """The same with one more run, the newest. One that it has already stays where it is.
@@ -167,7 +176,8 @@ class Ledger(Record):
                 kept = made(LedgerCase, yardsticks=gone.yardsticks, runs=_limited(f"{NOTHING} {gone.runs}"))
                 if not _empty(kept.runs):
                     suites.setdefault(key.suite, {})[key.case_id] = kept
-        return made(Ledger, runs=(ledger_run(run), *self.runs)[:MAX_RUNS], suites=suites)
+        runs = (ledger_run(run), *self.runs)[:MAX_RUNS]
+        return made(Ledger, runs=runs, suites=suites, levels=self.levels)
 
 
 _UNKNOWN: Final = LedgerCase()

@@ -32,6 +32,9 @@ GET {REPO}/commits/{{commit_sha}}/pulls
 GET {REPO}/compare/{{basehead}}
 GET {REPO}/collaborators/{{username}}/permission
 GET {REPO}/contents/{{path}}
+POST {REPO}/issues
+GET {REPO}/issues/{{issue_number}}
+PATCH {REPO}/issues/{{issue_number}}
 GET {REPO}/issues/{{issue_number}}/comments
 POST {REPO}/issues/{{issue_number}}/comments
 GET {REPO}/issues/comments/{{comment_id}}

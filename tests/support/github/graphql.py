@@ -203,7 +203,36 @@ class GraphQL:
         if f"{owner}/{name}".lower() != self.github.state.full_name.lower():
             message = f"Could not resolve to a Repository with the name '{owner}/{name}'."
             raise QueryError(message, "NOT_FOUND", ("repository",))
-        return {"nameWithOwner": self.github.state.full_name, "pullRequest": self._pull}
+        return {"nameWithOwner": self.github.state.full_name, "pullRequest": self._pull, "issues": self._issues}
+
+    def _issues(self, first: int, orderBy: dict[str, str], after: str | None = None) -> dict[str, Any]:  # noqa: N803
+        if not self.github.may("issues:read"):
+            raise QueryError(NOT_ACCESSIBLE, "FORBIDDEN", ("repository", "issues"))
+        if not 1 <= first <= LARGEST_PAGE or orderBy != {"field": "UPDATED_AT", "direction": "DESC"}:
+            raise QueryError(f"the fake knows no such order or page: {orderBy}, {first}")
+        everything = sorted(self.github.state.issues.values(), key=lambda one: (one.updated_at, one.number))[::-1]
+        start = int(base64.b64decode(after).decode()) if after else 0
+        page = everything[start : start + first]
+        end = start + len(page)
+        return {
+            "totalCount": len(everything),
+            "pageInfo": {
+                "hasNextPage": end < len(everything),
+                "hasPreviousPage": start > 0,
+                "endCursor": base64.b64encode(str(end).encode()).decode() if page else None,
+            },
+            "nodes": [
+                {
+                    "number": one.number,
+                    "state": one.state.upper(),
+                    "viewerDidAuthor": one.author_is_viewer,
+                    "title": one.title,
+                    "body": one.body,
+                    "url": self.github.views.issue(one)["html_url"],
+                }
+                for one in page
+            ],
+        }
 
     def _pull(self, number: int) -> dict[str, Any]:
         path = ("repository", "pullRequest")

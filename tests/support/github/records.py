@@ -56,6 +56,21 @@ class Comment:
 
 
 @dataclass
+class Issue:
+    """An issue that is no pull request."""
+
+    number: int
+    title: str
+    body: str
+    author: str
+    author_is_viewer: bool
+    created_at: str
+    updated_at: str
+    state: Literal["open", "closed"] = "open"
+    state_reason: str | None = None
+
+
+@dataclass
 class WorkflowRun:
     """A run of a workflow. A fork's run may well have the `head_branch` "main"."""
 

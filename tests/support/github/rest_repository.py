@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.support.github.graph import compare, newest_first
 from tests.support.github.loopback import Answer
-from tests.support.github.records import Comment, PullRequest
+from tests.support.github.records import Comment, Issue, PullRequest
 from tests.support.github.rest import Call, Refused, not_found, refusal, route
 from tests.support.github.state import ME
 
@@ -119,6 +119,29 @@ def permission(call: Call) -> Answer:
     return Answer(200, call.views.collaborator(login, call.state.roles.get(login, "read")))
 
 
+@route("POST", "/issues", "issues:write")
+def create_issue(call: Call) -> Answer:
+    made = call.state.add_issue(call.body["title"], _text(call), mine=True)
+    view = call.views.issue(made)
+    return Answer(201, view, {"Location": view["url"]})
+
+
+@route("GET", "/issues/{issue_number}", "issues:read")
+def issue(call: Call) -> Answer:
+    return Answer(200, call.views.issue(_issue(call)))
+
+
+@route("PATCH", "/issues/{issue_number}", "issues:write")
+def edit_issue(call: Call) -> Answer:
+    found, body = _issue(call), call.body
+    for name in body.keys() & {"title", "state", "state_reason"}:
+        setattr(found, name, body[name])
+    if "body" in body:
+        found.body = _text(call)
+    found.updated_at = call.state.now()
+    return Answer(200, call.views.issue(found))
+
+
 @route("GET", "/issues/{issue_number}/comments", *READ_PULLS)
 def comments(call: Call) -> Answer:
     number, since = _pull(call, "issue_number").number, call.query.get("since", "")
@@ -128,7 +151,8 @@ def comments(call: Call) -> Answer:
 
 @route("POST", "/issues/{issue_number}/comments", *WRITE_PULLS)
 def create_comment(call: Call) -> Answer:
-    number = _pull(call, "issue_number").number
+    asked = call.number("issue_number")
+    number = asked if asked in call.state.issues else _pull(call, "issue_number").number
     comment = call.state.add_comment(number, _text(call), mine=True)
     view = call.views.comment(comment)
     return Answer(201, view, {"Location": view["url"]})
@@ -154,6 +178,12 @@ def delete_comment(call: Call) -> Answer:
 
 def _pull(call: Call, name: str) -> PullRequest:
     if found := call.state.pulls.get(call.number(name)):
+        return found
+    raise not_found()
+
+
+def _issue(call: Call) -> Issue:
+    if found := call.state.issues.get(call.number("issue_number")):
         return found
     raise not_found()
 

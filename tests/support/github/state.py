@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from tests.support.github.graph import Commit
-from tests.support.github.records import Artifact, CheckRun, Comment, PullRequest, Status, WorkflowRun
+from tests.support.github.records import Artifact, CheckRun, Comment, Issue, PullRequest, Status, WorkflowRun
 
 ME = "github-actions[bot]"  # who writes with `GITHUB_TOKEN`
 GHOST = "ghost"  # whoever wrote something and then deleted the account
@@ -59,6 +59,7 @@ class State:
         self.branches: dict[str, str] = {}
         self.pulls: dict[int, PullRequest] = {}
         self.comments: dict[int, Comment] = {}
+        self.issues: dict[int, Issue] = {}
         self.runs: dict[int, WorkflowRun] = {}
         self.artifacts: dict[int, Artifact] = {}
         self.check_runs: dict[int, CheckRun] = {}
@@ -154,6 +155,13 @@ class State:
         comment = Comment(self.next_id(), number, body, ME if mine else author, mine, now, now)
         self.comments[comment.id] = comment
         return comment
+
+    def add_issue(self, title: str, body: str, author: str = "octocat", *, mine: bool = False) -> Issue:
+        """An issue by the token's bearer or by somebody else. Pull requests and issues share their numbers."""
+        number = max([500, *self.issues, *self.pulls]) + 1
+        now = self.now()
+        self.issues[number] = Issue(number, title, body, ME if mine else author, mine, now, now)
+        return self.issues[number]
 
     def edit_comment(self, comment: Comment, body: str, editor: str | None) -> None:
         """Another text for a comment; None for an editor whose account is gone."""

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.support.github.graph import Commit, Comparison
-from tests.support.github.records import Artifact, CheckRun, Comment, PullRequest, Status, WorkflowRun
+from tests.support.github.records import Artifact, CheckRun, Comment, Issue, PullRequest, Status, WorkflowRun
 from tests.support.github.spec import GitHubSpec, Schema
 from tests.support.github.state import State, later
 
@@ -155,6 +155,22 @@ class Views:
             content=base64.encodebytes(data).decode() if small else "",
             html_url=html,
             _links={"self": url, "html": html, "git": None},
+        )
+
+    def issue(self, issue: Issue) -> Json:
+        return fill(
+            "issue",
+            f"{self.url}/issues/{issue.number}",
+            id=issue.number,
+            number=issue.number,
+            title=issue.title,
+            body=issue.body,
+            state=issue.state,
+            state_reason=issue.state_reason,
+            user=self.user(issue.author),
+            html_url=f"{self.html}/issues/{issue.number}",
+            created_at=issue.created_at,
+            updated_at=issue.updated_at,
         )
 
     def comment(self, comment: Comment) -> Json:

@@ -20,10 +20,12 @@ from eval_gate.action.log import Log
 from eval_gate.action.publishing.artifacts import Stored
 from eval_gate.action.publishing.check import CheckDraft, check
 from eval_gate.action.publishing.comment import comment, draft_of
+from eval_gate.action.publishing.drift import tell
 from eval_gate.action.publishing.page import store_page
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode
+from eval_gate.gate.drift.drift import Drift
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.commands import Commands
@@ -63,6 +65,8 @@ class Finished:
     interrupted: bool = False
     left: tuple[CaseKey, ...] = ()
     """The regressions that a second step asks the base branch's agent about, before anything is published."""
+    drift: Drift | None = None
+    """What became worse over the runs of the branch, where this is one of them."""
 
     @property
     def outcome(self) -> Outcome:
@@ -106,11 +110,14 @@ def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -
     context = replace(context, report_url=_url(step, artifact), page_url=_url(step, page))
     comment_url = comment(step, draft_of(finished.result), context, log)
     check_url = check(step, _check_draft(finished, context), log)
-    _leave(step, finished, context, log)
+    told = tell(step, finished.drift, context, log)
+    _leave(step, finished, context, log, told.part)
     put_out(
         step.environment,
         {
             **_outputs(finished),
+            "drift": ", ".join(told.names),
+            "drift-issue-url": told.issue_url,
             "comment-url": comment_url or "",
             "check-run-url": check_url or "",
             "artifact-id": str(artifact.id if artifact else ""),
@@ -144,9 +151,9 @@ def _publish_interrupted(step: Step, finished: Finished, context: ReportContext,
         check(step, _check_draft(finished, context), log)
 
 
-def _leave(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
+def _leave(step: Step, finished: Finished, context: ReportContext, log: Log, part: str = "") -> None:
     told = replace(context, losses=tuple(log.losses), trail=tuple(log.trail))
-    summarise(step.environment, render_summary(view_of(finished.result, told)), log.commands)
+    summarise(step.environment, render_summary(view_of(finished.result, told)) + part, log.commands)
 
 
 def _outputs(finished: Finished) -> dict[str, str]:

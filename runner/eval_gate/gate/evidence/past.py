@@ -17,6 +17,7 @@ from typing import Final
 from eval_gate.gate.evidence.days import days_of
 from eval_gate.gate.evidence.flakiness import Seen, broken_since, of_this_level, record_of
 from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.noise import Pool, Varied, pooled
 from eval_gate.gate.evidence.prior import Prior, learned
 from eval_gate.gate.pairing import renamed
@@ -245,8 +246,9 @@ def _past_before(baseline: Same[Baseline], pass_score: float) -> Past:
 def ledger_after(run: RunResult, baseline: Baseline | NoBaseline) -> Ledger:
     """The ledger that ends with this run: what was known up to its baseline, and itself."""
     if isinstance(baseline, NoBaseline):
-        return EMPTY.with_run(run)
-    return baseline.ledger.up_to(baseline.result).with_run(run, renamed(baseline.result, run))
+        return with_levels(EMPTY.with_run(run), run)
+    before, earlier = baseline.result, renamed(baseline.result, run)
+    return with_levels(baseline.ledger.up_to(before).with_run(run, earlier), run, before, earlier)
 
 
 def _alike_among(yardsticks: Sequence[str]) -> tuple[tuple[SameAs, ...], ...]:

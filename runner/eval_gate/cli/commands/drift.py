@@ -1,0 +1,49 @@
+"""`eval-gate drift [RUN]`: whether the runs of a branch became worse, since when, and by how much."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eval_gate.cli import options
+
+USED = ("outputDir", "passScore")
+"""The configuration keys that this command has use for."""
+
+
+def drift(
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN",
+            help="The newest run of the branch: run id, results file, run folder, folder of runs, zip, or latest.",
+        ),
+    ] = "latest",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    **settings: object,
+) -> None:
+    """Say whether a branch got worse over its runs: cases, scores, the judge, time, cost; since when, and by how much.
+
+    It reads the record beside the run, which each run takes over from its baseline: what became worse too slowly for
+    any one of them. Runs nothing. While nothing changes, one of 200 runs or fewer is called worse.
+
+      eval-gate drift
+
+      eval-gate drift main-runs/ --json
+
+    Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
+    """
+    from eval_gate.cli.console import Form, out
+    from eval_gate.cli.drifting import as_data, exit_code_of, looked_back
+    from eval_gate.reports.drift import console_lines
+
+    found = looked_back(run, options.given(settings))
+    if as_json:
+        import json
+
+        out(json.dumps(as_data(found), indent=2), Form.JSON)
+    else:
+        out("\n".join(console_lines(found)))
+    raise typer.Exit(exit_code_of(found))

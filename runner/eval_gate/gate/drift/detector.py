@@ -1,0 +1,88 @@
+"""Whether a row of numbers has become larger at some place, when nothing is known about their noise.
+
+If nothing changes, any order of the runs is as likely as any other, whatever a run is like. Against that stands, for
+every place where a change may have been: what comes since is larger more often than what was before (Lehmann's
+alternatives, whose likelihood of an order of ranks is known in closed form, after Savage: once taken from the smallest
+number up, which forgives small ones since, once from the largest down, which forgives large ones before). Each of these
+likelihood ratios has mean 1 while nothing changes, at every run; their sum over all places has the mean of as many
+runs (the procedure of Shiryaev and Roberts, with sequential ranks as by Gordon and Pollak). So the sum reaches a limit
+c, while nothing changes, after c runs or more on average.
+
+Savage 1956 (ranks of Lehmann's alternatives) · Gordon and Pollak 1995, "A robust surveillance scheme for stochastically
+ordered alternatives" · Shin, Ramdas, Rinaldo, arXiv:2203.03532 ("E-detectors").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+UPWARD: Final = (0.1, 0.02)
+"""From the smallest up: how likely a new number is the next, against an old one."""
+DOWNWARD: Final = (3.0, 10.0)
+"""The same from the largest down. All of them have equal shares."""
+MOST_SINCE: Final = 25
+"""A change is looked for among so many newest runs. What was not found by then is not found by waiting."""
+LEAST_BEFORE: Final = 2
+"""Runs before a change, at least."""
+LIKELY: Final = 0.1
+"""A place is in the range where its ratio is at least this share of the largest."""
+
+
+class Evidence(NamedTuple):
+    """`total` is held against a limit; `place` is the first number after the likeliest change.
+
+    The change may have been from `earliest` to `latest`. All are 0 where there are too few numbers.
+    """
+
+    total: float
+    place: int = 0
+    earliest: int = 0
+    latest: int = 0
+
+
+def evidence_of_rise(numbers: Sequence[float]) -> Evidence:
+    """The evidence that the newest of these are larger than those before; oldest first.
+
+    Of equal numbers the newer counts as the smaller: equal ones are never evidence.
+    """
+    number = len(numbers)
+    order = sorted(range(number), key=lambda at: (numbers[at], -at))
+    orders = math.lgamma(number + 1)
+    ratios = {
+        place: sum(math.exp(orders + one) for one in _likelihoods(order, place)) / (len(UPWARD) + len(DOWNWARD))
+        for place in range(max(LEAST_BEFORE, number - MOST_SINCE), number)
+    }
+    if not ratios:
+        return Evidence(0.0)
+    place = max(ratios, key=lambda at: ratios[at])
+    likely = [at for at, ratio in ratios.items() if ratio >= LIKELY * ratios[place]]
+    return Evidence(sum(ratios.values()), place, min(likely), max(likely))
+
+
+def _likelihoods(order: Sequence[int], place: int) -> Iterator[float]:
+    for weight in UPWARD:
+        yield _likelihood(order, place, weight)
+    for weight in DOWNWARD:
+        yield _likelihood(order[::-1], place, weight)
+
+
+def _likelihood(order: Sequence[int], place: int, weight: float) -> float:
+    """The logarithm of how likely this order is, where those from `place` on are new.
+
+    The next in order is one of those that are left, each old one with weight 1 and each new one with this weight.
+    """
+    new = len(order) - place
+    old = place
+    logarithm, product = new * math.log(weight), 1.0
+    for at in order:
+        product *= old + weight * new
+        if product > 1e250:  # before a float ends
+            logarithm -= math.log(product)
+            product = 1.0
+        if at >= place:
+            new -= 1
+        else:
+            old -= 1
+    return logarithm - math.log(product)

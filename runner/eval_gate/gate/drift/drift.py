@@ -1,0 +1,225 @@
+"""What has become worse on a branch, run by run as it was seen then: found, still there, mended. Pure.
+
+Every run is looked at as the newest one of its day, so that what was found once stays found, with the same beginning,
+until it is mended or the runs before it are on record no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from eval_gate.gate.drift.cases import CaseSince, broken_cases, cases_since
+from eval_gate.gate.drift.detector import LEAST_BEFORE, Evidence, evidence_of_rise
+from eval_gate.results.ledger import Ledger
+from eval_gate.results.levels import Measured, RunLevels
+
+FALSE_ALARM_RUNS: Final = 200
+"""While nothing changes there is one alarm in so many runs, or fewer: all that is measured together."""
+LIMIT: Final = FALSE_ALARM_RUNS * (len(Measured) + 1)
+"""What the evidence about one of them has to reach: each level, and all single cases, have an equal share of the false
+alarms."""
+LEAST_RUNS: Final = 12
+"""Below so many runs not even the plainest change reaches the limit."""
+LEAST_MENDED: Final = 2
+"""Newest runs that have to be as they were before, for it to be mended."""
+LEAST_CHANGE: Final = MappingProxyType(
+    {
+        Measured.FAILING: 0.01,
+        Measured.FIRST: 0.01,
+        Measured.SCORE: 0.02,
+        Measured.GRADING: 0.02,
+        Measured.TIME: math.log(1.2),
+        Measured.COST: math.log(1.2),
+    }
+)
+"""A smaller change is none that somebody should be told about, however sure it is. One case that fails is, too."""
+ONE_CASE: Final = 0.9
+_BETTER_IS_MORE: Final = frozenset({Measured.SCORE, Measured.GRADING})
+
+
+@dataclass(frozen=True, slots=True)
+class Worse:
+    """One level that is worse than it was. Levels are medians, in the level's own measure (`Measured`)."""
+
+    measured: Measured
+    then: float
+    now: float
+    before: RunLevels
+    """The newest run that was as before, if the change was at its likeliest place."""
+    since: RunLevels
+    """The run after it: the first that was worse, probably."""
+    safely_before: RunLevels
+    """The newest run that was as before in any case."""
+    at_latest: RunLevels
+    """By this run it was worse in any case."""
+    runs: int
+    """Runs since, with that one."""
+    cases: tuple[CaseSince, ...] = ()
+    """Which cases fail since, where that can be said of any by itself."""
+
+    @property
+    def same_commit(self) -> bool:
+        """Whether there is no commit between before and since: nothing in the repository has changed."""
+        return self.before.sha is not None and self.before.sha == self.since.sha
+
+    @property
+    def name(self) -> str:
+        """By which it is known as the same when more runs have come."""
+        return f"{self.measured.value}@{self.since.run_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """What is worse now, the weightiest first, of so many runs on record."""
+
+    newest: RunLevels | None
+    runs: int
+    worse: tuple[Worse, ...] = ()
+    broken: tuple[CaseSince, ...] = ()
+    """Single cases that do not pass any more, the newest first."""
+    mended: tuple[Measured, ...] = ()
+    """What had been worse until the newest run."""
+    looked_at: tuple[Measured, ...] = ()
+    """What there were enough runs of."""
+    run_ids: frozenset[str] = frozenset()
+    """The runs on record, but the oldest few, before which nothing can be seen to be better."""
+
+    @property
+    def found(self) -> bool:
+        """Whether anything is worse."""
+        return bool(self.worse or self.broken)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything could have been found."""
+        return bool(self.looked_at)
+
+
+def drift_of(ledger: Ledger, pass_score: float = 1.0) -> Drift:
+    """What has become worse over the runs of this ledger, as a gate with this pass score counts it."""
+    newest = ledger.levels[0] if ledger.levels else None
+    if newest is None:
+        return Drift(None, 0)
+    own = [one for one in ledger.levels if one.target == newest.target]
+    worse, mended, looked_at, longest = [], [], [], 0
+    for measured in Measured:
+        runs = _in_one_row(own, measured)
+        longest = max(longest, len(runs))
+        if len(runs) >= LEAST_RUNS:
+            looked_at.append(measured)
+        row = _Row(runs, measured)
+        if row.mended_now:
+            mended.append(measured)
+        found = row.worse()
+        if found is not None:
+            worse.append(found)
+    told = tuple(_with_cases(one, ledger, pass_score) for one in worse)
+    broken = broken_cases(ledger, LIMIT, pass_score)
+    run_ids = frozenset(one.run_id for one in own[: -LEAST_BEFORE or None])
+    return Drift(newest, longest, told, broken, tuple(mended), tuple(looked_at), run_ids)
+
+
+def _with_cases(one: Worse, ledger: Ledger, pass_score: float) -> Worse:
+    if one.measured not in {Measured.FAILING, Measured.FIRST}:
+        return one
+    return Worse(
+        *(one.measured, one.then, one.now, one.before, one.since, one.safely_before, one.at_latest, one.runs),
+        cases=cases_since(ledger, one.since.run_id, pass_score),
+    )
+
+
+def _in_one_row(levels: Sequence[RunLevels], measured: Measured) -> list[RunLevels]:
+    """The runs whose levels go on from each other, oldest first, up to the newest."""
+    found: list[RunLevels] = []
+    for one in levels:
+        if measured not in one.levels:
+            if one is levels[0]:
+                return []  # of the newest nothing is known
+            continue
+        found.append(one)
+        if measured in one.anew:
+            break
+    return found[::-1]
+
+
+class _Open(NamedTuple):
+    """A change that was found: its place among the runs that are compared, and how wide it may be off."""
+
+    place: int
+    earliest: int
+    latest: int
+
+
+class _Row:
+    """The runs of one level, taken one after the other."""
+
+    def __init__(self, runs: Sequence[RunLevels], measured: Measured) -> None:
+        self._measured = measured
+        self._sign = -1.0 if measured in _BETTER_IS_MORE else 1.0
+        self._kept: list[RunLevels] = []
+        self._open: _Open | None = None
+        self.mended_now = False
+        for run in runs:
+            self._kept.append(run)
+            self.mended_now = False
+            if self._open is None:
+                self._look()
+            elif self._mended(self._open):
+                # what was bad is no part of how the branch is when it is well
+                self._kept = [*self._kept[: self._open.place], *self._kept[-LEAST_MENDED:]]
+                self._open = None
+                self.mended_now = True
+
+    def worse(self) -> Worse | None:
+        """What is worse now."""
+        if self._open is None:
+            return None
+        place, kept = self._open.place, self._kept
+        return Worse(
+            self._measured,
+            then=self._level(kept[:place]),
+            now=self._level(kept[place:][-3:]),
+            before=kept[place - 1],
+            since=kept[place],
+            safely_before=kept[self._open.earliest - 1],
+            at_latest=kept[self._open.latest],
+            runs=len(kept) - place,
+        )
+
+    def _look(self) -> None:
+        numbers = [self._number(run) for run in self._kept]
+        usual = median(numbers)
+        if numbers[-1] > usual:  # no alarm begins with a run that is as good as any
+            found = evidence_of_rise(numbers)
+            if found.total >= LIMIT and self._matters(numbers, found):
+                self._open = _Open(found.place, found.earliest, found.latest)
+        elif numbers[-1] < usual:
+            better = evidence_of_rise([-number for number in numbers])
+            if better.total >= LIMIT:
+                self._kept = self._kept[better.place :]  # the branch is held to what it has become
+
+    def _matters(self, numbers: Sequence[float], found: Evidence) -> bool:
+        least = LEAST_CHANGE[self._measured]
+        if self._measured in {Measured.FAILING, Measured.FIRST}:
+            least = min(least, ONE_CASE / max(self._kept[-1].cases, 1))
+        return median(numbers[found.place :]) - median(numbers[: found.place]) >= least
+
+    def _mended(self, change: _Open) -> bool:
+        """Whether the newest runs are nearer to what was before than to what came since."""
+        numbers = [self._number(run) for run in self._kept]
+        since = numbers[change.place : -LEAST_MENDED]
+        if not since:
+            return False
+        middle = (median(numbers[: change.place]) + median(since)) / 2
+        return max(numbers[-LEAST_MENDED:]) < middle
+
+    def _number(self, run: RunLevels) -> float:
+        return self._sign * run.levels[self._measured]
+
+    def _level(self, runs: Sequence[RunLevels]) -> float:
+        return median(run.levels[self._measured] for run in runs)

@@ -1,0 +1,148 @@
+"""The levels of a run, carried on from the run before it by the cases that both have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import fmean
+from typing import Final, NamedTuple
+
+from eval_gate.gate.pass_score import passes
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.ledger import Ledger, alike, target_of, yardstick_of
+from eval_gate.results.levels import Measured, RunLevels
+
+DIGITS: Final = 6
+LEAST_SHARED: Final = 0.5
+"""The share of this run's cases that the run before must have too, or a level begins anew."""
+LEAST_SAME_ANSWERS: Final = 3
+"""Graded answers that are the same in both runs, for anything to be said about the judge."""
+_COMPARED: Final = (Measured.FAILING, Measured.FIRST, Measured.SCORE, Measured.TIME, Measured.COST)
+
+
+class _Case(NamedTuple):
+    """One case: its values, in the order of `_COMPARED`, and what tells whether it is the same in another run."""
+
+    values: tuple[float | None, ...]
+    yardstick: str
+    answer: str | None
+    """What was graded, where one execution of a graded case answered and answers are stored."""
+
+
+def with_levels(
+    ledger: Ledger, run: RunResult, before: RunResult | None = None, earlier: Mapping[CaseKey, CaseKey] | None = None
+) -> Ledger:
+    """The ledger that ends with this run, with the run's levels; unchanged where it has them or the run has none.
+
+    `before` is the run that the ledger ended with, and `earlier` says which of its cases has another key here.
+    """
+    known = ledger.levels
+    if any(one.run_id == run.run_id for one in known) or not run.complete or run.partial or run.shard is not None:
+        return ledger
+    if before is not None and (not known or known[0].run_id != before.run_id):
+        begun = _levels(before, None, None, {})  # its own levels were never written down, or those of others are newer
+        known = (begun, *known) if begun else known
+    last = known[0] if before is not None and known and known[0].run_id == before.run_id else None
+    made = _levels(run, before, last, earlier or {})
+    return ledger.with_levels((made, *known)) if made else ledger
+
+
+def _levels(
+    run: RunResult, before: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
+) -> RunLevels | None:
+    here = _cases(run)
+    if not here:
+        return None
+    target = target_of(run)
+    then = _cases(before) if before is not None and last is not None and last.target == target else {}
+    levels: dict[Measured, float] = {}
+    anew: list[Measured] = []
+    pairs = [
+        (there, one)
+        for key, one in here.items()
+        if (there := then.get(earlier.get(key, key))) is not None and alike(there.yardstick, one.yardstick).all
+    ]
+    for at, kind in enumerate(_COMPARED):
+        values = [value for one in here.values() if (value := one.values[at]) is not None]
+        if not values:
+            continue
+        moves = [
+            now - old
+            for there, one in pairs
+            if (now := one.values[at]) is not None and (old := there.values[at]) is not None
+        ]
+        level = last.levels.get(kind) if last else None
+        if level is not None and moves and len(moves) >= LEAST_SHARED * len(values):
+            levels[kind] = round(level + fmean(moves), DIGITS)
+        else:
+            levels[kind] = round(fmean(values), DIGITS)
+            anew.append(kind)
+    _grading(pairs, last, levels, anew)
+    return RunLevels(
+        run_id=run.run_id,
+        timestamp=run.timestamp,
+        sha=run.sha,
+        target=target,
+        cases=len(here),
+        levels=levels,
+        anew=tuple(anew),
+    )
+
+
+def _grading(
+    pairs: list[tuple[_Case, _Case]], last: RunLevels | None, levels: dict[Measured, float], anew: list[Measured]
+) -> None:
+    """What the judge made of the same answers. Its level begins at the mean score, and only the judge moves it."""
+    at = _COMPARED.index(Measured.SCORE)
+    moves = [
+        now - old
+        for there, one in pairs
+        if one.answer is not None
+        and one.answer == there.answer
+        and (now := one.values[at]) is not None
+        and (old := there.values[at]) is not None
+    ]
+    level = last.levels.get(Measured.GRADING) if last else None
+    if level is not None and len(moves) >= LEAST_SAME_ANSWERS:
+        levels[Measured.GRADING] = round(level + fmean(moves), DIGITS)
+    elif Measured.SCORE in levels:
+        levels[Measured.GRADING] = levels[Measured.SCORE]
+        anew.append(Measured.GRADING)
+
+
+def _cases(run: RunResult) -> Mapping[CaseKey, _Case]:
+    """The cases that say something of the agent."""
+    pass_score = run.policy.pass_score if run.policy else 1.0
+    return {key: one for key, case in run.cases() if (one := _case(case, pass_score)) is not None}
+
+
+def _case(case: CaseResult, pass_score: float) -> _Case | None:
+    trials = case.executions()
+    first = trials[: max(len(trials) - case.reruns, 0)]
+    failing = _failing(trials, pass_score, graded=case.graded)
+    if failing is None:
+        return None
+    scores = [one.score for one in first if case.graded and one.status.judged]
+    alone = len(trials) == 1 and bool(scores)
+    took = first[0].duration_ms if first and first[0].status.judged and not case.details.replayed else 0.0
+    cost = (case.cost_usd or 0.0) / len(trials) if not case.details.replayed else 0.0
+    values = (
+        float(failing >= 0.5),  # as a case counts: it passes when more than half of its executions do
+        _failing(first, pass_score, graded=case.graded),
+        fmean(scores) if scores else None,
+        math.log(took) if took > 0 else None,
+        math.log(cost) if cost > 0 else None,
+    )
+    return _Case(values, yardstick_of(case), case.details.response if alone else None)
+
+
+def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
+    """The share of these executions that fail or crash; None where none says anything of the agent."""
+    known = [not passes(one, pass_score, graded=graded) for one in trials if _tells(one)]
+    return sum(known) / len(known) if known else None
+
+
+def _tells(trial: Trial) -> bool:
+    return trial.status.judged or (trial.status is Status.ERROR and (trial.timed_out or trial.blame is Blame.CRASHED))

@@ -1,0 +1,168 @@
+"""The one issue about the default branch: found by author, marker and key, updated in place, closed when it is over."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+from eval_gate.github.client import Client, Facts, parsed
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.model import limits
+
+PERMISSION: Final = "issues: write"
+MAX_PAGES: Final = limits.ISSUE_PAGES
+"""Pages of a hundred issues that are looked through, the last updated first: ours is, as long as it is in use."""
+MAX_BODY: Final = 60_000
+_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,20000}) -->\s*\Z")
+_QUERY: Final = """
+query($owner: String!, $name: String!, $after: String) {
+  repository(owner: $owner, name: $name) {
+    issues(first: 100, after: $after, orderBy: {field: UPDATED_AT, direction: DESC}) {
+      pageInfo { hasNextPage endCursor }
+      nodes { number state viewerDidAuthor body url }
+    }
+  }
+}
+"""
+"""`viewerDidAuthor` needs no name: a workflow's token may not ask who it is. Pull requests are not among issues."""
+
+
+class State(BaseModel):
+    """What the issue remembers of the run that wrote it. Shown as nothing; only ever taken as a hint."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    run_id: int
+    names: tuple[str, ...] = Field((), max_length=100)
+    """What was worse: who closes the issue by hand has accepted these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """Our issue as it is now."""
+
+    number: int
+    url: str
+    is_open: bool
+    state: State | None = None
+
+
+class _Node(Facts):
+    number: int
+    state: str
+    mine: bool = Field(alias="viewerDidAuthor")
+    body: str
+    url: str = ""
+
+
+class _Page(Facts):
+    more: bool = Field(alias="hasNextPage")
+    cursor: str | None = Field(None, alias="endCursor")
+
+
+class _Issues(Facts):
+    page: _Page = Field(alias="pageInfo")
+    nodes: tuple[_Node, ...]
+
+
+class _Repository(Facts):
+    issues: _Issues
+
+
+class _Answer(Facts):
+    repository: _Repository | None
+
+
+class _Written(Facts):
+    number: int
+    html_url: str = ""
+    state: str = "open"
+
+
+class _Said(Facts):
+    id: int
+
+
+def marker(key: str) -> str:
+    """The first line of our issue. `key` holds only `A-Za-z0-9._-`."""
+    return f"<!-- eval-gate:drift:v1 key={key} -->"
+
+
+def find_issue(client: Client, key: str) -> Issue | None:
+    """Our issue: the open one, else the one that was closed last; never what somebody else wrote.
+
+    Raises GitHubError.
+    """
+    owner, _, name = client.repository.partition("/")
+    doing = "looking for the issue about the default branch"
+    after: str | None = None
+    closed: Issue | None = None
+    for _ in range(MAX_PAGES):
+        variables: dict[str, JsonValue] = {"owner": owner, "name": name, "after": after}
+        repository = parsed(_Answer, client.graphql(doing, _QUERY, variables, permission=PERMISSION), doing).repository
+        if repository is None:
+            raise GitHubError(Kind.NOT_FOUND, doing, "there is no such repository")
+        for node in repository.issues.nodes:
+            if node.mine and node.body.startswith(marker(key)):
+                found = Issue(node.number, node.url, node.state == "OPEN", _state_in(node.body))
+                if found.is_open:
+                    return found
+                closed = closed or found
+        if not repository.issues.page.more:
+            break
+        after = repository.issues.page.cursor
+    return closed
+
+
+def open_issue(client: Client, key: str, title: str, body: str, state: State, before: Issue | None) -> Issue:
+    """Open it, once: after a lost answer it is looked for first. `before` was there already. Raises GitHubError."""
+
+    def made() -> _Written | None:
+        found = find_issue(client, key)
+        there = found is not None and found.is_open and (before is None or found.number != before.number)
+        return _Written(number=found.number, html_url=found.url) if found is not None and there else None
+
+    text = {"title": title, "body": _body(key, body, state)}
+    written = client.post(
+        "opening the issue about the default branch", "/issues", text, _Written, permission=PERMISSION, made=made
+    )
+    return Issue(written.number, written.html_url, is_open=True, state=state)
+
+
+def update_issue(client: Client, key: str, title: str, body: str, state: State, issue: Issue) -> Issue:
+    """Say what is true now. Raises GitHubError."""
+    text = {"title": title, "body": _body(key, body, state)}
+    doing = f"updating the issue #{issue.number}"
+    written = client.patch(doing, f"/issues/{issue.number}", text, _Written, permission=PERMISSION)
+    return Issue(issue.number, written.html_url or issue.url, written.state == "open", state)
+
+
+def close_issue(client: Client, words: str, issue: Issue) -> None:
+    """Say why, and close it. Raises GitHubError."""
+    doing = f"closing the issue #{issue.number}"
+    closed = {"state": "closed", "state_reason": "completed"}
+    client.patch(doing, f"/issues/{issue.number}", closed, _Written, permission=PERMISSION)
+    # a second comment does less harm than an issue that stays open
+    client.post(
+        doing, f"/issues/{issue.number}/comments", {"body": words}, _Said, permission=PERMISSION, made=lambda: None
+    )
+
+
+def _body(key: str, body: str, state: State) -> str:
+    packed = base64.b64encode(state.model_dump_json().encode()).decode()
+    return f"{marker(key)}\n{body[:MAX_BODY].rstrip()}\n<!-- eval-gate:state {packed} -->\n"
+
+
+def _state_in(body: str) -> State | None:
+    match = _STATE.search(body)
+    if match is None:
+        return None
+    try:
+        return State.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
+    except (ValueError, RecursionError):
+        return None

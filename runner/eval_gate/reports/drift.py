@@ -1,0 +1,213 @@
+"""What has become worse on the default branch over its runs: the issue, the part of the summary, and the console."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from eval_gate.gate.drift.cases import CaseSince
+from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.words.numbers import MINUS, count
+from eval_gate.results.levels import Measured
+from eval_gate.text import escape
+
+PAGE: Final = "docs/drift.md"
+NAMES: Final = {
+    Measured.FAILING: "failing cases",
+    Measured.FIRST: "failures at first",
+    Measured.SCORE: "scores",
+    Measured.GRADING: "the judge",
+    Measured.TIME: "time",
+    Measured.COST: "cost",
+}
+CASES: Final = "single cases"
+MOST_CASES: Final = 10
+
+
+def names_of(drift: Drift) -> tuple[str, ...]:
+    """What is worse, in a word each."""
+    return (*(NAMES[one.measured] for one in drift.worse), *((CASES,) if drift.broken else ()))
+
+
+def title_of(branch: str, name: str | None) -> str:
+    """The issue's title, which never changes."""
+    gate = f" ({escape.one_line(name, 60)})" if name else ""
+    return f"{escape.one_line(branch, 80)} got worse over its runs{gate}"
+
+
+def render_issue(drift: Drift, branch: str, context: ReportContext) -> str:
+    """The issue's body, without its marker."""
+    shown = escape.code_span(branch)
+    head = (
+        "is worse than it was, and it is not chance." if drift.found else "was worse, and nothing of that is seen now."
+    )
+    lines = [f"**{shown} {head}**", "", *_findings(drift, branch, context), ""]
+    newest = drift.newest
+    if newest is not None:
+        run = f"[the newest run]({context.run_url})" if context.run_url else "the newest run"
+        lines += [f"As of {run}, {_commit(newest.sha, context)}, with {count(drift.runs, 'run')} on record.", ""]
+    lines.append(
+        f"<sub>Found by Eval Gate over the runs of {shown}, not by one of them: while nothing changes this happens once"
+        f" in {FALSE_ALARM_RUNS} runs or less. This issue is kept up to date, and is closed when the newest runs are as"
+        " they were before. Close it yourself to accept what is now; it comes back only for something else.</sub>"
+    )
+    return "\n".join(lines)
+
+
+def render_part(drift: Drift, branch: str, context: ReportContext, issue_url: str | None = None) -> str:
+    """What the job summary of a run of the branch says below everything else."""
+    shown = escape.code_span(branch)
+    if not drift.known:
+        return (
+            f"\n<sub>Whether {shown} gets worse over its runs is not known yet: {count(drift.runs, 'run')} of the"
+            f" {LEAST_RUNS} that this takes are on record.</sub>\n"
+        )
+    if not drift.found:
+        return f"\n<sub>{shown} has not become worse over {count(drift.runs, 'run')}.</sub>\n"
+    more = [f"[The issue about it]({issue_url})"] if issue_url else []
+    return "\n".join(
+        ["", f"### {shown} got worse over its runs", "", *_findings(drift, branch, context), "", *more, ""]
+    )
+
+
+def mended_words(drift: Drift, branch: str, context: ReportContext) -> str:
+    """The comment with which the issue is closed."""
+    sha = drift.newest.sha if drift.newest else None
+    return f"{escape.code_span(branch)} is as it was before, by its newest runs up to {_commit(sha, context)}."
+
+
+def lost_words(branch: str) -> str:
+    """What is written below the issue when the runs that it is about are on record no more."""
+    return (
+        f"**The runs before this are no longer on record**, so {escape.code_span(branch)} is taken as it is now. It has"
+        " not been seen to recover: close this issue when you know."
+    )
+
+
+def console_lines(drift: Drift) -> Iterator[str]:
+    """The same for a terminal."""
+    if not drift.known:
+        yield f"not known: {count(drift.runs, 'run')} on record, {LEAST_RUNS} are needed"
+        return
+    if not drift.found:
+        yield f"nothing has become worse over {count(drift.runs, 'run')}"
+    for one in drift.worse:
+        yield escape.console_line(f"WORSE  {_sentence(one)}")
+        yield escape.console_line(f"       {_since_plain(one)}")
+        for case in one.cases[:MOST_CASES]:
+            yield escape.console_line(f"       {case.key.case_id} ({case.key.suite}): {_rates(case)}")
+    for case in drift.broken:
+        yield escape.console_line(f"BROKEN {case.key.case_id} ({case.key.suite}): {_rates(case)}")
+        yield escape.console_line(f"       good at {_short(case.good.sha)}, not since {_short(case.bad.sha)}")
+    yield f"while nothing changes, one alarm in {FALSE_ALARM_RUNS} runs or less"
+
+
+def _findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str]:
+    for one in drift.worse:
+        yield f"- **{_sentence(one)}** {_since(one, branch, context)}"
+        yield from _cases(one.cases)
+    if drift.broken:
+        yield "- **Cases that passed and do not any more:**"
+        for case in drift.broken[:MOST_CASES]:
+            where = _range(case.good.sha, case.bad.sha, context)
+            yield f"  - {_case(case)}: {_rates(case)}; {where}"
+        if left := len(drift.broken) - MOST_CASES:
+            yield from ([f"  - and {left} more"] if left > 0 else [])
+
+
+def _cases(cases: tuple[CaseSince, ...]) -> Iterator[str]:
+    for case in cases[:MOST_CASES]:
+        yield f"  - {_case(case)}: {_rates(case)}"
+    if (left := len(cases) - MOST_CASES) > 0:
+        yield f"  - and {left} more"
+
+
+def _case(case: CaseSince) -> str:
+    return f"{escape.code_span(case.key.case_id)} in {escape.code_span(case.key.suite)}"
+
+
+def _rates(case: CaseSince) -> str:
+    since, before = case.since, case.before
+    return (
+        f"failed in {since.failures} of {count(since.runs, 'run')} since, in {before.failures} of {before.runs} before"
+    )
+
+
+def _sentence(one: Worse) -> str:
+    match one.measured:
+        case Measured.FAILING:
+            return (
+                f"{_points(one.now - one.then)} of all cases more fail:"
+                f" {_percent(one.then)} before, {_percent(one.now)} now."
+            )
+        case Measured.FIRST:
+            return (
+                f"{_points(one.now - one.then)} of all cases more fail at first, before re-runs:"
+                f" {_percent(one.then)} before, {_percent(one.now)} now."
+            )
+        case Measured.SCORE:
+            return f"Scores fell from {one.then:.2f} to {one.now:.2f}."
+        case Measured.GRADING:
+            return f"The judge gives less for the same answers: {MINUS}{one.then - one.now:.2f} on average."
+        case Measured.TIME:
+            return f"A case takes {math.exp(min(one.now - one.then, 50.0)):.1f} × as long."
+        case Measured.COST:
+            return f"A case costs {math.exp(min(one.now - one.then, 50.0)):.1f} × as much."
+
+
+def _points(share: float) -> str:
+    return f"{share * 100:.1f} points"
+
+
+def _percent(share: float) -> str:
+    return f"{min(max(share, 0.0), 1.0) * 100:.1f} %"
+
+
+def _since(one: Worse, branch: str, context: ReportContext) -> str:
+    when = f"since {_day(one.since.timestamp)}, {count(one.runs, 'run')}"
+    if one.same_commit:
+        return (
+            f"It is so {when}, **and nothing in the repository changed then**: {_commit(one.since.sha, context)} was"
+            " run before and since. What did is outside of it: the model behind the agent, a service, data."
+        )
+    probable = f"It is so {when}, probably by {_range(one.before.sha, one.since.sha, context)}"
+    wide = (one.safely_before.sha, one.at_latest.sha)
+    if None in wide or wide == (one.before.sha, one.since.sha):
+        return f"{probable}."
+    return f"{probable}; in any case by {_range(*wide, context)}."
+
+
+def _since_plain(one: Worse) -> str:
+    when = f"since {_day(one.since.timestamp)}, {count(one.runs, 'run')}"
+    if one.same_commit:
+        return f"{when}; nothing in the repository changed then ({_short(one.since.sha)} before and since)"
+    wide = f"{_short(one.safely_before.sha)}..{_short(one.at_latest.sha)}"
+    return f"{when}; probably {_short(one.before.sha)}..{_short(one.since.sha)}, in any case {wide}"
+
+
+def _day(timestamp: str) -> str:
+    return escape.plain(timestamp[:10], 10) or "an unknown day"
+
+
+def _short(sha: str | None) -> str:
+    return sha[:7] if sha else "an unknown commit"
+
+
+def _commit(sha: str | None, context: ReportContext) -> str:
+    if sha is None or not sha.isalnum():
+        return "an unknown commit"
+    base = f"{context.server_url}/{context.repository}"
+    return f"[{sha[:7]}]({base}/commit/{sha})" if context.repository else f"`{sha[:7]}`"
+
+
+def _range(good: str | None, bad: str | None, context: ReportContext) -> str:
+    """The commits after the good one, up to the bad one."""
+    if good is None or bad is None or not (good.isalnum() and bad.isalnum()):
+        return "commits that are not known"
+    if good == bad:
+        return f"nothing in the repository ({_commit(bad, context)} before and since)"
+    base = f"{context.server_url}/{context.repository}"
+    shown = f"{good[:7]}…{bad[:7]}"
+    return f"[{shown}]({base}/compare/{good}...{bad})" if context.repository else f"`{shown}`"

@@ -1,0 +1,62 @@
+"""How good each of a branch's newest runs was as a whole, as a few numbers that stay comparable while cases change.
+
+A case in one run and not in the other says nothing about what became better or worse. So a level is the one of the run
+before, and by how much the cases that both have differ: added, removed and rewritten cases move no level.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Final
+
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+
+from eval_gate.model import limits
+from eval_gate.model.base import Record
+
+MAX_LEVELS: Final = limits.LEDGER_LEVELS
+"""Newest runs whose levels are kept: more than runs of the ledger, because slow rot takes long and they are small."""
+
+
+class Measured(StrEnum):
+    """What a level is about."""
+
+    FAILING = "failing"
+    """The share of cases that fail, after their re-runs; 1 is all of them."""
+    FIRST = "first"
+    """The share of first executions that fail, before any re-run."""
+    SCORE = "score"
+    """The mean score of graded cases, 0 to 1."""
+    GRADING = "grading"
+    """The mean grade of answers that are letter for letter those of the run before: what the judge alone changes."""
+    TIME = "time"
+    """The natural logarithm of a case's milliseconds, averaged: of its first execution, not from a recording."""
+    COST = "cost"
+    """The same of an execution's dollars."""
+
+
+class RunLevels(Record):
+    """One run of the branch, and its levels by `Measured`; what is not known is left out."""
+
+    run_id: str = Field(max_length=200)
+    timestamp: str = Field(max_length=100)
+    sha: str | None = Field(None, max_length=100)
+    target: str = Field("", max_length=1000)
+    """Which agent: levels of another one are not compared."""
+    cases: int = Field(0, ge=0)
+    """Cases that were judged."""
+    levels: dict[Measured, float] = Field(default_factory=dict, max_length=len(Measured))
+    anew: tuple[Measured, ...] = Field((), max_length=len(Measured))
+    """Levels that do not go on from the run before: too few cases were in both."""
+
+
+def _or_none(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """What cannot be read begins anew: the ledger's other half, on which verdicts rest, is as good as ever."""
+    try:
+        return check(value)
+    except ValidationError:
+        return ()
+
+
+Levels = Annotated[tuple[RunLevels, ...], Field(max_length=MAX_LEVELS), WrapValidator(_or_none)]
+"""Newest first. What is no such record is read as none."""

@@ -1,0 +1,95 @@
+"""Main gets worse over its runs: one issue is opened, kept up to date and closed, and nobody else's is touched."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_gate.github.issues import marker
+
+KEY = "evals.yml.gate"
+WELL, BROKEN = "PPPPP", "FPPPP"
+WATCHED = {"drift_issue": "true"}
+
+
+def issues_of(github) -> list:
+    return list(github.state.issues.values())
+
+
+def last(action, letters: str, **inputs: str):
+    """One more commit on main, and what its run left behind."""
+    action.main(letters, **inputs)
+    return action.ended
+
+
+@pytest.fixture
+def watched(action, github):
+    """Main was well for ten runs, with an issue wanted and the permission for it."""
+    github.permissions.add("issues:write")
+    action.main(f"{WELL}*10", **WATCHED)
+    assert issues_of(github) == []
+    return action
+
+
+def test_main_breaks_a_case__run_by_run__one_issue_is_opened_updated_and_closed(watched, github) -> None:
+    action = watched
+    stranger = github.state.add_issue("mine", f"{marker(KEY)}\nhello", "mallory")
+    good = github.state.branches["main"]
+    first_bad = action.main(BROKEN, **WATCHED)[0]
+    seen = [last(action, BROKEN, **WATCHED) for _ in range(2)]
+    (issue,) = [one for one in issues_of(github) if one.author_is_viewer]
+    assert seen[-1].outputs["drift"] == "single cases"
+    assert seen[-1].outputs["drift-issue-url"].endswith(f"/issues/{issue.number}")
+    assert "got worse over its runs" in seen[-1].summary
+    assert issue.title == "main got worse over its runs"
+    assert f"compare/{good}...{first_bad}" in issue.body
+    assert "`gs-000`" in issue.body
+    assert "failed in 3 of 3 runs since, in 0 of 10 before" in issue.body
+
+    last(action, BROKEN, **WATCHED)
+    assert [one for one in issues_of(github) if one.author_is_viewer] == [issue]
+    assert "failed in 4 of 4 runs since" in issue.body
+    assert issue.state == "open"
+
+    action.main(f"{WELL}*2", **WATCHED)
+    assert issue.state == "closed"
+    assert [one.body for one in github.state.comments.values() if one.issue == issue.number][-1].startswith(
+        "`main` is as it was before"
+    )
+    assert (stranger.body, stranger.state) == (f"{marker(KEY)}\nhello", "open")
+
+
+def test_main_breaks_a_case__issue_closed_by_hand__is_not_opened_again_for_the_same(watched, github) -> None:
+    watched.main(f"{BROKEN}*3", **WATCHED)
+    (issue,) = issues_of(github)
+    issue.state = "closed"
+    ended = last(watched, BROKEN, **WATCHED)
+    assert issues_of(github) == [issue]
+    assert issue.state == "closed"
+    assert "somebody closed" in ended.log
+
+
+def test_main_breaks_a_case__token_may_not_write_issues__is_a_warning_and_no_failure(watched, github) -> None:
+    watched.main(f"{BROKEN}*2", **WATCHED)
+    github.permissions.discard("issues:write")
+    ended = last(watched, BROKEN, **WATCHED)
+    assert "issues: write" in ended.log
+    assert "got worse over its runs" in ended.summary
+    assert ended.outputs["drift-issue-url"] == ""
+    assert ended.outputs["verdict"] == "pass"
+
+
+def test_main_breaks_a_case__nobody_wants_an_issue__only_the_summary_says_it(action, github) -> None:
+    action.main(f"{WELL}*10 {BROKEN}*2")
+    ended = last(action, BROKEN)
+    assert "got worse over its runs" in ended.summary
+    assert issues_of(github) == []
+    assert github.requests("POST", r"/issues$") == []
+
+
+def test_pull_request__on_a_main_that_got_worse__touches_no_issue(watched, github) -> None:
+    watched.main(f"{BROKEN}*3", **WATCHED)
+    (issue,) = issues_of(github)
+    body = issue.body
+    seen = watched.here(WELL, **WATCHED)
+    assert (issue.body, issue.state) == (body, "open")
+    assert seen.ended.outputs["drift"] == ""
