@@ -13,7 +13,9 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import lost_words, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.results.ledger import Ledger
 
-_MOST_NAMES = 100
+_MOST_NAMES = 40
+"""Findings that an issue remembers, so that its text does not become too long for GitHub."""
+_LONGEST_NAME = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def _keep(step: Step, drift: Drift, text: _Text, state: State, issue: Issue, log
 
 def _names(drift: Drift) -> tuple[str, ...]:
     found = (*(one.name for one in drift.worse), *(one.name for one in drift.broken))
-    return found[:_MOST_NAMES]
+    return tuple(name for name in found if len(name) <= _LONGEST_NAME)[:_MOST_NAMES]
 
 
 def _out_of_sight(drift: Drift, names: tuple[str, ...]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,7 +53,8 @@ class CaseSince:
     @property
     def name(self) -> str:
         """By which it is known as the same when more runs have come."""
-        return f"case@{self.key.suite}#{self.key.case_id}@{self.bad.run_id}"[:500]
+        digest = hashlib.sha256(f"{self.key.suite}\0{self.key.case_id}".encode("utf-8", "replace")).hexdigest()
+        return f"{digest[:12]}@{self.bad.run_id}"
 
 
 def broken_cases(ledger: Ledger, limit: float, pass_score: float = 1.0) -> tuple[CaseSince, ...]:

@@ -1,0 +1,96 @@
+"""The issue about main in words: sizes first, commits as links, and nothing of what strangers wrote is alive."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from eval_gate.gate.drift.cases import CaseSince
+from eval_gate.gate.drift.drift import Drift, Worse
+from eval_gate.model.case import CaseKey
+from eval_gate.model.grounds import Counts, RunName
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.drift import console_lines, names_of, render_issue, render_part, title_of
+from eval_gate.results.levels import Measured, RunLevels
+
+CONTEXT = ReportContext(repository="acme/bot", server_url="https://github.com", run_url="https://github.com/run/1")
+
+
+def run(number: int, sha: str | None = None) -> RunLevels:
+    return RunLevels(run_id=f"run-{number}", timestamp=f"2026-11-{number:02}T03:00:00Z", sha=sha or f"{number:040x}")
+
+
+def worse(measured: Measured, then: float, now: float, *cases: CaseSince, same: bool = False) -> Worse:
+    before = run(16, sha="e" * 40)
+    since = run(17, sha="e" * 40 if same else "f" * 40)
+    return Worse(measured, then, now, before, since, run(14, sha="a" * 40), since, 7, cases)
+
+
+def case(name: str) -> CaseSince:
+    return CaseSince(
+        CaseKey("evals/a.json", name),
+        before=Counts(passes=19, failures=1),
+        since=Counts(failures=7),
+        good=RunName(run_id="g", sha="a" * 40),
+        bad=RunName(run_id="b", sha="b" * 40),
+    )
+
+
+def drift(*found: Worse, broken: tuple[CaseSince, ...] = ()) -> Drift:
+    return Drift(run(23), 30, found, broken, looked_at=tuple(Measured))
+
+
+@pytest.mark.parametrize(
+    ("one", "says"),
+    [
+        (worse(Measured.FIRST, 0.02, 0.08), "6.0 points of all cases more fail at first"),
+        (worse(Measured.FAILING, 0.0, 0.01), "1.0 points of all cases more fail: 0.0 % before, 1.0 % now."),
+        (worse(Measured.SCORE, 0.9, 0.8), "Scores fell from 0.90 to 0.80."),
+        (worse(Measured.GRADING, 0.9, 0.8), "The judge gives less for the same answers: −0.10"),
+        (worse(Measured.TIME, 1.0, 1.0 + math.log(1.8)), "A case takes 1.8 × as long."),
+        (worse(Measured.COST, -5.0, -5.0 + math.log(1.4)), "A case costs 1.4 × as much."),
+    ],
+)
+def test_issue__each_thing_that_is_worse__is_said_with_its_size_and_its_commits(one, says) -> None:
+    body = render_issue(drift(one), "main", CONTEXT)
+    assert says in body
+    assert f"[{'e' * 7}…{'f' * 7}](https://github.com/acme/bot/compare/{'e' * 40}...{'f' * 40})" in body
+    assert f"compare/{'a' * 40}...{'f' * 40}" in body
+    assert "since 2026-11-17, 7 runs" in body
+    assert any(says in line for line in console_lines(drift(one)))
+
+
+def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:
+    body = render_issue(drift(worse(Measured.TIME, 1.0, 2.0, same=True)), "main", CONTEXT)
+    assert "nothing in the repository changed then" in body
+    assert "the model behind the agent" in body
+
+
+def test_issue__names_with_markup_and_mentions__are_dead_text() -> None:
+    evil = "`@octocat` <!-- x --> [a](http://evil) \n# head"
+    body = render_issue(drift(broken=(case(evil),)), "main", CONTEXT)
+    (line,) = [line for line in body.splitlines() if "octocat" in line]
+    assert "``" in line  # inside a code span longer than any run of backticks in the name, all on one line
+    assert not any(line.startswith("# head") for line in body.splitlines())
+
+
+def test_issue__very_many_cases__stays_short() -> None:
+    body = render_issue(drift(broken=tuple(case(f"c{at}" * 100) for at in range(500))), "main", CONTEXT)
+    assert "and 490 more" in body
+    assert len(body) < 20_000
+
+
+def test_title__a_gate_with_a_name__is_its_own() -> None:
+    assert title_of("main", None) == "main got worse over its runs"
+    assert title_of("main", "sales") == "main got worse over its runs (sales)"
+
+
+def test_part__too_few_runs__does_not_say_that_all_is_well() -> None:
+    part = render_part(Drift(run(1), 5), "main", CONTEXT)
+    assert "not known yet" in part
+    assert "5 runs" in part
+
+
+def test_names__what_is_worse__in_a_word_each() -> None:
+    assert names_of(drift(worse(Measured.TIME, 1.0, 2.0), broken=(case("a"),))) == ("time", "single cases")
