@@ -1,0 +1,96 @@
+"""The one issue about main: never two, never a stranger's, and closed with a word."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.issues import MAX_PAGES, State, close_issue, find_issue, marker, open_issue, update_issue
+from tests.support.github import Fault
+
+KEY = "evals.yml.gate"
+STATE = State(run_id=7, names=("time@run-3",))
+
+
+@pytest.fixture(autouse=True)
+def allowed(github) -> None:
+    github.permissions.add("issues:write")
+
+
+def test_find__none__is_none(client) -> None:
+    assert find_issue(client, KEY) is None
+
+
+def test_find__what_was_written__comes_back_with_what_it_remembers(client) -> None:
+    made = open_issue(client, KEY, "main got worse", "why", STATE, None)
+    assert find_issue(client, KEY) == made
+    assert find_issue(client, "another") is None
+
+
+def test_find__a_strangers_issue_with_our_marker__is_not_ours(client, github) -> None:
+    github.state.add_issue("mine", marker(KEY), "mallory")
+    assert find_issue(client, KEY) is None
+
+
+def test_find__open_one_beside_a_newer_closed_one__is_the_open_one(client, github) -> None:
+    one = github.state.add_issue("a", marker(KEY), mine=True)
+    other = github.state.add_issue("b", marker(KEY), mine=True)
+    other.state = "closed"
+    found = find_issue(client, KEY)
+    assert found is not None
+    assert (found.number, found.is_open) == (one.number, True)
+
+
+def test_find__among_more_than_a_page__is_found_and_the_search_is_bounded(client, github) -> None:
+    ours = github.state.add_issue("a", marker(KEY), mine=True)
+    for number in range(150):
+        github.state.add_issue(f"{number}", "x")
+    found = find_issue(client, KEY)
+    assert found is not None
+    assert found.number == ours.number
+    for number in range(100 * MAX_PAGES):
+        github.state.add_issue(f"{number}", "x")
+    github.log.clear()
+    assert find_issue(client, KEY) is None
+    assert len(github.requests("POST", "/graphql")) == MAX_PAGES
+
+
+@pytest.mark.parametrize("packed", ["!!!!", "AAAA", "eyJydW5faWQiOiAieCJ9"])
+def test_find__somebody_edited_what_it_remembers__is_ours_without_it(client, github, packed) -> None:
+    github.state.add_issue("a", f"{marker(KEY)}\n<!-- eval-gate:state {packed} -->\n", mine=True)
+    found = find_issue(client, KEY)
+    assert found is not None
+    assert found.state is None
+
+
+def test_open__answer_lost__there_is_one(client, github) -> None:
+    github.faults.add("POST", "/issues$", Fault.reset_after_write())
+    made = open_issue(client, KEY, "t", "b", STATE, None)
+    assert list(github.state.issues) == [made.number]
+
+
+def test_open__answer_lost_beside_a_closed_one__the_closed_one_is_not_taken_for_it(client, github) -> None:
+    first = open_issue(client, KEY, "t", "b", STATE, None)
+    close_issue(client, "over", first)
+    github.faults.add("POST", "/issues$", Fault.reset())
+    made = open_issue(client, KEY, "t", "b", STATE, find_issue(client, KEY))
+    assert made.number != first.number
+    assert len(github.state.issues) == 2
+
+
+def test_update_and_close__say_what_is_true_and_why(client, github) -> None:
+    made = open_issue(client, KEY, "t", "b", STATE, None)
+    update_issue(client, KEY, "t", "better", State(run_id=8), made)
+    close_issue(client, "as it was", made)
+    issue = github.state.issues[made.number]
+    assert "better" in issue.body
+    assert (issue.state, issue.state_reason) == ("closed", "completed")
+    assert [one.body for one in github.state.comments.values()] == ["as it was"]
+
+
+def test_open__not_permitted__names_the_permission(client, github) -> None:
+    github.permissions.discard("issues:write")
+    with pytest.raises(GitHubError) as raised:
+        open_issue(client, KEY, "t", "b", STATE, None)
+    assert raised.value.kind is Kind.FORBIDDEN
+    assert "issues: write" in str(raised.value)
