@@ -1,6 +1,8 @@
 """Every other command as a person uses it."""
 
+import asyncio
 import json
+import shutil
 import subprocess
 import sys
 
@@ -200,7 +202,55 @@ def test_merge__shards_of_a_run__compare_like_the_whole(tmp_path) -> None:
     compared = gate(tmp_path, "compare", "whole", "joined", "--fail-on", "regressions")
     assert (compared.returncode, "pass 4   fail 1 (0 regressions, 1 still failing)" in compared.stdout) == (0, True)
     twice = gate(tmp_path, "merge", "part-1", "part-1")
-    assert (twice.returncode, "is in 2 of the results" in twice.stderr) == (2, True)
+    assert (twice.returncode, "shard 1 of 2 is there 2 times" in twice.stderr) == (2, True)
     half = gate(tmp_path, "merge", "part-1", "-o", "half")
-    assert "shard 2 of 2 is missing" in half.stderr
+    assert (half.returncode, "shard 2 of 2 is missing" in half.stderr) == (3, True)
     assert gate(tmp_path, "compare", "whole", half.stdout.strip(), "--fail-on", "regressions").returncode == 3
+
+
+def slow_at(*numbers: int):
+    """An agent that takes much longer for these cases."""
+
+    async def handler(exchange) -> None:
+        number = int(exchange.json["message"].split()[1])
+        await asyncio.sleep(0.4 if number in numbers else 0.01)
+        exchange.answer({"response": "ok", "toolCalls": []})
+
+    return handler
+
+
+def test_shards__baseline_knows_what_took_long__are_cut_by_it_and_folders_of_them_are_one_run(tmp_path) -> None:
+    write_suite(tmp_path, 6)
+    with agent(slow_at(0, 2, 4)) as running:
+        asking = ("run", "--agent-endpoint", running.url, "--fail-on", "never")
+        assert gate(tmp_path, *asking, "--output-dir", "main").returncode == 0
+        for part in range(1, 4):
+            arguments = ("--baseline", "main", "--shard", f"{part}/3", "--output-dir", f"parts/job-{part}")
+            done = gate(tmp_path, *asking, *arguments)
+            assert done.returncode == 0, done.stderr
+    records = [json.loads(file.read_text()) for file in sorted(tmp_path.glob("parts/*/*/run.json"))]
+    ids = [[case["id"] for suite in record["suites"] for case in suite["cases"]] for record in records]
+    slow = {"gs-000", "gs-002", "gs-004"}
+    assert [len(slow.intersection(one)) for one in ids] == [1, 1, 1], ids
+    assert sorted(name for one in ids for name in one) == [f"gs-{number:03}" for number in range(6)]
+    assert gate(tmp_path, "merge", "parts", "-o", "joined").stderr.strip() == "3 results joined: 6 cases"
+    assert gate(tmp_path, "compare", "main", "parts").returncode == 0
+    shutil.rmtree(tmp_path / "parts/job-2")
+    lacking = gate(tmp_path, "compare", "main", "parts")
+    assert (lacking.returncode, "hard 2 of 3 is missing" in lacking.stdout) == (3, True), lacking.stdout
+    alone = gate(tmp_path, "compare", "main", "parts/job-1")
+    assert (alone.returncode, "hards 2 and 3 of 3 are missing" in alone.stdout) == (3, True), alone.stdout
+
+
+def test_shards__cut_by_other_baselines__are_refused_and_both_are_named(tmp_path) -> None:
+    write_suite(tmp_path, 4)
+    with agent() as running:
+        asking = ("run", "--agent-endpoint", running.url, "--fail-on", "never")
+        gate(tmp_path, *asking, "--output-dir", "main")
+        gate(tmp_path, *asking, "--baseline", "main", "--shard", "1/2", "--output-dir", "part-1")
+        gate(tmp_path, *asking, "--shard", "2/2", "--output-dir", "part-2")
+    main = next((tmp_path / "main").glob("*/run.json")).parent.name
+    joined = gate(tmp_path, "merge", "part-1", "part-2")
+    assert joined.returncode == 2
+    assert f"were cut by other durations: the durations of run {main[:8]}, none" in joined.stderr
+    assert "give all of them the same eval files, choice and --baseline" in joined.stderr

@@ -25,8 +25,9 @@ from eval_gate.github.checkout import checked_out
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.names import LATEST
+from eval_gate.results.parts import read_whole, whole_of
 from eval_gate.results.pushes import Pushes
-from eval_gate.results.read import is_run, read_run
+from eval_gate.results.read import is_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, make_run
@@ -115,23 +116,25 @@ def _runs_again(step: Step) -> bool:
 def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
-        return with_idle_patterns(relayed_result(step, log), config.policy.must_pass)
+        # one shard of a fork's run says nothing about the others, unless this step is about that one
+        relayed = whole_of([relayed_result(step, log)], step.settings.shard)
+        return with_idle_patterns(relayed, config.policy.must_pass)
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
         return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
-    result = _without_its_past(_judged(reference, session))
+    result = _without_its_past(_judged(paths, session))
     if not result.suites:
-        raise GateError("no-result", f"results: {reference} holds no case", "name a finished run")
-    log.did(f"read the result of run {result.run_id} from {reference}")
+        raise GateError("no-result", f"results: {', '.join(paths)} holds no case", "name a finished run")
+    log.did(f"read the result of run {result.run_id} from {', '.join(paths)}")
     return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
 
 
-def _judged(reference: str, session: Session) -> RunResult:
-    """The run of that name. Raises GateError; where there is no `latest`, a step before did not come to its end."""
+def _judged(paths: Sequence[str], session: Session) -> RunResult:
+    """The run that these lead to, of shards all. Raises GateError; without a `latest` a step before did not finish."""
     try:
-        return read_run(reference, session.folder)
+        return read_whole(paths, session.folder, session.selection.shard)
     except GateError as error:
-        if reference.strip() != LATEST or error.code != "baseline-not-found":
+        if paths != [LATEST] or error.code != "baseline-not-found":
             raise
         raise GateError(
             "results-incomplete",

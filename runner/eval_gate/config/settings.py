@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from eval_gate.model.case import CaseKey
-    from eval_gate.model.result import Shard
+    from eval_gate.model.result import RunResult, Shard
 
 DEFAULT_SEED_MANIFEST = "evals/seed-manifest.json"
 
@@ -392,7 +392,9 @@ class Selection:
     tags: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
     shard: Shard | None = None
-    """One part of what is left: every n-th case, so that parts are equally large whatever the files are."""
+    """One part of what is left; all parts together hold each case once."""
+    before: RunResult | None = None
+    """The run by whose durations parts are made that take equally long; None makes them equally large."""
     files: frozenset[str] | None = None
     """Only cases of these eval files, as results name them; None for all."""
     keys: frozenset[CaseKey] | None = None

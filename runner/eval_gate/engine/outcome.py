@@ -67,6 +67,7 @@ def begun(plan: RunPlan) -> RunResult:
         targets=tuple(target.identity for target in targets) if len(targets) > 1 else (),
         git=plan.git,
         shard=plan.shard,
+        cut=plan.cut,
         partial=plan.partial,
         planned=plan.planned,
         confirm=plan.confirm,

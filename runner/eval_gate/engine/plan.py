@@ -11,7 +11,7 @@ from eval_gate.engine.judging import Judges
 from eval_gate.engine.rubrics import is_rubric
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Asked, GitFacts, Shard, Yardstick
+from eval_gate.model.result import Asked, Cut, GitFacts, Shard, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
 from eval_gate.targets.base import Target
@@ -35,6 +35,8 @@ class RunPlan:
     staleness: Mapping[str, Staleness] = field(default_factory=dict)
     git: GitFacts | None = None
     shard: Shard | None = None
+    cut: Cut | None = None
+    """How all cases were cut into shards; None where they were not."""
     partial: bool = False
     planned: int | None = None
     """Cases of the whole plan that can be run: of all shards, and those that were not chosen among them."""

@@ -275,11 +275,23 @@ class MadeBy(Record):
     """Digests of job, step and inputs, which tell legs of a matrix apart; None where it is not known."""
 
 
+MAX_SHARDS: Final = 999_999  # what `--shard` takes
+
+
 class Shard(Record):
     """Part `index` of `count`, counting from 1."""
 
-    index: int
-    count: int
+    index: int = Field(ge=1, le=MAX_SHARDS)
+    count: int = Field(ge=1, le=MAX_SHARDS)
+
+
+class Cut(Record):
+    """How cases were cut into shards. Shards of one cut hold each case once, and together all of them."""
+
+    digest: str = Field(pattern=r"^[0-9a-f]{16}$")
+    """Of the number of shards, and of all cases with what they weigh."""
+    by: str | None = Field(None, max_length=200)
+    """Id of the run whose durations they weigh; None where all weigh alike."""
 
 
 class RunResult(Record):
@@ -295,6 +307,8 @@ class RunResult(Record):
     """All that were asked, where it was more than one."""
     git: GitFacts | None = None
     shard: Shard | None = None
+    cut: Cut | None = None
+    """How the cases were cut into shards; None where they were not, or by an older version."""
     made_by: MadeBy | None = None
     """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
@@ -11,17 +12,22 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.execution import Status
 from eval_gate.model.policy import Measuring
-from eval_gate.model.result import Control, RunResult, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
+from eval_gate.model.result import Control, RunResult, Shard, SuiteResult, TargetIdentity, ToolFacts, ToolIdentity
 from eval_gate.model.totals import summarise
+
+UUID_LENGTH: Final = 36
+"""Of a run id that may be cut short; other programs may call their runs what they like."""
+MANY_SPANS: Final = 10
+A_PAIR: Final = 2
 
 
 def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
     """One run with all cases, each once, and no verdict yet. Not complete when a part is missing.
 
-    Raises GateError `cannot-merge` for results that do not belong together: the same case twice, another target,
-    parts of different divisions.
+    Raises GateError `cannot-merge` for results that do not belong together: the same case or shard twice, another
+    target, shards of another division, commit, workflow run or configuration.
     """
-    problems = [*_same_cases(runs), *_other_targets(runs), *_other_divisions(runs)]
+    problems = [*(_twice(runs) or _same_cases(runs)), *_other_targets(runs), *_strangers(runs)]
     if problems:
         raise GateError(
             "cannot-merge",
@@ -29,12 +35,12 @@ def merge(runs: Sequence[RunResult], run_id: str) -> RunResult:
             "name each part once: the results of one commit, one target, one division into shards",
             problems=problems,
         )
-    missing = _missing(runs)
+    missing = missing_shards(runs)
     suites = _suites(runs, run_id)
     cases = [case for suite in suites for case in suite.cases]
     clocks = [run.summary.wall_ms for run in runs if run.summary.wall_ms is not None]
     whole = not missing and all(run.complete for run in runs)
-    stopped = [f"shard {', '.join(map(str, parts))} of {count} is missing" for count, parts in missing.items()]
+    stopped = [missing] if missing else []
     return RunResult(
         run_id=run_id,
         timestamp=min(run.timestamp for run in runs),
@@ -149,19 +155,109 @@ def _other_targets(runs: Sequence[RunResult]) -> list[Problem]:
     return [Problem(f"they evaluated different targets: {', '.join(names)}")] if len(names) > 1 else []
 
 
-def _other_divisions(runs: Sequence[RunResult]) -> list[Problem]:
-    counts = sorted({run.shard.count for run in runs if run.shard})
-    return [Problem(f"they are parts of different divisions: {', '.join(map(str, counts))}")] if len(counts) > 1 else []
+def _twice(runs: Sequence[RunResult]) -> list[Problem]:
+    """Shards that are there more than once, each with the runs that say they are it."""
+    by_shard: dict[Shard, list[RunResult]] = {}
+    for run in runs:
+        if run.shard is not None:
+            by_shard.setdefault(run.shard, []).append(run)
+    return [
+        Problem(f"{_shard(shard)} is there {len(same)} times: {', '.join(f'run {_id(run)}' for run in same)}")
+        for shard, same in by_shard.items()
+        if len(same) > 1
+    ]
 
 
-def _missing(runs: Sequence[RunResult]) -> dict[int, list[int]]:
-    """The numbers of shards that are not there, by how many there should be."""
+def _strangers(runs: Sequence[RunResult]) -> list[Problem]:
+    """Shards that are none of the same whole: what the first of them says that another contradicts, in words."""
+    first = next((run for run in runs if run.shard is not None), None)
+    if first is None:
+        return []
+    division = first.shard
+    found = [Problem(f"{_named(run)} is no shard, and {_named(first)} is one") for run in runs if run.shard is None]
+    for run in runs:
+        if run.shard is None or run is first:
+            continue
+        if division and run.shard.count != division.count:
+            found.append(Problem(f"they are parts of different divisions: {_named(first)}, {_named(run)}"))
+        else:
+            found += [Problem(words) for words in _contradictions(first, run)]
+    beyond = [run for run in runs if run.shard is not None and run.shard.index > run.shard.count]
+    return [*found, *(Problem(f"there is no {_named(run)}") for run in beyond)]
+
+
+def _contradictions(one: RunResult, other: RunResult) -> Iterator[str]:
+    """What cannot be true of two shards of one run. What either of them does not say contradicts nothing."""
+    names = f"{_named(one)} and {_named(other)}"
+    if one.sha and other.sha and one.sha != other.sha:
+        yield f"{names} evaluated other commits: {one.sha[:12]}, {other.sha[:12]}"
+    made = one.made_by and one.made_by.run_id, other.made_by and other.made_by.run_id
+    if all(made) and made[0] != made[1]:
+        yield f"{names} are of other workflow runs: {made[0]}, {made[1]}"
+    if one.cut != other.cut:
+        by = [
+            f"the durations of run {_short(run.cut.by)}" if run.cut and run.cut.by else "none" for run in (one, other)
+        ]
+        basis = "other cases" if by[0] == by[1] else f"other durations: {by[0]}, {by[1]}"
+        yield f"{names} were cut by {basis}; give all of them the same eval files, choice and --baseline"
+    if one.planned is not None and other.planned is not None and one.planned != other.planned:
+        yield f"{names} are of runs with other numbers of cases: {one.planned:,}, {other.planned:,}"
+    if _differ(one.policy, other.policy):
+        yield f"{names} were judged by other rules"
+    measured = (run.measuring.model_copy(update={"recorded": None}) if run.measuring else None for run in (one, other))
+    if _differ(*measured):
+        yield f"{names} were measured in other ways: trials, re-runs, scores or seeds differ"
+
+
+def _differ(one: object, other: object) -> bool:
+    return one is not None and other is not None and one != other
+
+
+def _shard(shard: Shard) -> str:
+    return f"shard {shard.index} of {shard.count}"
+
+
+def _named(run: RunResult) -> str:
+    return f"{_shard(run.shard)} (run {_id(run)})" if run.shard else f"run {_id(run)}"
+
+
+def _id(run: RunResult) -> str:
+    return _short(run.run_id)
+
+
+def _short(run_id: str) -> str:
+    return run_id[:8] if len(run_id) == UUID_LENGTH else run_id[:40]
+
+
+def missing_shards(runs: Sequence[RunResult]) -> str:
+    """Which shards are not there, by name: `shard 3 of 8 is missing`; empty where all are."""
     shards = [run.shard for run in runs if run.shard is not None]
     if not shards:
-        return {}
-    count = shards[0].count
-    absent = sorted(set(range(1, count + 1)) - {shard.index for shard in shards})
-    return {count: absent} if absent else {}
+        return ""
+    count, there = shards[0].count, {shard.index for shard in shards}
+    absent = [index for index in range(1, count + 1) if index not in there]
+    if not absent:
+        return ""
+    spans = _spans(absent)
+    if len(spans) > MANY_SPANS:
+        named = f"{', '.join(spans[:MANY_SPANS])} and others, {len(absent):,} in all,"
+    else:
+        named = " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1])))
+    plural = len(absent) > 1
+    return f"shard{'s' if plural else ''} {named} of {count:,} {'are' if plural else 'is'} missing"
+
+
+def _spans(numbers: Sequence[int]) -> list[str]:
+    """Ascending numbers, three or more in a row as `3 to 8`."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][-1] + 1:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return [
+        text for span in found for text in (map(str, span) if len(span) <= A_PAIR else [f"{span[0]} to {span[-1]}"])
+    ]
 
 
 def _other_commit(run: RunResult, first: RunResult) -> tuple[str, ...]:

@@ -34,6 +34,10 @@ MAX_RUNS_READ: Final = limits.RUNS_READ
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
 MAX_MISTAKES: Final = 1_000
+IN_RUNS: Final = f"*/{RUN_NAME}"
+"""Where the records of a folder of runs are."""
+IN_ARTIFACTS: Final = f"*/{IN_RUNS}"
+"""The same for a folder into which several artifacts were downloaded, each with its folder of runs."""
 _HEAD: Final = 4_096
 _BEGINNING: Final = re.compile(rb'\s*\{\s*"(schemaVersion|runId)"\s*:')
 
@@ -193,7 +197,7 @@ def is_run(reference: str) -> bool:
     """
     path = _path(reference)
     if path.is_dir():
-        return (path / RUN_NAME).is_file() or any(path.glob(f"*/{RUN_NAME}"))
+        return (path / RUN_NAME).is_file() or any(any(path.glob(below)) for below in (IN_RUNS, IN_ARTIFACTS))
     if not path.is_file():
         return not path.suffix  # what is called like a file and is not there, no tool has written
     if zipfile.is_zipfile(path):
@@ -212,12 +216,12 @@ def _path(reference: str) -> Path:
     return path
 
 
-def runs_in(folder: Path) -> tuple[RunResult, ...]:
+def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tuple[RunResult, ...]:
     """The runs of a folder of runs, newest first. A run that cannot be read is an error: history has no holes.
 
-    Of very many only those that were written last are read.
+    Of more than `most` only those that were written last are read. `below` says where in the folder they are.
     """
-    return _runs(kept_in(folder))
+    return _runs(_read_all(_written(folder, below)[:most]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +241,9 @@ def kept_in(folder: Path) -> list[Kept]:
     return _read_all(_written(folder)[:MAX_RUNS_READ])
 
 
-def _written(folder: Path) -> list[tuple[int, Path]]:
+def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
     """The records of a folder of runs and when they were written, the last one first."""
-    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(f"*/{RUN_NAME}")), reverse=True)
+    return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below)), reverse=True)
 
 
 def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from eval_gate.config.settings import Selection
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import Baseline
 from eval_gate.session.interruptible import own_process
 from eval_gate.session.session import Session
 
@@ -44,7 +46,7 @@ async def plan_run(session: Session) -> RunPlan:
     config, around = session.config, session.around
     plan = await prepare(
         config,
-        session.selection,
+        _by_durations(session),
         root=around.root,
         environment=around.environment,
         resume=around.resume,
@@ -65,6 +67,14 @@ def reruns_of(session: Session) -> Reruns:
     """Who says which cases of the session are run again."""
     config = session.config
     return Reruns(session.question, config.policy.confirm, budgeted=config.limits.rerun_budget is not None)
+
+
+def _by_durations(session: Session) -> Selection:
+    """The selection, whose shards are cut by what the baseline took: it is the one run that all shards know alike."""
+    selection, baseline = session.selection, session.question.baseline
+    if selection.shard is None or not isinstance(baseline, Baseline):
+        return selection
+    return replace(selection, before=baseline.result)
 
 
 async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:

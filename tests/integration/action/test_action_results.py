@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,55 @@ def test_results__stored_run_that_claims_another_past_of_main__is_held_against_w
     record.write_text(json.dumps(run))
     ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "elsewhere", "fail-on": "regressions"})
     assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
+def in_shards(job, url: str, count: int) -> None:
+    """A run in so many shards, as a matrix leaves them: the results of each job in a folder of its own."""
+    for part in range(1, count + 1):
+        options = ("--shard", f"{part}/{count}", "--output-dir", f"parts/job-{part}", "--fail-on", "never")
+        assert gate(job.workspace, "run", "--agent-endpoint", url, *options).returncode == 0
+
+
+def test_results__folder_of_shards__is_one_run_with_one_comment(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        in_shards(job, running.url, 2)
+    ended = job.pull_request(pull, "http://127.0.0.1:9", {"results": "parts", "fail-on": "regressions"})
+    assert (ended.code, ended.outputs["total"], ended.outputs["regressions"]) == (1, "4", "1"), ended.log
+    (comment,) = github.state.comments.values()
+    assert "## ❌ Agent eval gate — 1 regression" in comment.body
+
+
+@pytest.mark.parametrize("named", ["parts", "parts/job-1\nparts/job-3", "parts/job-1"])
+def test_results__shard_is_missing__comment_names_it_and_nothing_is_green(job, github, named) -> None:
+    with agent() as running:
+        job.push(running.url)
+        in_shards(job, running.url, 3)
+    shutil.rmtree(job.workspace / "parts/job-2")
+    ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": named})
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error"), ended.log
+    (comment,) = github.state.comments.values()
+    missing = "hards 2 and 3 of 3 are missing" if named.endswith("job-1") else "hard 2 of 3 is missing"
+    assert missing in comment.body
+
+
+def test_results__one_shard_where_the_step_is_about_that_one__is_judged_by_itself(job, github) -> None:
+    with agent() as running:
+        in_shards(job, running.url, 2)
+    inputs = {"results": "parts/job-1", "shard": "1/2", "fail-on": "failures"}
+    assert job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", inputs).code == 0
+
+
+def test_results__two_records_of_one_shard__are_an_error_that_names_both(job, github) -> None:
+    with agent() as running:
+        in_shards(job, running.url, 2)
+    shutil.copytree(job.workspace / "parts/job-1", job.workspace / "parts/job-1-again")
+    ended = job.pull_request(github.state.add_pull(7), "http://127.0.0.1:9", {"results": "parts"})
+    name = next((job.workspace / "parts/job-1").glob("*/run.json")).parent.name[:8]
+    assert ended.code == 2
+    assert f"shard 1 of 2 is there 2 times: run {name}, run {name}" in ended.log
 
 
 def test_results__that_are_not_there__are_an_error_that_says_so(job, github) -> None:

@@ -244,3 +244,19 @@ def test_finding_10__forged_result_names_another_file__only_eval_files_are_annot
     assert checks
     assert [remark["path"] for one in checks for remark in one.annotations] == []
     assert not [line for line in ended.commands if f"file={file}" in line]
+
+
+def test_relay__fork_left_one_shard_of_two__is_undecided_and_names_the_other(job, github) -> None:
+    with agent() as running:
+        job.push(running.url)
+    pull = github.state.add_pull(9, head_repo="mallory/bot", head_ref="main", user="mallory")
+    github.read_only = True
+    with agent() as running:
+        assert job.pull_request(pull, running.url, {"shard": "1/2"}).code == 0
+    github.read_only = False
+    run = github.state.runs[github.current_run_id]
+    run.status, run.conclusion = "completed", "success"
+    relay(job, github, run)
+    (comment,) = github.state.comments.values()
+    assert "hard 2 of 2 is missing" in comment.body
+    assert "could not decide" in comment.body

@@ -106,7 +106,9 @@ def test_workflow__uses_actions_of_others__pinned_to_a_commit_with_the_version_b
 
 def test_workflows__one_action_in_several__are_pinned_to_one_commit() -> None:
     pins: dict[str, set[str]] = {}
-    for uses in (step["uses"] for file in EXAMPLES for step in steps_of(file) if "uses" in step):
+    enterprise = {"upload-artifact.yml"}  # only an old version works there
+    files = [file for file in EXAMPLES if file.name not in enterprise]
+    for uses in (step["uses"] for file in files for step in steps_of(file) if "uses" in step):
         name, _, commit = uses.partition("@")
         pins.setdefault(name, set()).add(commit)
     assert {name: commits for name, commits in pins.items() if len(commits) > 1} == {}

@@ -13,7 +13,7 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import Location
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.policy import Measuring, RunPolicy
-from eval_gate.model.result import GitFacts, Shard, TargetIdentity
+from eval_gate.model.result import Cut, GitFacts, MadeBy, Shard, TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.results.merge import merge
 from tests.support.cases import make_case, make_suite
@@ -48,27 +48,73 @@ def test_merge__a_shard_is_missing__no_gate_passes_on_it() -> None:
     assert (verdict.outcome, verdict.exit_code) == (Outcome.ERROR, 3)
 
 
+@pytest.mark.parametrize(
+    ("there", "count", "said"),
+    [
+        ((1, 2, 4, 5, 6, 7, 8), 8, "shard 3 of 8 is missing"),
+        ((1, 4), 4, "shards 2 and 3 of 4 are missing"),
+        ((2, 8), 8, "shards 1 and 3 to 7 of 8 are missing"),
+        ((1,), 999_999, "shards 2 to 999999 of 999,999 are missing"),
+        (tuple(range(1, 40, 2)), 40, "20 in all, of 40 are missing"),
+    ],
+)
+def test_merge__shards_are_missing__each_is_named(there, count, said) -> None:
+    run = merge([part(index, count, make_result(f"c{index}")) for index in there], "joined")
+    assert not run.complete
+    assert run.stopped is not None
+    assert run.stopped.endswith(said)
+
+
 def test_merge__a_part_was_interrupted__the_whole_is_not_complete() -> None:
     run = merge([part(1, 2, make_result("a")), part(2, 2, make_result("b", "not_run"), stopped="interrupted")], "x")
     assert (run.complete, run.summary.not_run, run.stopped) == (False, 1, "interrupted")
+
+
+FIRST = part(
+    1,
+    2,
+    make_result("a"),
+    cut=Cut(digest="a" * 16),
+    planned=2,
+    policy=RunPolicy(fail_on=("regressions",)),
+    measuring=Measuring(trials=1),
+    made_by=MadeBy(gate="evals", run_id=41),
+)
+MADE = MadeBy(gate="evals", run_id=42)
 
 
 @pytest.mark.parametrize(
     ("second", "said"),
     [
         (part(2, 2, make_result("a")), "a is in 2 of the results"),
-        (part(2, 3, make_result("b")), "different divisions: 2, 3"),
+        (part(2, 3, make_result("b")), "different divisions: shard 1 of 2 (run 11111111), shard 2 of 3 (run 11111111)"),
+        (part(1, 2, make_result("b"), run_id="again"), "shard 1 of 2 is there 2 times: run 11111111, run again"),
+        (part(5, 2, make_result("b")), "there is no shard 5 of 2 (run 11111111)"),
+        (
+            part(2, 2, make_result("b"), git=GitFacts(sha="f" * 40)),
+            "shard 1 of 2 (run 11111111) and shard 2 of 2 (run 11111111) evaluated other commits: ",
+        ),
+        (part(2, 2, make_result("b"), made_by=MADE), "are of other workflow runs: 41, 42"),
+        (part(2, 2, make_result("b"), policy=RunPolicy(fail_on=("never",))), "were judged by other rules"),
+        (part(2, 2, make_result("b"), measuring=Measuring(trials=3)), "were measured in other ways"),
+        (part(2, 2, make_result("b"), planned=3), "are of runs with other numbers of cases: 2, 3"),
+        (
+            part(2, 2, make_result("b"), cut=Cut(digest="b" * 16, by="main-2")),
+            "were cut by other durations: none, the durations of run main-2",
+        ),
+        (part(2, 2, make_result("b"), cut=Cut(digest="b" * 16)), "were cut by other cases"),
+        (make_run(make_suite_result([make_result("b")]), run_id="whole"), "run whole is no shard, and shard 1 of 2"),
         (
             part(2, 2, make_result("b"), target=TargetIdentity(name="other", provider="http", identity="http://x")),
             "different targets",
         ),
     ],
-    ids=["same case", "other division", "other target"],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_merge__results_that_do_not_belong_together__are_refused(second, said) -> None:
     with pytest.raises(GateError) as caught:
-        merge([part(1, 2, make_result("a")), second], "joined")
-    assert said in str(caught.value.problems[0])
+        merge([FIRST, second], "joined")
+    assert said in "\n".join(map(str, caught.value.problems))
 
 
 def test_merge__jobs_of_other_suites__keep_their_suites() -> None:
@@ -77,9 +123,9 @@ def test_merge__jobs_of_other_suites__keep_their_suites() -> None:
     assert [suite.eval_file for suite in merge([sales, support], "joined").suites] == ["sales.json", "support.json"]
 
 
-def test_merge__another_commit__is_warned_about() -> None:
-    other = part(2, 2, make_result("b"), git=GitFacts(sha="f" * 40))
-    (warning,) = merge([part(1, 2, make_result("a")), other], "joined").warnings
+def test_merge__jobs_of_another_commit__are_warned_about() -> None:
+    other = make_run(make_suite_result([make_result("b")]), git=GitFacts(sha="f" * 40))
+    (warning,) = merge([make_run(make_suite_result([make_result("a")])), other], "joined").warnings
     assert "ffffffffffff" in warning
 
 
@@ -137,7 +183,8 @@ def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
     strict, easy = RunPolicy(fail_on=("regressions",)), RunPolicy(fail_on=("never",))
     a, b = make_result("a"), make_result("b")
     assert merge([part(1, 2, a, policy=strict), part(2, 2, b, policy=strict)], "x").policy == strict
-    assert merge([part(1, 2, a, policy=strict), part(2, 2, b, policy=easy)], "x").policy is None
+    jobs = [make_run(make_suite_result([one]), policy=policy) for one, policy in ((a, strict), (b, easy))]
+    assert merge(jobs, "x").policy is None
 
 
 @pytest.mark.parametrize(
@@ -154,8 +201,9 @@ def test_merge__policy__is_theirs_only_where_all_had_the_same() -> None:
     ids=["alike", "unlike", "one-unknown", "none", "recorded", "unlike-and-recorded", "unknown-and-recorded"],
 )
 def test_merge__how_parts_were_measured__is_what_they_agree_on_and_what_was_recorded(one, other, whole) -> None:
-    parts = [part(1, 2, make_result("a"), measuring=one), part(2, 2, make_result("b"), measuring=other)]
-    assert merge(parts, "x").measuring == whole
+    jobs = [(make_result("a"), one), (make_result("b"), other)]
+    runs = [make_run(make_suite_result([case]), measuring=how) for case, how in jobs]
+    assert merge(runs, "x").measuring == whole
 
 
 def judged_part(index: int, case_id: str):

@@ -25,7 +25,9 @@ def compare(
             help="Run id, results file, run folder, folder of runs, zip, or latest: the newest that passed."
         ),
     ],
-    current: Annotated[str, typer.Argument(help="The same, for the run that is judged; latest: the newest.")],
+    current: Annotated[
+        str, typer.Argument(help="The same, for the run that is judged; latest: the newest; or a folder of its shards.")
+    ],
     *,
     as_json: options.Json = False,
     **settings: object,
@@ -42,12 +44,12 @@ def compare(
     from eval_gate.errors import ExitCode
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.files import write_reports
-    from eval_gate.results.read import read_run
+    from eval_gate.results.parts import read_whole
     from eval_gate.session.stored import judge_again, rules_for
 
     flags = options.given(settings)
     with _told_whose(current):
-        run = read_run(current, Path(load_config(flags, {}, None).output_dir))
+        run = read_whole([current], Path(load_config(flags, {}, None).output_dir))
     config = rules_for(run, flags)
     with _told_whose(baseline):
         judged = judge_again(run, baseline, config, Path.cwd())

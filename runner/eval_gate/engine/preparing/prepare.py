@@ -15,7 +15,7 @@ from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.homes import Tmp, contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
-from eval_gate.engine.preparing.select import missed_files, select
+from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
 from eval_gate.engine.preparing.yardstick import Scripts, measuring, yardsticks
 from eval_gate.engine.rubrics import gradable
@@ -25,7 +25,7 @@ from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.result import GitFacts
+from eval_gate.model.result import Cut, GitFacts
 from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
@@ -65,6 +65,8 @@ class Inputs:
     warnings: tuple[str, ...]
     planned: int = 0
     """Cases of all suites that can be run, the selected ones among them."""
+    cut: Cut | None = None
+    """How they were cut into shards; None where they were not."""
 
 
 async def read_inputs(
@@ -92,7 +94,8 @@ async def read_inputs(
     every_case = [(case.id, case.tags) for suite in suites for case in suite.cases]
     idle = idle_patterns(config.policy.must_pass, every_case, strict=config.strict)
     planned = sum(case.skip_reason is None for suite in suites for case in suite.cases)
-    return Inputs(chosen, registry, seed, said + idle + missed_files(suites, chosen), planned)
+    said = said + idle + missed_files(suites, chosen)
+    return Inputs(chosen, registry, seed, said, planned, cut_by(suites, selection))
 
 
 async def _registry(
@@ -191,6 +194,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
         git=git,
         shard=selection.shard,
+        cut=inputs.cut,
         partial=selection.chosen,
         planned=inputs.planned,
         warnings=inputs.warnings

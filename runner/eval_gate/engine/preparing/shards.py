@@ -1,0 +1,93 @@
+"""Cuts cases into shards that take equally long, in the same way on every machine.
+
+Longest first, each to the shard with the least so far (Graham 1969): the longest shard is at most a third longer than
+that of the best cut. All is counted in whole microseconds and ordered by place, so that nothing depends on a machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from heapq import heapreplace
+from statistics import median_low
+from typing import Final, NamedTuple
+
+from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
+from eval_gate.model.result import Cut, RunResult, Shard
+
+LEAST_US: Final = 1_000
+"""What a case costs at least: answers from a recording take no time, and are work all the same."""
+
+
+class _Item(NamedTuple):
+    """What is dealt out as a whole: one case, or a suite whose cases share files."""
+
+    suite: EvalSuite
+    cases: tuple[EvalCase, ...]
+    weight: int
+    whole: bool
+
+
+def shares_files(suite: EvalSuite) -> bool:
+    """Whether the suite's agent has file tools: then its cases work in one folder, one after the other."""
+    return any(case.agent is not None and case.agent.tools for case in suite.cases)
+
+
+def part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = None) -> tuple[EvalSuite, ...]:
+    """The suites with only the cases of one shard; a suite without any is left out. Each case is in one of the shards.
+
+    `before` is a run of all cases, by whose durations they are cut; without one every case counts alike.
+    """
+    items = sorted(_items(suites, before), key=lambda item: (-item.weight, not item.whole))  # stable: else by place
+    loads = [(0, index) for index in range(1, shard.count + 1)]  # sorted, so it is a heap already
+    mine: dict[str, set[str]] = {}
+    for item in items:
+        load, index = loads[0]
+        heapreplace(loads, (load + item.weight, index))
+        if index == shard.index:
+            mine.setdefault(item.suite.file, set()).update(case.id for case in item.cases)
+    return tuple(
+        suite.model_copy(update={"cases": tuple(case for case in suite.cases if case.id in mine[suite.file])})
+        for suite in suites
+        if suite.file in mine
+    )
+
+
+def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> Cut:
+    """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
+    digest = hashlib.sha256(str(count).encode())
+    for item in _items(suites, before):
+        digest.update(repr((item.suite.file, [case.id for case in item.cases], item.weight)).encode())
+    return Cut(digest=digest.hexdigest()[:16], by=before.run_id if _lasted(before) and before else None)
+
+
+def _items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_Item]:
+    lasted = _lasted(before)
+    known = [took for suite in suites for case in suite.cases if (took := lasted.get(CaseKey(suite.file, case.id)))]
+    usual = median_low(known) if known else LEAST_US
+
+    def weight(suite: EvalSuite, case: EvalCase) -> int:
+        return lasted.get(CaseKey(suite.file, case.id), usual)
+
+    items = []
+    for suite in suites:
+        weights = [weight(suite, case) for case in suite.cases]
+        if shares_files(suite):
+            items.append(_Item(suite, suite.cases, sum(weights), whole=True))
+        else:
+            items += [_Item(suite, (case,), one, whole=False) for case, one in zip(suite.cases, weights, strict=True)]
+    return items
+
+
+def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
+    """How long one execution of each case took, in microseconds; only what was judged says how long a case takes.
+
+    Empty for a run of some cases only: every shard would know other durations.
+    """
+    if before is None or before.partial or before.shard is not None:
+        return {}
+    return {
+        key: max(round(1000 * sum(times) / len(times)), LEAST_US)
+        for key, case in before.cases()
+        if (times := [one.duration_ms for one in case.executions() if one.status.judged])
+    }
