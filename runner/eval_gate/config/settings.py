@@ -106,6 +106,11 @@ class TargetChoice:
     max_retries: int | None = setting(
         None, "Tries after the first one that broke; the target's own, else 2.", limits={"ge": 0, "le": 20}
     )
+    requests_per_minute: float | None = setting(
+        None,
+        "Requests a minute to each target, tries again included, of all shards together; each begins its even part.",
+        limits={"gt": 0, "le": 1_000_000},
+    )
 
     @property
     def said(self) -> bool:

@@ -20,6 +20,7 @@ from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
 from eval_gate.targets.model.recording import Mode, Recording
 from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.targets.pacing.rate import share
 from eval_gate.targets.receiving import Doorkeeper
 from eval_gate.targets.settings import ProgramSettings
 from eval_gate.text.redact import Redactor
@@ -44,6 +45,8 @@ class Surroundings:
     """Where the agents of suites work."""
     redact: Redactor = field(default_factory=Redactor)
     """Knows every secret of the run: one that was given for one target is masked in what all of them say."""
+    shards: int = 1
+    """Machines that ask the same targets at the same time, and share what limits these."""
     lacking: Lacking | None = None
     """Where targets are only checked and nobody is asked: notes what they would need; None where all must be there."""
 
@@ -59,7 +62,8 @@ def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> T
     settings = chosen.settings
     if isinstance(settings, ProgramSettings):
         settings = _with_passed(settings, around)
-    return masked(chosen.kind.target(settings, choice, around), around.redact)
+    rate = share(choice.requests_per_minute, around.shards)
+    return masked(chosen.kind.target(settings, choice, around), around.redact, rate)
 
 
 def _with_passed(settings: ProgramSettings, around: Surroundings) -> ProgramSettings:

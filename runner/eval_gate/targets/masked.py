@@ -1,29 +1,34 @@
-"""The door through which everything a target says comes in: answers, errors and its own words, without secrets."""
+"""The door through which everything a target says comes in: answers, errors and its own words, without secrets.
+
+It is also where tries are told whose pace is theirs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import BatchTarget, Request, Target, TargetError
+from eval_gate.targets.pacing.rate import Rate
 from eval_gate.text.redact import Redactor
 
 
-def masked(target: Target, redact: Redactor) -> Target:
-    """The same target behind the door."""
+def masked(target: Target, redact: Redactor, rate: Rate | None = None) -> Target:
+    """The same target behind the door; `rate` is how fast it may be asked, None where nothing limits it."""
     if isinstance(target, BatchTarget):
-        return MaskedBatchTarget(target, redact)
-    return MaskedTarget(target, redact)
+        return MaskedBatchTarget(target, redact, rate)
+    return MaskedTarget(target, redact, rate)
 
 
 class MaskedTarget:
     """Asks another target. No secret that is known when the answer comes passes, in whatever part of it."""
 
-    def __init__(self, inner: Target, redact: Redactor) -> None:
+    def __init__(self, inner: Target, redact: Redactor, rate: Rate | None = None) -> None:
         self.inner = inner
         self._redact = redact
+        self._rate = rate
 
     @property
     def identity(self) -> TargetIdentity:
@@ -43,7 +48,8 @@ class MaskedTarget:
     @property
     def notices(self) -> tuple[str, ...]:
         """What the target has to say for the result, without secrets."""
-        return tuple(map(self._redact, self.inner.notices))
+        paced = self._rate.notice if self._rate else None
+        return (*map(self._redact, self.inner.notices), *([paced] if paced else ()))
 
     @property
     def timeout_ms(self) -> float | None:
@@ -52,7 +58,7 @@ class MaskedTarget:
 
     async def respond(self, request: Request) -> Response:
         """The target's answer. Raises TargetError."""
-        with self._errors():
+        with self._errors(), self._rate.here() if self._rate else nullcontext():
             return self._redact.model(await self.inner.respond(request))
 
     async def check_health(self) -> None:
@@ -76,8 +82,8 @@ class MaskedTarget:
 class MaskedBatchTarget(MaskedTarget):
     """A target behind the door that can answer many cases in one call."""
 
-    def __init__(self, inner: BatchTarget, redact: Redactor) -> None:
-        super().__init__(inner, redact)
+    def __init__(self, inner: BatchTarget, redact: Redactor, rate: Rate | None = None) -> None:
+        super().__init__(inner, redact, rate)
         self._batch = inner
 
     @property

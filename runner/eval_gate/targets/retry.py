@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -13,8 +13,11 @@ from eval_gate.model.base import Frozen
 from eval_gate.model.conversation import Response
 from eval_gate.targets.base import TargetError
 from eval_gate.targets.deadline import waits_after
+from eval_gate.targets.pacing.rate import TOO_MANY, rate_here
 
 T = TypeVar("T")
+MOST_TRIES: Final = 20
+"""Of one question whose refusals are a matter of pace."""
 
 
 class RetryPolicy(Frozen):
@@ -48,16 +51,26 @@ async def with_retries(call: Callable[[], Awaitable[Response]], policy: RetryPol
 async def retried(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> tuple[T, int]:
     """Call until it succeeds, breaks for good, or the retries are used up; the last TargetError is raised.
 
-    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made.
+    The caller's own time limit ends it at any moment. Beside the result it gives how many tries were made. Where the
+    target has a pace, being refused is no failure while others are answered: the next try begins later.
     """
-    for failures in range(1, policy.max_retries + 1):
+    rate, tries, failures = rate_here(), 0, 0
+    while True:
+        began = await rate.turn() if rate else 0.0
+        tries += 1
         try:
-            return await call(), failures
+            found = await call()
         except TargetError as error:
-            if not error.retryable:
+            a_matter_of_pace = rate and error.status == TOO_MANY and rate.refused(began, error.retry_after_s)
+            if not (a_matter_of_pace and policy.max_retries and tries < MOST_TRIES):
+                failures += 1
+            if not error.retryable or failures > policy.max_retries:
                 raise
             waits_after(error)
-            delay_s = policy.delay_s(failures, error.retry_after_s)
+            delay_s = policy.delay_s(max(failures, 1), error.retry_after_s)
+        else:
+            if rate:
+                rate.answered()
+            return found, tries
         await asyncio.sleep(delay_s)
         waits_after(None)
-    return await call(), policy.max_retries + 1

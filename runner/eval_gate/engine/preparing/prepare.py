@@ -151,7 +151,12 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     """
     inputs = await read_inputs(config, selection, root, environment=environment, answerer=answerer)
     home, home_notices = home_for(inputs.suites, root, tmp or Tmp())
-    around = replace(_surroundings(config, inputs, root, environment), doorkeeper=doorkeeper, home=home)
+    around = replace(
+        _surroundings(config, inputs, root, environment),
+        doorkeeper=doorkeeper,
+        home=home,
+        shards=selection.shard.count if selection.shard else 1,
+    )
     book = TargetBook(config.target, around, answerer)
     assigned = assign(
         inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000
