@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from heapq import heapreplace
 from statistics import median_low
 from typing import Final, NamedTuple
 
+from eval_gate.model.base import Same
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.result import Cut, RunResult, Shard
 
@@ -22,7 +24,8 @@ LEAST_US: Final = 1_000
 class _Item(NamedTuple):
     """What is dealt out as a whole: one case, or a suite whose cases share files."""
 
-    suite: EvalSuite
+    at: int
+    """The place of its suite."""
     cases: tuple[EvalCase, ...]
     weight: int
     whole: bool
@@ -38,26 +41,33 @@ def part(suites: Sequence[EvalSuite], shard: Shard, before: RunResult | None = N
 
     `before` is a run of all cases, by whose durations they are cut; without one every case counts alike.
     """
+    dealt = dealt_out(suites, shard.count, before)
+    chosen = (
+        suite.model_copy(update={"cases": tuple(case for case in suite.cases if index_of[case.id] == shard.index)})
+        for suite, index_of in zip(suites, dealt, strict=True)
+    )
+    return tuple(suite for suite in chosen if suite.cases)
+
+
+def dealt_out(
+    suites: Sequence[EvalSuite], count: int, before: RunResult | None = None
+) -> tuple[Mapping[str, int], ...]:
+    """The shard of every case, from 1, by its id: for each suite, in their order."""
     items = sorted(_items(suites, before), key=lambda item: (-item.weight, not item.whole))  # stable: else by place
-    loads = [(0, index) for index in range(1, shard.count + 1)]  # sorted, so it is a heap already
-    mine: dict[str, set[str]] = {}
+    loads = [(0, index) for index in range(1, count + 1)]  # sorted, so it is a heap already
+    dealt: tuple[dict[str, int], ...] = tuple({} for _ in suites)
     for item in items:
         load, index = loads[0]
         heapreplace(loads, (load + item.weight, index))
-        if index == shard.index:
-            mine.setdefault(item.suite.file, set()).update(case.id for case in item.cases)
-    return tuple(
-        suite.model_copy(update={"cases": tuple(case for case in suite.cases if case.id in mine[suite.file])})
-        for suite in suites
-        if suite.file in mine
-    )
+        dealt[item.at].update((case.id, index) for case in item.cases)
+    return dealt
 
 
 def cut_of(suites: Sequence[EvalSuite], count: int, before: RunResult | None = None) -> Cut:
     """What tells this cut from any other: shards that have the same one hold each case once, and together all."""
     digest = hashlib.sha256(str(count).encode())
     for item in _items(suites, before):
-        digest.update(repr((item.suite.file, [case.id for case in item.cases], item.weight)).encode())
+        digest.update(repr((suites[item.at].file, [case.id for case in item.cases], item.weight)).encode())
     return Cut(digest=digest.hexdigest()[:16], by=before.run_id if _lasted(before) and before else None)
 
 
@@ -70,12 +80,12 @@ def _items(suites: Sequence[EvalSuite], before: RunResult | None) -> list[_Item]
         return lasted.get(CaseKey(suite.file, case.id), usual)
 
     items = []
-    for suite in suites:
+    for at, suite in enumerate(suites):
         weights = [weight(suite, case) for case in suite.cases]
         if shares_files(suite):
-            items.append(_Item(suite, suite.cases, sum(weights), whole=True))
+            items.append(_Item(at, suite.cases, sum(weights), whole=True))
         else:
-            items += [_Item(suite, (case,), one, whole=False) for case, one in zip(suite.cases, weights, strict=True)]
+            items += [_Item(at, (case,), one, whole=False) for case, one in zip(suite.cases, weights, strict=True)]
     return items
 
 
@@ -86,8 +96,13 @@ def _lasted(before: RunResult | None) -> Mapping[CaseKey, int]:
     """
     if before is None or before.partial or before.shard is not None:
         return {}
+    return _lasted_in(Same(before))
+
+
+@lru_cache(maxsize=1)
+def _lasted_in(before: Same[RunResult]) -> Mapping[CaseKey, int]:
     return {
         key: max(round(1000 * sum(times) / len(times)), LEAST_US)
-        for key, case in before.cases()
-        if (times := [one.duration_ms for one in case.executions() if one.status.judged])
+        for key, case in before.thing.cases()
+        if (times := [one.duration_ms for one in case.trials or (case,) if one.status.judged])
     }
