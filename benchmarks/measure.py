@@ -8,6 +8,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""Where that is set every process would compile the program anew; an installed one is compiled."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -23,7 +26,7 @@ def measure(command: Sequence[str]) -> Cost:
     """Run the command to its end. Raises RuntimeError with its words when it fails."""
     started = time.perf_counter()
     # one pipe for both, so that neither can fill up while the other is read; wait4 and not wait: it tells the cost
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
