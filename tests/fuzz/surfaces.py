@@ -180,7 +180,7 @@ def _headers(data: bytes) -> None:
     status = int(first) if first.isascii() and first.isdecimal() and len(first) <= 3 else 429
     with contextlib.suppress(PackingError):
         list(Unpacker([headers.get("content-encoding", "")]).pieces(b"x"))
-    for asked in (agent_asks(headers), model_asks(None, headers)):
+    for asked in (agent_asks(headers.get("retry-after", "")), model_asks(None, headers)):
         assert 0 <= RetryPolicy().delay_s(1, asked) <= 60
     error = refusal(Answer(status, headers, headers.get("message", "")), "reading a run")
     assert error.wait_s is None or math.isfinite(error.wait_s)

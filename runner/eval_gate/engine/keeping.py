@@ -143,7 +143,8 @@ def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
 
 def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
     arguments, result = beginning(given, limit), beginning(call.result, limit)
-    return KeptCall(
+    return made(
+        KeptCall,
         name=call.name,
         arguments=arguments,
         result=result,

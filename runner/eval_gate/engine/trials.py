@@ -18,6 +18,7 @@ from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.tool_forge.tools import checks_tools
+from eval_gate.model.base import made
 from eval_gate.model.case import EvalCase
 from eval_gate.model.conversation import Response
 from eval_gate.model.execution import Blame, Status
@@ -154,7 +155,8 @@ class TrialRunner:
 
     def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float) -> TrialRecord:
         """A trial that has come to nothing yet."""
-        return TrialRecord(
+        return made(
+            TrialRecord,
             eval_file=eval_file,
             case_id=case.id,
             trial=trial,

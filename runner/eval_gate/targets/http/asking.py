@@ -12,6 +12,7 @@ import httpx
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.container import System, reachable_host
+from eval_gate.targets.http.connection import Sent
 from eval_gate.targets.http.placeholders import Values, as_text, filled, in_address, names_in
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -48,13 +49,13 @@ class Asking:
         same = (url.scheme, url.port) == (own.scheme, own.port) and url.host in {own.host, self.url.host}
         return self._plain(url) if same else None
 
-    def request(self, request: Request, values: Values | None = None) -> httpx.Request:
+    def request(self, request: Request, values: Values | None = None) -> Sent:
         """The request for one case. Raises TargetError for one that must not be sent."""
         settings = self._settings
         values = values or self.values(request)
         url = self._url(values) if self._per_case else self.url
         headers = self.headers_of(values)
-        return httpx.Request(settings.method, url, headers=headers, content=self._body(request, values))
+        return Sent(settings.method, url, headers, self._body(request, values))
 
     def headers_of(self, values: Values) -> httpx.Headers:
         """The headers of one case."""

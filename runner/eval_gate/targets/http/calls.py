@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_DURATION_MS, in_range
 from eval_gate.targets.http.paths import Missing, Path
@@ -144,7 +144,14 @@ class CallFields:
         params = self._params(parts, place)
         if escaped:  # only an escape can bring half a surrogate pair
             params, result = _well_formed_values(params), _well_formed_values(result)
-        return ToolCall(name=well_formed(name), params=params, success=success, duration_ms=duration_ms, result=result)
+        return made(
+            ToolCall,
+            name=well_formed(name),
+            params=params,
+            success=success,
+            duration_ms=None if duration_ms is None else float(duration_ms),
+            result=result,
+        )
 
     def _params(self, parts: list[Said], place: str) -> dict[str, JsonValue]:
         given = [said.args for said in parts if said.args is not None]

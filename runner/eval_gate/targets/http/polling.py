@@ -6,12 +6,10 @@ import asyncio
 import json
 from typing import Final
 
-import httpx
-
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.asking import Asking
-from eval_gate.targets.http.connection import ACCEPTED, Connection, retry_after
+from eval_gate.targets.http.connection import ACCEPTED, Connection, Head, LostError, Sent, retry_after
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.placeholders import Values, filled, in_address
 from eval_gate.targets.http.rules import Rule, failure_in
@@ -23,7 +21,7 @@ from eval_gate.text.foreign.quote import quote
 _LOCATIONS: Final = ("location", "operation-location", "content-location")
 _ID_CHARACTERS: Final = 1_000
 
-Answer = tuple[httpx.Response, bytes]
+Answer = tuple[Head, bytes]
 
 
 class Poller:
@@ -53,15 +51,15 @@ class Poller:
             return answer
         request, broken = self._request(answer, values), 0
         while True:
-            asked_s = retry_after(answer[0].headers) or 0.0
+            asked_s = retry_after(answer[0].header("retry-after")) or 0.0
             await asyncio.sleep(max(self._polling.interval_ms / 1000, min(asked_s, 60.0)))
             try:
                 head, body = await self._connection.exchange(request)
                 if not head.is_success:
                     raise self._connection.refused(head, body)
-            except (httpx.HTTPError, TargetError) as error:
+            except (LostError, TargetError) as error:
                 broken += 1
-                passing = isinstance(error, httpx.HTTPError) or error.retryable
+                passing = isinstance(error, LostError) or error.retryable
                 if not passing or broken > policy.max_retries:
                     raise self._lost(error) from error
                 continue
@@ -75,13 +73,13 @@ class Poller:
         try:
             document = read_foreign(body)
         except ForeignJsonError:
-            return head.status_code == ACCEPTED
+            return head.status == ACCEPTED
         failure = failure_in(document, self._failures)
         if failure is not None:
             raise failure
         status = self._status(document)
         if status is None:
-            return head.status_code == ACCEPTED
+            return head.status == ACCEPTED
         if status in self._polling.failed:
             shown = quote(status.encode("utf-8", "replace"))
             said = f"agent error: its job ended as {shown}: {quote(body)}"
@@ -92,7 +90,7 @@ class Poller:
         found = (path.one(document) for path in self._statuses)
         return next((value.lower() for value in found if isinstance(value, str)), None)
 
-    def _request(self, answer: Answer, values: Values) -> httpx.Request:
+    def _request(self, answer: Answer, values: Values) -> Sent:
         """What is asked about the job, again and again. Raises TargetError where it is nowhere, or elsewhere."""
         head, body = answer
         try:
@@ -114,7 +112,7 @@ class Poller:
             found = self._at.one(document)
             address = found if isinstance(found, str) else ""
         else:
-            address = next((head.headers[one] for one in _LOCATIONS if one in head.headers), "")
+            address = next((head.header(one) for one in _LOCATIONS if one in head.headers), "")
             if not address and polling.request_template is not None:
                 address = str(self._asking.url)
         if not address:
@@ -126,7 +124,7 @@ class Poller:
         if polling.request_template is not None:
             content = json.dumps(filled(polling.request_template, value_of)).encode()
         method = Method.GET if content is None else Method.POST
-        return httpx.Request(method, url, headers=self._asking.headers_of(values), content=content)
+        return Sent(method, url, self._asking.headers_of(values), content)
 
     @staticmethod
     def _nowhere(what: str, body: bytes) -> TargetError:
@@ -136,7 +134,7 @@ class Poller:
             hint="describe it with poll: url with {{id}} and idPath, urlPath, or a Location header of the same host",
         )
 
-    def _lost(self, error: httpx.HTTPError | TargetError) -> TargetError:
+    def _lost(self, error: LostError | TargetError) -> TargetError:
         if isinstance(error, TargetError):
             error.retryable = False
             error.message += " (asked about its job)"

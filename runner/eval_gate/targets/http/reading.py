@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue, ValidationError
 
+from eval_gate.model.base import made
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.limits import MAX_COST_USD, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
@@ -61,7 +62,8 @@ class Reader:
         calls = self.calls.listed(document, escaped=escaped)
         text = self._text(document, silent=bool(calls))
         known = calls is not None or self._said_none(document)
-        return Response(
+        return made(
+            Response,
             text=well_formed(text),
             tool_calls=calls or (),
             calls_known=True if known else None,

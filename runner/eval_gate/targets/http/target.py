@@ -18,7 +18,17 @@ from eval_gate.targets.base import DescribedTarget, Request, TargetError, Target
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.asking import Asking
-from eval_gate.targets.http.connection import ACCEPTED, Bounds, Connection, was_made
+from eval_gate.targets.http.connection import (
+    ACCEPTED,
+    Bounds,
+    Connection,
+    Head,
+    LostError,
+    Sent,
+    head_of,
+    was_broken_off,
+    was_made,
+)
 from eval_gate.targets.http.reading import Reader, other_format
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
@@ -114,15 +124,14 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         url = url.copy_with(host=reachable_host(url.host, self._system))
         try:
             async with asyncio.timeout(check.timeout_seconds):
-                request = httpx.Request("GET", url, headers=self._asking.headers)
-                answer, body = await self._connection.exchange(request)
+                answer, body = await self._connection.exchange(Sent("GET", url, self._asking.headers))
         except TimeoutError as error:
             what = f"the agent's health check did not answer within {check.timeout_seconds:g} s"
             raise TargetError(what, fault=TargetFault.UNREACHABLE) from error
-        except httpx.HTTPError as error:
+        except LostError as error:
             raise self._unreachable(error, url, "the health check found no connection") from error
         if not answer.is_success:
-            what = f"the agent's health check answered HTTP {answer.status_code}: {quote(body)}"
+            what = f"the agent's health check answered HTTP {answer.status}: {quote(body)}"
             raise TargetError(what, fault=TargetFault.UNREACHABLE)
 
     async def aclose(self) -> None:
@@ -137,7 +146,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             if self._settings.response_format.streams:
                 return await self._streamed(http_request, started)
             answer, body = await self._connection.exchange(http_request)
-        except httpx.HTTPError as error:
+        except LostError as error:
             raise self._broken(error) from error
         if not answer.is_success:
             raise self._connection.refused(answer, body)
@@ -145,27 +154,28 @@ class HttpTarget(DescribedTarget[HttpSettings]):
             answer, body = await self._poller.finished((answer, body), values, self._retry)
         duration_ms = _since(started)
         if self._settings.response_format is ResponseFormat.TEXT:
-            return self._reader.text(body, answer.charset_encoding, duration_ms)
+            return self._reader.text(body, answer.charset, duration_ms)
         try:
             return self._reader.read(body, duration_ms)
         except TargetError as error:
             error.hint = self._other_hint(answer) or error.hint
             raise
 
-    def _other_hint(self, answer: httpx.Response) -> str | None:
+    def _other_hint(self, answer: Head) -> str | None:
         """What to write where the answer itself says that it is of another kind than was described."""
-        if answer.status_code == ACCEPTED and self._poller is None:
+        if answer.status == ACCEPTED and self._poller is None:
             return "HTTP 202 says that the answer comes later: describe where with `poll`"
-        return other_format(answer.headers.get("content-type", ""), ResponseFormat.JSON)
+        return other_format(answer.header("content-type"), ResponseFormat.JSON)
 
-    async def _streamed(self, request: httpx.Request, started: float) -> Response:
-        """The answer that comes in events, read until it is over. Raises TargetError, and httpx's errors."""
+    async def _streamed(self, request: Sent, started: float) -> Response:
+        """The answer that comes in events, read until it is over. Raises TargetError and LostError."""
         from eval_gate.targets.http.stream import Collector
 
         async with self._connection.opened(request) as answer:
-            if not answer.is_success:
-                raise self._connection.refused(answer, await self._connection.body(answer))
-            kind = answer.headers.get("content-type", "")
+            head = head_of(answer)
+            if not head.is_success:
+                raise self._connection.refused(head, await self._connection.body(answer))
+            kind = head.header("content-type")
             if other_format(kind, self._settings.response_format) and "json" in kind:
                 raise self._reader.in_another_format(await self._connection.body(answer), kind)
             collector = Collector(self._settings, self._reader, self._redact.data)
@@ -174,9 +184,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
                     break
             return collector.response(_since(started))
 
-    def _broken(self, error: httpx.HTTPError) -> TargetError:
+    def _broken(self, error: LostError) -> TargetError:
         """No answer, or half of one. Only who could not connect at all is unreachable."""
-        if isinstance(error, httpx.ReadError):
+        if was_broken_off(error):
             what, again = "broke in the middle of the answer", False
         elif was_made(error):
             what, again = "broke before the answer", True
@@ -185,7 +195,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         said = f"agent error: the connection {what}: {self._connection.words(error)}"
         return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
 
-    def _unreachable(self, error: httpx.HTTPError, url: httpx.URL, what: str) -> TargetError:
+    def _unreachable(self, error: LostError, url: httpx.URL, what: str) -> TargetError:
         return self._nobody_there(url, what, self._connection.words(error))
 
     def _nobody_there(self, url: httpx.URL, what: str, said: str) -> TargetError:

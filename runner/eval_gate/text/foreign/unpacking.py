@@ -31,7 +31,8 @@ class Unpacker:
         if layers and layers[0] not in {"gzip", "x-gzip", "deflate"}:
             raise PackingError(f"is compressed as {layers[0][:_SHOWN]!r}, which nobody asked for")
         self._kind = layers[0] if layers else None
-        self._object = zlib.decompressobj(zlib.MAX_WBITS if self._kind == "deflate" else _GZIP)
+        if self._kind is not None:
+            self._object = zlib.decompressobj(zlib.MAX_WBITS if self._kind == "deflate" else _GZIP)
         self._begun = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
