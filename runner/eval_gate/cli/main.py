@@ -8,6 +8,7 @@ module loads next to nothing before it listens: `signal` alone would load `enum`
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
+import gc
 import os
 import sys
 
@@ -28,6 +29,7 @@ def main() -> NoReturn:
     listening = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if listening:
         _signal.signal(_signal.SIGINT, _end_now)
+    gc.disable()  # `session/uncollected.py` says why, and enables it while targets are asked
     code = _run(listening=listening)
     if listening:
         _signal.signal(_signal.SIGINT, _end_now)

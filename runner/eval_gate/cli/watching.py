@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -74,6 +75,7 @@ def watch(asked: Asked) -> ExitCode:
 
     Raises GateError for what no change of a file that is watched could mend.
     """
+    gc.enable()  # this may go on for days
     return _Watch(asked).go()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from eval_gate.engine.run import Run
 from eval_gate.errors import ExitCode
+from eval_gate.session.uncollected import seldom_collected
 
 _SIGNALS = {
     signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
@@ -25,8 +25,6 @@ def own_process(run: Run) -> Iterator[list[ExitCode]]:
     """
     caught: list[ExitCode] = []
     loop = asyncio.get_running_loop()
-    # what was loaded lives until the end: no collection needs to look at it while cases are timed
-    gc.freeze()
 
     def stop(number: signal.Signals) -> None:
         code, reason = _SIGNALS[number]
@@ -37,7 +35,8 @@ def own_process(run: Run) -> Iterator[list[ExitCode]]:
     for number in _SIGNALS:
         _listen(loop, number, stop)
     try:
-        yield caught
+        with seldom_collected():
+            yield caught
     finally:
         for number in _SIGNALS:
             _forget(loop, number)
