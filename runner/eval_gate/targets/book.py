@@ -18,7 +18,6 @@ from eval_gate.targets.build import Surroundings, described_by_flags, make_targe
 from eval_gate.targets.kinds import names_model
 from eval_gate.targets.listing import Chosen, TargetList, find_targets, read_targets
 from eval_gate.targets.masked import masked
-from eval_gate.targets.mock import MockSettings, MockTarget
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.receiving import receiver_of
 from eval_gate.targets.settings import ProgramSettings
@@ -211,6 +210,8 @@ def _model(name: str) -> Chosen | None:
 
 def _stand_in(chosen: Chosen) -> Target:
     """Somebody who is never asked."""
+    from eval_gate.targets.mock import MockSettings, MockTarget
+
     return MockTarget(MockSettings(name=chosen.settings.name))
 
 

@@ -14,9 +14,10 @@ from typing import Final
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluators import EvaluatorReader
 from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
+from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.turns import Turn, TurnReader, written
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location

@@ -15,8 +15,9 @@ from eval_gate.errors import did_you_mean
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluator_parts import PartReader
 from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds, listed, newest, unknown
+from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.today import refusals
 from eval_gate.formats.agentv.today import wire as today
 from eval_gate.formats.agentv.today.assertions import AssertionReader, said_of

@@ -10,6 +10,7 @@ from pydantic import AliasChoices, ValidationError
 from pydantic_core import ErrorDetails
 
 from eval_gate.errors import Problem, did_you_mean, nearest
+from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.today.refusals import CALL_KEYS, CHECK_KEYS, HARMLESS, refused
 from eval_gate.formats.agentv.today.wire import ExpectedCall
 from eval_gate.formats.agentv.wire import Case, Check, Message, Suite, Wire
@@ -198,8 +199,3 @@ def names_of(model: type[Wire], field: str) -> tuple[str, ...]:
     if isinstance(alias, AliasChoices):
         return tuple(choice for choice in alias.choices if isinstance(choice, str))
     return (alias if isinstance(alias, str) else field,)
-
-
-def given(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
-    """The name under which a field stands in `raw`, where it does."""
-    return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

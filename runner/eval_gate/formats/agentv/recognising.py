@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from eval_gate.errors import nearest
-from eval_gate.formats.agentv import wire
-from eval_gate.formats.agentv.findings import given
 from eval_gate.model.base import JsonValue
 
-_OWN_NAMES: Final = wire.CASES[:2]
+NAMES: Final = ("evalcases", "eval_cases", "cases", "tests")
+"""Names of the list of cases, from the spec's to the newest."""
+_OWN_NAMES: Final = NAMES[:2]
 """Names of the list of cases that no other format has."""
 _OWN_FIELDS: Final = ("input_messages", "expected_outcome")
 """Fields of a case that no other format has."""
@@ -45,11 +45,11 @@ def list_name(document: Mapping[str, JsonValue]) -> str | None:
         return own
     if "agent" in document:  # Agent Evals
         return None
-    tests = document.get(wire.CASES[-1])
+    tests = document.get(NAMES[-1])
     if isinstance(tests, str) and tests.endswith(_CASE_FILES):
-        return wire.CASES[-1]
+        return NAMES[-1]
     for name, value in document.items():
-        if isinstance(value, list) and any(_is_case(one) for one in value) and nearest(name, wire.CASES):
+        if isinstance(value, list) and any(_is_case(one) for one in value) and nearest(name, NAMES):
             return name
     return None
 
@@ -60,7 +60,7 @@ def is_of_today(document: Mapping[str, JsonValue], name: str) -> bool:
     fields = {field for case in cases if isinstance(case, dict) for field in case} if isinstance(cases, list) else set()
     if not fields.isdisjoint(OLD_FIELDS):
         return False
-    return name == wire.CASES[-1] or not fields.isdisjoint(_NEW_FIELDS)
+    return name == NAMES[-1] or not fields.isdisjoint(_NEW_FIELDS)
 
 
 def _is_case(value: JsonValue) -> bool:
@@ -76,3 +76,8 @@ def _is_case(value: JsonValue) -> bool:
     if isinstance(value.get("input"), dict):  # another format has such an input too
         return "id" in value and any(name in value for name in ("criteria", "assertions"))
     return "id" in value and any(name in value for name in _FIELDS)
+
+
+def given(raw: JsonValue | Mapping[str, JsonValue], names: Sequence[str]) -> str | None:
+    """The name under which a field stands in `raw`, where it does."""
+    return next((name for name in names if isinstance(raw, Mapping) and name in raw), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.findings import names_of
-from eval_gate.formats.agentv.recognising import OLD_FIELDS
+from eval_gate.formats.agentv.recognising import NAMES, OLD_FIELDS
 from eval_gate.formats.agentv.today import wire as today
 from eval_gate.model.base import JsonValue
 
@@ -29,7 +29,7 @@ def file_schema() -> dict[str, JsonValue]:
     """The JSON Schema of an AgentV file: the suite, with a definition for each part of it, of 1.6 or of today."""
     of_old, old = _suite(wire.Suite, _MODELS, "")
     of_today, new = _suite(today.Suite, _TODAY_MODELS, _PREFIX)
-    _require(of_old, [wire.CASES])
+    _require(of_old, [NAMES])
     case: JsonValue = {"type": "object", "anyOf": [{"required": [name]} for name in OLD_FIELDS]}
     cases: JsonValue = {"type": "array", "contains": case}
     is_old: JsonValue = {"properties": {"tests": cases}}

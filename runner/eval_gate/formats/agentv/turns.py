@@ -12,8 +12,9 @@ from typing import Final
 
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.files import FileError, Repository, unix_lines
-from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
+from eval_gate.formats.agentv.recognising import given
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.text.sources.shape import kind_of

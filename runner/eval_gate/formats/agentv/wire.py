@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal, cast
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, SkipValidation
 
-CASES: Final = ("evalcases", "eval_cases", "cases", "tests")
-"""Names of the list of cases, from the spec's to the newest."""
+from eval_gate.formats.agentv.recognising import NAMES
+
 OUTCOME: Final = ("expected_outcome", "outcome", "criteria")
 INPUT: Final = ("input_messages", "input")
 EXPECTED: Final = ("expected_messages", "expected_output")
@@ -222,7 +222,7 @@ class Suite(Wire):
     execution: SkipValidation[Execution | None] = None
     target: Text | None = Field(None, description="The older form of execution.target.")
     evaluator: str | None = Field(None, description="The kind of the default evaluator: llm_judge.")
-    cases: SkipValidation[list[Case]] = Field(default_factory=list, validation_alias=AliasChoices(*CASES), min_length=1)
+    cases: SkipValidation[list[Case]] = Field(default_factory=list, validation_alias=AliasChoices(*NAMES), min_length=1)
 
 
 Composite.model_rebuild()

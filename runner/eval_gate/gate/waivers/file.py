@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
@@ -29,7 +29,9 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
 from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
 from eval_gate.text.sources.shape import field_path, kind_of
-from eval_gate.text.sources.yaml import YamlPositions, parse_yaml
+
+if TYPE_CHECKING:
+    from eval_gate.text.sources.yaml import YamlPositions
 
 DEFAULT_PATH: Final = ".eval-gate/accepted.yaml"
 MAX_FILE_BYTES: Final = limits.WAIVERS_BYTES
@@ -65,6 +67,8 @@ def parse_waivers(data: bytes, today: date, *, shown_as: str) -> tuple[Waiver, .
     """What these bytes of a file say, as `read_waivers` does; `shown_as` names the file in errors."""
     if len(data) > MAX_FILE_BYTES:
         raise _invalid(shown_as, [Problem(f"is larger than {MAX_FILE_BYTES:,} bytes", file=shown_as)])
+    from eval_gate.text.sources.yaml import parse_yaml  # 10 ms that most runs need nothing of
+
     document, positions = parse_yaml(data, shown_as)
     reader = _Reader(shown_as, positions, today, data.decode("utf-8", "replace").split("\n"))
     waivers = reader.waivers(document)

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from eval_gate.errors import GateError
 from eval_gate.formats.agentv import format as agentv
 from eval_gate.formats.agentv import wire
+from eval_gate.formats.agentv.recognising import NAMES
 from eval_gate.formats.base import Reading, Source
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
 
 WORDS = sorted(
     {
-        *(*wire.CASES, *wire.OUTCOME, *wire.INPUT, *wire.EXPECTED, *wire.EVALUATORS, *wire.LLM_JUDGE, *wire.CODE_JUDGE),
+        *(*NAMES, *wire.OUTCOME, *wire.INPUT, *wire.EXPECTED, *wire.EVALUATORS, *wire.LLM_JUDGE, *wire.CODE_JUDGE),
         *("id", "type", "value", "text", "file", "role", "user", "system", "content", "execution", "target", "name"),
         *("rubrics", "weight", "prompt", "script", "cwd", "mode", "any_order", "exact", "minimums", "expected", "tool"),
         *("composite", "aggregator", "weighted_average", "weights", "path", "model", "evaluator", "dataset", "tags"),

@@ -12,9 +12,10 @@ from typing import Final
 
 from eval_gate.formats.agentv.cases import CaseReader, Defaults, Judged, beginning_of, name_of, question_of
 from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path, given
+from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
+from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.today import refusals, wire
 from eval_gate.formats.agentv.today.templating import MAX_FILLED, Template
 from eval_gate.formats.agentv.turns import Turn, written
