@@ -53,7 +53,7 @@ def _as_it_is(run: RunResult, short: Short, most: int, values: int) -> Fitted | 
     for form in Form:
         if answers + bare(run, form) > most:
             continue
-        pieces: Sequence[bytes] | Short = short.of(run) if form is Form.SHORT else (written(run, form),)
+        pieces: Sequence[bytes] | Short = short.of(run) if form is Form.SHORT else written(run, form)
         if sum(map(len, pieces)) > most:
             continue
         few = isinstance(pieces, Short) and pieces.has_few(values)

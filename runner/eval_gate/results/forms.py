@@ -20,6 +20,8 @@ _SUITE: Final = TypeAdapter(SuiteResult)
 _CASE: Final = TypeAdapter(CaseResult)
 _CASES: Final = TypeAdapter(tuple[CaseResult, ...])
 _NO_CASES: Final = b'"cases":[]'
+_NO_CASES_INDENTED: Final = b'"cases": []'
+_NO_SUITES: Final = b'"suites": []'
 _DETAILS: Final = b',"details":{'
 _OF_A_CASE: Final = (
     b'"description":""',
@@ -126,7 +128,7 @@ def suite_files(record: Fitted) -> Iterator[tuple[SuiteResult, Iterable[bytes]]]
     """
     for number, suite in enumerate(record.run.suites):
         if record.form is Form.INDENTED:
-            yield suite, (_SUITE.dump_json(suite, by_alias=True, indent=2),)
+            yield suite, _indented_suite(suite)
         elif isinstance(record.pieces, Short):
             yield suite, _around(suite, record.pieces.with_contract(number))
         else:
@@ -164,9 +166,38 @@ def _missing(fields: tuple[bytes, ...], said: tuple[bool, ...]) -> bytes:
     return b"".join(field + b"," for field, there in zip(fields, said, strict=True) if not there)
 
 
-def written(run: RunResult, form: Form) -> bytes:
-    """The whole record in one of the two longer forms."""
-    return _RUN.dump_json(run, by_alias=True, indent=2 if form is Form.INDENTED else None)
+def written(run: RunResult, form: Form) -> Sequence[bytes]:
+    """The whole record in one of the two longer forms, in pieces of which none ends within a text."""
+    return [_RUN.dump_json(run, by_alias=True)] if form is Form.COMPACT else list(_indented_run(run))
+
+
+def _indented_run(run: RunResult) -> Iterator[bytes]:
+    """The indented record, some cases at a time: made at once it would be in memory twice, and half of that again."""
+    empty = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, indent=2)
+    head, _, rest = empty.partition(_NO_SUITES)
+    if not run.suites:
+        yield empty
+        return
+    yield head + _NO_SUITES[:-1]
+    for at, suite in enumerate(run.suites):
+        yield b",\n    " if at else b"\n    "
+        yield from _indented_suite(suite, deeper=b"    ")
+    yield b"\n  ]" + rest
+
+
+def _indented_suite(suite: SuiteResult, deeper: bytes = b"") -> Iterator[bytes]:
+    """The same of a suite, each line but the first so much `deeper`. A line break in a text is written as an escape."""
+    empty = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, indent=2)
+    shifted = empty.replace(b"\n", b"\n" + deeper) if deeper else empty
+    if not suite.cases:
+        yield shifted
+        return
+    head, _, rest = shifted.partition(_NO_CASES_INDENTED)
+    yield head + _NO_CASES_INDENTED[:-1]
+    for begin, some in _in_parts(suite.cases):
+        cases = _CASES.dump_json(tuple(some), by_alias=True, indent=2)[1:-2]
+        yield (b"," if begin else b"") + cases.replace(b"\n", b"\n  " + deeper)
+    yield b"\n  " + deeper + b"]" + rest
 
 
 def bare(run: RunResult, form: Form) -> int:

@@ -51,3 +51,29 @@ def test_fitted__a_short_record_with_many_values_or_levels_in_texts__is_looked_a
     assert fitted(run, compact - 1, values=100).form is Form.SHORT
     assert fitted(run, compact - 1, values=100).run is run
     assert fitted(run, compact - 1, values=20).run is not run
+
+
+HOLES = '"cases": []\n"suites": []'
+"""What the pieces are put together by, in a text."""
+
+
+@pytest.mark.parametrize(
+    "suites",
+    [
+        (),
+        (make_suite_result([]),),
+        (
+            make_suite_result(cases(), warnings=(HOLES,)),
+            make_suite_result([], eval_file="b"),
+            make_suite_result(cases()),
+        ),
+    ],
+    ids=["no suite", "no case", "several"],
+)
+def test_fitted__indented__is_the_same_as_written_at_once(suites) -> None:
+    run = make_run(*suites, warnings=(HOLES,))
+    found = fitted(run)
+    assert found.form is Form.INDENTED
+    assert b"".join(found.pieces) == run.model_dump_json(by_alias=True, indent=2).encode()
+    for suite, pieces in suite_files(found):
+        assert b"".join(pieces) == suite.model_dump_json(by_alias=True, indent=2).encode()
