@@ -90,3 +90,24 @@ def test_read_foreign__quotes_that_hide_brackets_in_another_encoding__hide_nothi
     """Zeros stand between the bytes of signs there: an escaped quote would look like the end of a text."""
     with pytest.raises(ForeignJsonError, match="is nested deeper than 200 levels"):
         read_foreign(('["\\"", ' + "[" * 201 + "]" * 202).encode(encoding))
+
+
+@given(st.lists(st.text("[]{},", max_size=40), max_size=4), st.integers(0, 6))
+def test_refuse_too_much__any_brackets__is_as_deep_as_counted_one_by_one(pieces, depth) -> None:
+    level, deepest = 0, 0
+    for sign in "".join(pieces):
+        level += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)
+        deepest = max(deepest, level)
+    try:
+        refuse_too_much([piece.encode() for piece in pieces], values=1_000, depth=depth)
+    except ForeignJsonError as error:
+        assert "deeper" in str(error)
+        assert deepest > depth
+    else:
+        assert deepest <= depth
+
+
+def test_refuse_too_much__deep_only_where_it_is_closed_again__is_refused() -> None:
+    refuse_too_much([b"[" * 60 + b"]" * 60] * 2, depth=60)
+    with pytest.raises(ForeignJsonError, match="deeper than 59 levels"):
+        refuse_too_much([b"[" * 60 + b"]" * 60] * 2, depth=59)
