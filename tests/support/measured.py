@@ -38,7 +38,13 @@ class Measured:
 
 def measured(folder: Path, *arguments: str, timeout_s: float = 120, **environment: str) -> Measured:
     """`eval-gate` with these arguments in this folder."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith(("EVAL_GATE_", "GITHUB_", "CI"))}
+    others = (
+        "EVAL_GATE_",
+        "GITHUB_",
+        "CI",
+        "PYTHONDONTWRITEBYTECODE",
+    )
+    clean = {key: value for key, value in os.environ.items() if not key.startswith(others)}
     note = folder / ".measured.json"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
