@@ -115,9 +115,30 @@ def kept_trial_of(record: TrialRecord | Execution) -> Trial:
     )
 
 
-def _trials(records: Sequence[_Made], shown: _Made) -> tuple[Trial, ...]:
+def _trials(records: Sequence[_Made], shown: _Made, first: int | None) -> tuple[Trial, ...]:
     """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
-    return tuple(trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records)
+    told = [trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records]
+    failed = next((record for record in records if record.status is Status.FAILED), None)
+    if failed is None or first is None or len(records) == 1:
+        return tuple(told)
+    repeated = {"repeats": True}
+    again = [record.trial >= first and _repeats(record, failed) for record in records]
+    return tuple(one.model_copy(update=repeated) if same else one for one, same in zip(told, again, strict=True))
+
+
+def _repeats(record: _Made, failed: _Made) -> bool:
+    """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
+    said, before = record.details, failed.details
+    return (
+        record is not failed
+        and record.status is Status.FAILED
+        and said.response is not None
+        and not said.replayed
+        and (said.response, said.response_length, said.tools_called)
+        == (before.response, before.response_length, before.tools_called)
+        and [(call.arguments, call.result) for call in said.tool_calls]
+        == [(call.arguments, call.result) for call in before.tool_calls]
+    )
 
 
 def settle(
@@ -171,7 +192,7 @@ def settle(
         trace_summary=shown.trace_summary,
         reruns=0 if first is None else sum([record.trial >= first for record in records]),
         rerun_end=end,
-        trials=_trials(records, shown),
+        trials=_trials(records, shown, first),
         dependent=case.dependent,
         blame=shown.blame,
         attempts=whole.attempts,

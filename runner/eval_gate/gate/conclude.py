@@ -14,6 +14,7 @@ from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.pushes import Earlier
+from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding, without_the_lowest
@@ -245,11 +246,15 @@ def conclude(
         changes = tuple(_with_record(change, known) for change in comparison.changes)
         return comparison.model_copy(update={"changes": changes, "evidence": known.evidence})
     facts = facts_of(comparison, run, known, patterns=patterns, quarantined=quarantined)
+    cases = run.by_key()
+    repeats = {one.key: found for one in facts if (found := repeats_of(cases[one.key])) is not None}
+    counted = [once(one, repeats.get(one.key)) for one in facts]
+    said = {one.key: (one, repeats[one.key]) for one, other in zip(facts, counted, strict=True) if other is not one}
     scored = _scored(facts, run, known)
     share = SUITE_SHARE / 2 if scored else SUITE_SHARE
-    settlement = settle(facts, known.confirmation, allowed=allowed, share=share, days=known.days)
+    settlement = settle(counted, known.confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)
-    heard = with_answers(settlement, facts, answers, known.confirmation)
+    heard = with_answers(settlement, counted, answers, known.confirmation)
     settled = {one.key: one for one in heard.cases}
     scores = _score_finding(scored, settlement, known.evidence.error_rate * share, allowed)
 
@@ -257,8 +262,9 @@ def conclude(
         one = settled.get(key := change.key)
         if one is None or change.change is CaseClass.REMOVED:
             return _with_record(change, known)
-        told = _told(known.past.get(key, NOTHING_KNOWN))
-        return change.model_copy(update={**told, "change": one.change, "grounds": one.grounds})
+        past = _told(known.past.get(key, NOTHING_KNOWN))
+        grounds = told(one.grounds, *said[key]) if one.grounds is not None and key in said else one.grounds
+        return change.model_copy(update={**past, "change": one.change, "grounds": grounds})
 
     return comparison.model_copy(
         update={

@@ -110,6 +110,8 @@ class Trial(Record):
     """Something that is required is missing, so that no score is good enough."""
     decisive: bool = False
     """The case's own details and evaluator results are of this execution."""
+    repeats: bool = False
+    """A re-run that failed with the answer and calls of the first failure, byte for byte as far as they are kept."""
     details: CaseDetails | None = None
     """What was answered, of an execution that is not the decisive one; None where it is not kept."""
     evaluator_results: tuple[EvaluatorResult, ...] = ()

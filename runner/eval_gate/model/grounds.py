@@ -153,6 +153,17 @@ MOST_ODDS: Final = 1_000_000
 """Nothing is called rarer than one in a million: no model of an agent is that good."""
 
 
+class Repeats(Record):
+    """Re-runs of one case that all answered byte for byte as its first failure did, and so count once."""
+
+    reruns: int
+    slowest_ms: float
+    first_ms: float
+    """How long the first failure took."""
+    cached: bool = False
+    """They were so much faster that they look as if they came from a cache."""
+
+
 class Grounds(Record):
     """Why a case got its class: what was seen here, what its record says, and how likely that is by chance."""
 
@@ -171,6 +182,8 @@ class Grounds(Record):
     """It failed in the newest run on record too."""
     broken_since: RunName | None = None
     """Since which run the default branch itself fails it, where that is why."""
+    repeats: Repeats | None = None
+    """That all re-runs said the same, where they count once for it."""
     needed: int | None = None
     """The failures in a row, the first execution included, that would have been sure; None where none would."""
     earlier: Counts = NO_RUNS

@@ -14,6 +14,7 @@ from eval_gate.model.grounds import (
     CaseRecord,
     Counts,
     Grounds,
+    Repeats,
     RunName,
     ScoreFinding,
     Steadiness,
@@ -21,7 +22,7 @@ from eval_gate.model.grounds import (
     Why,
 )
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.words.numbers import count
+from eval_gate.reports.words.numbers import count, seconds
 from eval_gate.text.escape import one_line
 
 MAX_BRANCH: Final = 60
@@ -170,6 +171,8 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
         return None  # nothing was tested
     if grounds.why in {Why.MUST_PASS, Why.PUSHES}:
         return None
+    if grounds.repeats is not None:
+        return repeats_words(grounds.repeats)
     if grounds.why is Why.EVERY_RUN:  # it counts whether or not that is sure: the bar, and no word of doubt
         most = "no allowed number of re-runs could have proved it"
         return most if grounds.needed is None else f"{grounds.needed} failures in a row would have been proof"
@@ -179,6 +182,19 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
         return f"{grounds.needed} failures in a row are enough"
     alone = " alone" if grounds.why is Why.SUITE else ""
     return f"not sure{alone}: {grounds.needed} failures in a row would have been enough"
+
+
+def repeats_words(found: Repeats) -> str:
+    """`3 re-runs answered byte for byte the same in 4 ms at most, where the first took 2.1 s: that looks like a cache`.
+
+    And what that means for the evidence.
+    """
+    said = f"{count(found.reruns, 're-run')} answered byte for byte the same"
+    once = f"{'it counts' if found.reruns == 1 else 'they count'} for no more than the first"
+    if not found.cached:
+        return f"{said}, so {once}"
+    took = f"in {seconds(found.slowest_ms)} at most, where the first took {seconds(found.first_ms)}"
+    return f"{said} {took}: that looks like a cache, so {once}; a header with {{{{uuid}}}} gets past it"
 
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
