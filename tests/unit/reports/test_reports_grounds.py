@@ -7,11 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.model.comparison import CaseChange, CaseClass
-from eval_gate.model.grounds import CaseRecord, Counts, Grounds, Steadiness, SuiteFinding, Why
+from eval_gate.model.grounds import CaseRecord, Counts, Grounds, Repeats, Steadiness, SuiteFinding, Why
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.facts import paired, rates_of, wilson
 from eval_gate.reports.phrases import prose
-from eval_gate.reports.words.grounds import beyond_counts, evidence, odds, place_of, record_words, suite_words
+from eval_gate.reports.words.grounds import (
+    beyond_counts,
+    evidence,
+    odds,
+    place_of,
+    record_words,
+    repeats_words,
+    suite_words,
+)
 from eval_gate.reports.words.spending import certainty, rerun_words
 from tests.support.results import make_result, make_run, make_suite_result
 from tests.support.verdicts import STEADY, make_executed, make_judged, make_waiver, make_waivers
@@ -41,7 +49,8 @@ def change(what: str, why: str, here: str, record: str, chance: float | None = N
 
 
 FLAKY = CaseRecord(counts=counts("17/20"), steadiness=Steadiness.FLAKY, shown_by=("run-a", "run-b", "run-c"))
-UNSURE = "no allowed number of re-runs could be sure of it"
+NEVER = "no number of re-runs that confirm allows could make it sure"
+UNSURE = f"not rare enough to be sure: {NEVER}"
 BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 
 
@@ -52,7 +61,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("regression", "evidence", "0/4", "10/10", 1 / 100_000.5, crashes=4, needed=4),
             "crashed 4 of 4 here, answered in 10 of 10 on main",
             "100,000",
-            ("4 failures in a row are enough",),
+            ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
             change("regression", "pushes", "3/6", "20/20", 1 / 9000.5, needed=2, earlier=counts("5/8"), pushes=2),
@@ -76,25 +85,25 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("regression", "evidence", "0/4", "7/10", 1 / 100_000.5, crashes=4, crashed_then=1, needed=4),
             "crashed 4 of 4 here, answered in 9 of 10 on main (2 wrong)",
             "100,000",
-            ("4 failures in a row are enough",),
+            ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
             change("regression", "evidence", "0/4", "9/10", 1 / 100_000.5, crashes=1, crashed_then=1, needed=4),
             "failed 4 of 4 here (1 crashed), 1 of 10 on main (1 crashed)",
             "100,000",
-            ("4 failures in a row are enough",),
+            ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
             change("errored", "not-rerun", "0/1", "0/0", 0.2, crashes=1, needed=4),
             "crashed 1 of 1 here, never judged on main",
             None,
-            ("the re-runs that would decide gave no result", "not sure: 4 failures in a row would have been enough"),
+            ("the re-runs that would decide gave no result", "to be sure takes 4 failures of 4"),
         ),
         (
             change("unsettled", "recovered", "2/3", "10/10", 0.3, crashes=1, needed=4),
             "passed 2 of 3 here (1 crashed), failed 0 of 10 on main",
             "3",
-            ("not sure: 4 failures in a row would have been enough",),
+            ("not rare enough to be sure: that takes 4 failures of 4",),
         ),
         (
             change("regression", "suite", "2/3", "20/20", 0.01, needed=4),
@@ -102,38 +111,41 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             "100",
             (
                 "counts because all cases together fail more than before",
-                "not sure alone: 4 failures in a row would have been enough",
+                "not rare enough to be sure of it alone: that takes 4 failures of 4",
             ),
         ),
         (
             change("regression", "evidence", "0/4", "19/20", 1 / 54_321),
             "failed 4 of 4 here, 1 of 20 on main",
             "50,000",
-            (UNSURE,),
+            ("rare enough to be sure",),
         ),
         (
             change("regression", "evidence", "0/4", "20/20", 0.0, needed=3),
             "failed 4 of 4 here, 0 of 20 on main",
             "1,000,000",
-            ("3 failures in a row are enough",),
+            ("rare enough to be sure: 3 failures of 3 are",),
         ),
         (
             change("regression", "every-run", "0/2", "1/1", 0.02),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("counts because it failed every time", "no allowed number of re-runs could have proved it"),
+            ("counts because it failed every time", NEVER),
         ),
         (
             change("regression", "every-run", "0/2", "1/1", 0.02, needed=3),
             "failed 2 of 2 here, 0 of 1 on main",
             "50",
-            ("counts because it failed every time", "3 failures in a row would have been proof"),
+            ("counts because it failed every time", "to be sure takes 3 failures of 3"),
         ),
         (
             change("regression", "suite", "2/3", "20/20", 0.5),
             "failed 1 of 3 here, 0 of 20 on main",
             "2",
-            ("counts because all cases together fail more than before", UNSURE),
+            (
+                "counts because all cases together fail more than before",
+                f"not rare enough to be sure of it alone: {NEVER}",
+            ),
         ),
         (
             change("regression", "must-pass", "0/2", "9/20", newest_failed=True),
@@ -163,7 +175,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("errored", "not-rerun", "0/1", "20/20", 0.05),
             "failed 1 of 1 here, 0 of 20 on main",
             None,
-            ("the re-runs that would decide gave no result", UNSURE),
+            ("the re-runs that would decide gave no result", NEVER),
         ),
         (
             change("flaky", "mixed", "3/4", "17/20", known=FLAKY),
@@ -205,7 +217,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
 )
 def test_words__case__say_what_was_seen_and_what_decided(one, seen, by_chance, more) -> None:
     assert evidence(one, MAIN) == seen
-    assert odds(one) == (by_chance and f"by chance 1 in {by_chance} if nothing changed")
+    assert odds(one) == (by_chance and f"if nothing changed, that happens 1 time in {by_chance}")
     assert beyond_counts(one, MAIN) == more
 
 
@@ -246,12 +258,35 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
     assert record_words(record, MAIN) == said
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            Repeats(reruns=3, slowest_ms=110, first_ms=120),
+            "3 re-runs answered byte for byte the same, so they count for no more than the first",
+        ),
+        (
+            Repeats(reruns=1, slowest_ms=4, first_ms=2_100, cached=True),
+            (
+                "1 re-run answered byte for byte the same in 4 ms at most, where the first took 2.1 s: that looks like "
+                "a cache, so it counts for no more than the first; a header with {{uuid}} gets past it"
+            ),
+        ),
+    ],
+)
+def test_repeats__in_words__say_what_they_count_for_and_what_to_do(found, said) -> None:
+    assert repeats_words(found) == said
+
+
 def test_suite__in_words__has_what_the_records_let_expect() -> None:
     found = SuiteFinding(cases=60, failures=6, expected=0.31, chance=1e-9, limit=0.01)
     assert (
-        suite_words(found) == "6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 1,000,000 "
-        "if nothing changed; from 1 in 100 on it is a drop"
+        suite_words(found)
+        == "6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, that "
+        "happens 1 time in 1,000,000; from 1 in 100 on it is a drop"
     )
+    more = found.model_copy(update={"expected": 2.6})
+    assert suite_words(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
     assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
 
 

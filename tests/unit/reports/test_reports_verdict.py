@@ -411,7 +411,7 @@ def test_remarks__of_a_verdict__block_only_where_the_gate_does() -> None:
 
 def test_remarks__regression__says_what_was_seen() -> None:
     (remark,) = remarks_of(view_of(accepted("order/bulk"), PULL_REQUEST)).shown
-    assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main, by chance 1 in ")
+    assert remark.message.startswith("failed 4 of 4 here, 0 of 20 on main; if nothing changed, that happens 1 time in ")
     assert remark.message.endswith("called [escalate]")
 
 

@@ -238,7 +238,7 @@ class CaseRow:
 
     @property
     def _odds(self) -> str | None:
-        """`by chance 1 in 50,000 if nothing changed`."""
+        """`if nothing changed, that happens 1 time in 50,000`."""
         return grounds_words.odds(self.compared) if self.compared else None
 
     @cached_property
@@ -251,10 +251,7 @@ class CaseRow:
     @property
     def why_words(self) -> str:
         """The lines of what was seen as one; empty where only the two runs were looked at."""
-        if not self.evidence:
-            return ""
-        first, others = (2, self.seen_lines[2:]) if self._odds else (1, self.seen_lines[1:])
-        return "; ".join([", ".join(self.seen_lines[:first]), *others])
+        return "; ".join(self.seen_lines) if self.evidence else ""
 
     @property
     def change_words(self) -> str:

@@ -57,14 +57,18 @@ def evidence(change: CaseChange, place: str) -> str | None:
 
 
 def odds(change: CaseChange) -> str | None:
-    """`by chance 1 in 50,000 if nothing changed`; None where no chance was looked at, or nothing rests on it."""
+    """`if nothing changed, that happens 1 time in 50,000`; None where nothing rests on a chance."""
     grounds = change.grounds
     one_in = grounds.one_in if grounds is not None and grounds.why not in _UNDECIDED else None
     return _by_chance(one_in)
 
 
 def _by_chance(one_in: int | None) -> str | None:
-    return f"by chance 1 in {one_in:,} if nothing changed" if one_in is not None and one_in >= LEAST_ODDS else None
+    return (
+        f"if nothing changed, that happens 1 time in {one_in:,}"
+        if one_in is not None and one_in >= LEAST_ODDS
+        else None
+    )
 
 
 def _seen(change: CaseClass, grounds: Grounds, place: str) -> str:
@@ -166,22 +170,21 @@ def _elsewhere(change: CaseChange) -> str | None:
 
 
 def _needed(change: CaseClass, grounds: Grounds) -> str | None:
-    """The number that would have been sure, beside every word of doubt and every word of certainty."""
+    """What would have been sure, counted as what was seen is, beside every word of doubt and of certainty."""
     if grounds.chance is None or change not in {CaseClass.REGRESSION, CaseClass.UNSETTLED, CaseClass.ERRORED}:
         return None  # nothing was tested
     if grounds.why in {Why.MUST_PASS, Why.PUSHES}:
         return None
     if grounds.repeats is not None:
         return repeats_words(grounds.repeats)
-    if grounds.why is Why.EVERY_RUN:  # it counts whether or not that is sure: the bar, and no word of doubt
-        most = "no allowed number of re-runs could have proved it"
-        return most if grounds.needed is None else f"{grounds.needed} failures in a row would have been proof"
-    if grounds.needed is None:
-        return "no allowed number of re-runs could be sure of it"
+    enough = None if grounds.needed is None else f"{grounds.needed} failures of {grounds.needed}"
     if grounds.why is Why.EVIDENCE:
-        return f"{grounds.needed} failures in a row are enough"
-    alone = " alone" if grounds.why is Why.SUITE else ""
-    return f"not sure{alone}: {grounds.needed} failures in a row would have been enough"
+        return "rare enough to be sure" if enough is None else f"rare enough to be sure: {enough} are"
+    takes = f"to be sure takes {enough}" if enough else "no number of re-runs that confirm allows could make it sure"
+    if grounds.why in _UNDECIDED or grounds.why is Why.EVERY_RUN:  # it counts, or nobody knows: the bar, and no doubt
+        return takes
+    alone = " of it alone" if grounds.why is Why.SUITE else ""
+    return f"not rare enough to be sure{alone}: {f'that takes {enough}' if enough else takes}"
 
 
 def repeats_words(found: Repeats) -> str:
@@ -238,19 +241,21 @@ def record_words(record: CaseRecord, place: str) -> str:
 
 
 def suite_words(finding: SuiteFinding, *, others: bool = False) -> str:
-    """`6 of 60 cases failed at first, where about 0.3 usually do, by chance 1 in 700 if nothing changed; …`.
+    """`6 of 60 cases failed at first, where fewer than 1 usually does; if nothing changed, …`.
 
     Then what the branch's own days make of it, and from which chance on it is called a drop. `others`: there are cases
     that are regressions by themselves, which are not among these.
     """
     which = f"{finding.cases} {'other ' if others else ''}{'case' if finding.cases == 1 else 'cases'}"
     seldom = " that seldom fail" if finding.steady else ""
-    expected = f"where about {finding.expected:.1f} usually do"
-    said = [f"{finding.failures} of {which}{seldom} failed at first", expected, _by_chance(_one_in(finding.chance))]
+    usual = round(finding.expected)
+    expected = f"where {'fewer than 1' if finding.expected < 0.95 else f'about {usual}'} usually do"
+    expected += "es" if usual <= 1 else ""
     limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
     seen = finding.control
     there = f"the base branch's agent failed {seen.failures} of {seen.runs} in the same minutes" if seen.runs else None
-    return "; ".join(filter(None, [", ".join(filter(None, said)), _days(finding), limit, there]))
+    failed = f"{finding.failures} of {which}{seldom} failed at first, {expected}"
+    return "; ".join(filter(None, [failed, _by_chance(_one_in(finding.chance)), _days(finding), limit, there]))
 
 
 def _days(finding: SuiteFinding) -> str | None:
@@ -268,7 +273,7 @@ def _one_in(chance: float) -> int:
 
 
 def score_words(finding: ScoreFinding) -> str:
-    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; by chance 1 in 10,000 …`, and the bar."""
+    """`scores of 50 graded cases fell by 0.06 on average; 47 of 50 are lower; if nothing changed, …`, and the bar."""
     fell = f"scores of {count(finding.cases, 'graded case')} fell by {finding.fall:.2f} on average"
     limit = f"from 1 in {round(1 / finding.limit):,} on it is a drop" if 0 < finding.limit <= 1 else None
     there = finding.control_fall
