@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from branch import PASS_SCORE, Execution
@@ -34,7 +34,6 @@ class DayWorld:
     template: int = 1
     least: float | None = None
     most: float | None = None
-    history: int = 10
 
     @property
     def harmless(self) -> bool:
@@ -123,78 +122,46 @@ def _by_template(rates: list[float], world: DayWorld, random: Random) -> list[fl
 
 def day_worlds(cases: int = 100) -> Iterator[DayWorld]:
     """The worlds of the table, in its order."""
+    yield from _of_bad_days(cases)
+    yield from _of_losses(cases)
+    yield from _of_trade_offs(cases)
+
+
+def _of_bad_days(cases: int) -> Iterator[DayWorld]:
     usual = (same(cases, 0.02),)
+    bad = DayWorld("", usual, 3, here=True)
     for times, most in ((3, 10.0), (2, 5.0)):
-        for seen in (0, 1, 2, 3):
-            yield DayWorld(
-                f"a bad day (2%, failures × {times}), {seen} of the branch's runs were such days",
-                usual,
-                times,
-                seen=seen,
-                here=True,
-                most=most if seen else None,
-            )
-    yield DayWorld(
-        "a bad day (2%, failures × 3), 6 of 50 of the branch's runs were such days",
-        usual,
-        3,
-        6,
-        here=True,
-        most=10.0,
-        history=50,
-    )
-    yield DayWorld(
-        "a bad day (5%, failures × 3), 2 of the branch's runs were such days",
-        (same(cases, 0.05),),
-        3,
-        seen=2,
-        here=True,
-        most=10.0,
-    )
+        for seen in range(4):
+            name = f"a bad day (2%, failures × {times}), {seen} of the branch's runs were such days"
+            yield replace(bad, name=name, times=times, seen=seen, most=most if seen else None)
+    five = (same(cases, 0.05),)
+    name = "a bad day (5%, failures × 3), 2 of the branch's runs were such days"
+    yield replace(bad, name=name, groups=five, seen=2, most=10.0)
+    for rate, groups in ((0.02, usual), (0.05, five)):
+        name = f"one run in ten is a bad day ({rate:.0%}, failures × 3)"
+        yield DayWorld(name, groups, 3, None, None, None, most=2.0)
+    yield DayWorld("the branch's newest run was a bad day (2%, failures × 3)", usual, 3, newest=True, most=2.0)
+    name = "twenty templates, whose cases fail together at first (2%)"
+    yield DayWorld(name, usual, template=cases // 20, most=2.0)
+
+
+def _of_losses(cases: int) -> Iterator[DayWorld]:
+    yield DayWorld("every case lost 5 points (2%)", (Group(cases, 0.02, 0.07),))
+    lost = DayWorld("every case lost 10 points (2%)", (Group(cases, 0.02, 0.12),), 3, least=85.0)
+    yield lost
     for rate in (0.02, 0.05):
-        yield DayWorld(
-            f"one run in ten is a bad day ({rate:.0%}, failures × 3)",
-            (same(cases, rate),),
-            3,
-            None,
-            None,
-            None,
-            most=2.0,
-        )
-    yield DayWorld(
-        "nothing changed, cases of one template fail together (2%, 20 of 5)", usual, template=cases // 20, most=2.0
-    )
-    yield DayWorld("the branch's newest run was a bad day (2%, × 3), nothing changed", usual, 3, newest=True, most=2.0)
-    lost = (Group(cases, 0.02, 0.12),)
-    yield DayWorld("every case lost 10 points (2%)", lost, least=85.0)
-    yield DayWorld(
-        "every case lost 10 points, the branch's newest run was a bad day (2%, × 3)", lost, 3, newest=True, least=85.0
-    )
-    yield DayWorld(
-        "every case lost 10 points, the branch's newest run was a bad day (5%, × 3)",
-        (Group(cases, 0.05, 0.15),),
-        3,
-        newest=True,
-        least=85.0,
-    )
-    yield DayWorld(
-        "the branch lost 10 points everywhere in its newest run (2%)", (Group(cases, 0.02, 0.12, 1, 0.12),), most=2.0
-    )
-    yield DayWorld(
-        "the branch lost 10 points everywhere two runs ago (2%)", (Group(cases, 0.02, 0.12, 2, 0.12),), most=2.0
-    )
-    yield DayWorld(
-        "the branch lost 10 points everywhere three runs ago (2%)", (Group(cases, 0.02, 0.12, 3, 0.12),), most=2.0
-    )
-    yield DayWorld("every case lost 5 points (2%)", (Group(cases, 0.02, 0.07),), least=48.0)
+        name = f"every case lost 10 points, the branch's newest run was a bad day ({rate:.0%}, failures × 3)"
+        yield replace(lost, name=name, groups=(Group(cases, rate, rate + 0.1),), newest=True)
+    for recent, when in ((1, "in its newest run"), (2, "two runs ago"), (3, "three runs ago")):
+        groups = (Group(cases, 0.02, 0.12, recent, 0.12),)
+        yield DayWorld(f"the branch itself lost 10 points everywhere {when} (2%)", groups, most=2.0)
+
+
+def _of_trade_offs(cases: int) -> Iterator[DayWorld]:
     for many, least in ((5, 25.0), (10, 55.0), (20, 85.0)):
-        yield DayWorld(
-            f"{many} cases pass 70% instead of 95%", (Group(many, 0.05, 0.3), same(cases - many, 0.0)), least=least
-        )
-    worse = Group(20, 0.02, 0.3)
-    yield DayWorld("20 cases pass 70% instead of 98%", (worse, same(cases - 20, 0.0)), least=75.0)
-    yield DayWorld(
-        "20 cases pass 70% instead of 98%, 20 others were mended",
-        (worse, Group(20, 0.3, 0.02), same(cases - 40, 0.0)),
-        least=75.0,
-    )
+        groups = (Group(many, 0.05, 0.3), same(cases - many, 0.0))
+        yield DayWorld(f"{many} cases pass 70% instead of 95%, the others always", groups, least=least)
+    worse, mended = Group(20, 0.02, 0.3), Group(20, 0.3, 0.02)
+    yield DayWorld("20 cases pass 70% instead of 98%, the others always", (worse, same(cases - 20, 0.0)), least=75.0)
+    groups = (worse, mended, same(cases - 40, 0.0))
+    yield DayWorld("20 cases pass 70% instead of 98%, and 20 others 98% instead of 70%", groups, least=75.0)

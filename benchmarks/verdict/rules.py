@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 
 from branch import Again, Asking, Branch, policy, pull_request
+from days import DayDrawn
 from worlds import Drawn
 
 from eval_gate.config.policy import Policy
@@ -34,7 +35,8 @@ class Called:
     """Executions of the base branch's agent."""
 
 
-Rule = Callable[[Drawn, Random], Called]
+AnyDrawn = Drawn | DayDrawn
+Rule = Callable[[AnyDrawn, Random], Called]
 
 
 def ours(confirm: int, error_rate: float = 0.05, there: Sequence[float] | None = None, *, whole: bool = False) -> Rule:
@@ -45,7 +47,7 @@ def ours(confirm: int, error_rate: float = 0.05, there: Sequence[float] | None =
     """
     branches: dict[str, Branch] = {}
 
-    def rule(drawn: Drawn, random: Random) -> Called:
+    def rule(drawn: AnyDrawn, random: Random) -> Called:
         rules = policy(
             error_rate, graded=drawn.graded, pass_score=drawn.pass_score, max_score_drop=drawn.max_score_drop
         )
@@ -69,14 +71,14 @@ def ours(confirm: int, error_rate: float = 0.05, there: Sequence[float] | None =
     return rule
 
 
-def _control(there: Sequence[float] | None, drawn: Drawn) -> Again | None:
+def _control(there: Sequence[float] | None, drawn: AnyDrawn) -> Again | None:
     if there is None:
         return None
     random = Random(f"{drawn.seed}/{drawn.number}/there")
     return lambda at: "F" if random.random() < there[at] else "P"
 
 
-def _branch(drawn: Drawn, rules: Policy, confirm: int) -> Branch:
+def _branch(drawn: AnyDrawn, rules: Policy, confirm: int) -> Branch:
     """All runs of the branch, the oldest first, each with its re-runs."""
     branch, random = Branch(), Random(f"{drawn.seed}/again")
     for number in range(drawn.runs):
@@ -85,17 +87,17 @@ def _branch(drawn: Drawn, rules: Policy, confirm: int) -> Branch:
     return branch
 
 
-def _asked(drawn: Drawn, run: int | None, random: Random) -> Again:
+def _asked(drawn: AnyDrawn, run: int | None, random: Random) -> Again:
     return lambda at: drawn.again(at, run, random)
 
 
-def plain(drawn: Drawn, _random: Random) -> Called:
+def plain(drawn: AnyDrawn, _random: Random) -> Called:
     """Passed in the newest run of the branch and fails now."""
     found = frozenset(_suspects(drawn))
     return Called(found, len(drawn.first), bool(found))
 
 
-def retry_twice(drawn: Drawn, random: Random) -> Called:
+def retry_twice(drawn: AnyDrawn, random: Random) -> Called:
     """The plain rule, but a case that passes in one of two more tries is let through."""
     found, executions = set[int](), len(drawn.first)
     for at in _suspects(drawn):
@@ -108,7 +110,7 @@ def retry_twice(drawn: Drawn, random: Random) -> Called:
     return Called(frozenset(found), executions, bool(found))
 
 
-def _suspects(drawn: Drawn) -> list[int]:
+def _suspects(drawn: AnyDrawn) -> list[int]:
     """A run that was an outage answered nothing; there the case did not pass."""
     newest = drawn.firsts(0)
     return [

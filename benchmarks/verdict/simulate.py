@@ -4,6 +4,7 @@
     python benchmarks/verdict/simulate.py --worlds 100 --settings   # what history and re-runs are worth
     python benchmarks/verdict/simulate.py --worlds 30 --broken      # what it costs to know that much is broken
     python benchmarks/verdict/simulate.py --scores                  # what becomes of scores, of 50 graded cases
+    python benchmarks/verdict/simulate.py --suites                  # bad days, and changes that mend and break
 
 The same seed gives the same tables, on any number of processors. Of a suite of 500 cases a fifth of the pull requests
 is simulated.
@@ -21,6 +22,7 @@ from functools import partial, reduce
 from random import Random
 
 from rules import SHARDED_EACH, Rule, ours, plain, retry_twice
+from suites_table import suites_table
 from worlds import World, broken, draw, score_worlds, worlds
 
 SIZES = (100, 500)
@@ -236,6 +238,7 @@ def main() -> None:
     parser.add_argument("--settings", action="store_true", help="the table of histories and re-runs instead")
     parser.add_argument("--broken", action="store_true", help="the table of what broke at once instead")
     parser.add_argument("--scores", action="store_true", help="the table of suites with grades instead")
+    parser.add_argument("--suites", action="store_true", help="the table of bad days and trade-offs instead")
     given = parser.parse_args()
     if given.broken:
         for line in broken_table(given.worlds, given.confirm, given.seed):
@@ -245,6 +248,8 @@ def main() -> None:
         simulation = Simulation(pool, given.worlds)
         if given.settings:
             lines = settings_table(simulation, given.seed)
+        elif given.suites:
+            lines = suites_table(pool, given.worlds, given.history, given.seed)
         elif given.scores:
             lines = scores_table(simulation, given.seed)
         else:

@@ -15,7 +15,7 @@ from tests.support.histories import Asked
 
 pytestmark = pytest.mark.slow
 
-MODULES = ("branch", "worlds", "rules", "simulate", "control")
+MODULES = ("branch", "worlds", "days", "rules", "suites_table", "simulate", "control")
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "verdict.md"
 LINE = re.compile(r"^\| (?P<world>[^|]*) \|(?P<cells>.*)\|$", re.MULTILINE)

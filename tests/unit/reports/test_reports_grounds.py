@@ -110,7 +110,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             "failed 1 of 3 here, 0 of 20 on main",
             "100",
             (
-                "counts because all cases together fail more than before",
+                "counts because too many cases fail at once",
                 "not rare enough to be sure of it alone: that takes 4 failures of 4",
             ),
         ),
@@ -143,7 +143,7 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             "failed 1 of 3 here, 0 of 20 on main",
             "2",
             (
-                "counts because all cases together fail more than before",
+                "counts because too many cases fail at once",
                 f"not rare enough to be sure of it alone: {NEVER}",
             ),
         ),

@@ -5,10 +5,11 @@ or where cases of one template fail together: then all failures of a run come an
 shows in how many cases fail in each run: if cases were independent, these sums would vary as the record of each case
 lets expect, and if they vary by more, whole runs differ.
 
-Each run is believed to multiply failures by a factor of its own, with mean 1. How far these factors spread is not known:
-some spreads are weighed against each other by how well they explain the sums (of negative binomial distributions;
-Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is believed most. So a
-record that is calm, or short, widens the test by little, and one that has seen bad days widens it as far as they go.
+Each run is believed to multiply failures by a factor of its own, with mean 1. How far these factors spread is not
+known: some spreads are weighed against each other by how well they explain the sums (of negative binomial
+distributions; Greenwood and Yule 1920, Journal of the Royal Statistical Society 83, 255-279), and none at all is
+believed most. So a record that is calm, or short, widens the test by little, and one that has seen bad days widens it
+as far as they go.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Days:
 
     @property
     def hiccup(self) -> float:
-        """The chance that this is the first run with a mishap of a kind that none of the others had (Laplace's rule)."""
+        """The chance that this is the first run with a mishap that none of the others had (Laplace's rule)."""
         return 1.0 / (self.runs + 2)
 
     def widened(self, chance: float, failures: float, mean: float, variance: float) -> float:
@@ -84,8 +85,8 @@ class Days:
 def days_of(cases: Iterable[tuple[Sequence[tuple[int, Seen]], int]], runs: int) -> tuple[RunDay, ...]:
     """The days of so many runs, newest first.
 
-    Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that failed
-    its re-runs too was broken in that run, which says nothing about the day: that run of it is left out.
+    Of every case (or so many of a kind) there is what each of the runs saw of it, with the run's place. A case that
+    failed its re-runs too was broken in that run, which says nothing about the day: that run of it is left out.
     """
     sums = [[0.0, 0.0, 0.0] for _ in range(runs)]
     for seen, number in cases:

@@ -52,7 +52,8 @@ def _changing(runs: Sequence[Mapping[_Key, Counts]]) -> list[_Runs]:
 def _chance_of_change(cases: list[_Runs], length: int, limit: float) -> tuple[float, float]:
     """That so many newest runs differ so much from the older ones by chance, in the likelier direction to be real.
 
-    Behind it what tells apart chances that are next to nothing: the larger difference is lower. 1 where it is one run alone that makes the worse of both parts worse, at this limit.
+    1 where it is one run alone that makes the worse of both parts worse, at this limit. The second number tells apart
+    chances that are next to nothing: it is lower where the difference is larger.
     """
     runs = range(len(cases[0])) if cases else range(0)
     newer, older = runs[:length], runs[length:]

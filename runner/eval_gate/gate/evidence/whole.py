@@ -1,11 +1,11 @@
 """Whether all cases together are worse than the record, on any day that the branch has: what settles a drop.
 
 Two questions share one error rate, each asked by the test of `whole_suite`: whether all cases fail more than before,
-and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken while
-something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom fails is
-told by all its executions, those here included, so that it does not depend on where the failures fell. The answer is the
-rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are sums over
-cases.
+and whether those that seldom fail do. The first finds what is a little worse everywhere; the second what is broken
+while something else was mended, since cases that failed often and pass now pay for nothing there. Which case seldom
+fails is told by all its executions, those here included, so that it does not depend on where the failures fell. The
+answer is the rarer of both, times how much likelier it is that any of two questions comes out so: exactly, as both are
+sums over cases.
 
 Then whole runs differ: by what the record shows of its days (`days`), and by a mishap of a kind that it has not shown
 yet, in which one case in fifty fails. Where the newest run of the branch is likely worse by itself, this run has to be

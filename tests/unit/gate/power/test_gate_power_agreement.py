@@ -27,7 +27,7 @@ ERRORS = 3.5
 @pytest.fixture
 def rules(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "verdict"))
-    for name in ("branch", "worlds", "rules"):
+    for name in ("branch", "worlds", "days", "rules"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     return importlib.import_module("rules")
 
