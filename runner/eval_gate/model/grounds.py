@@ -225,7 +225,7 @@ class SuiteFinding(Record):
     steady: bool = False
     """These are only the cases that seldom fail: they show more than all cases together, some of which got better."""
     if_alike: float | None = None
-    """The chance where runs of the branch do not differ as a whole; None where that is `chance`."""
+    """The chance if runs of the branch did not differ as a whole; None where its record does not show that they do."""
     newest: bool = False
     """The branch's newest run failed as much, by itself, and that is why `chance` is what it is."""
     control: Counts = NO_RUNS

@@ -288,6 +288,22 @@ def test_suite__in_words__has_what_the_records_let_expect() -> None:
     more = found.model_copy(update={"expected": 2.6})
     assert suite_words(more).startswith("6 of 60 cases failed at first, where about 3 usually do; ")
     assert suite_words(found, others=True).startswith("6 of 60 other cases failed")
+    assert suite_words(found.model_copy(update={"steady": True})).startswith(
+        "6 of 60 cases that seldom fail failed at first"
+    )
+
+
+@pytest.mark.contract("verdict.record.bad-days")
+def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without() -> None:
+    found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, if_alike=0.0004)
+    assert found.excused
+    assert (
+        suite_words(found) == "10 of 100 cases failed at first, where about 2.3 usually do, by chance 1 in 32 if "
+        "nothing changed; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
+        "from 1 in 100 on it is a drop"
+    )
+    lost = found.model_copy(update={"newest": True})
+    assert "; the newest run on record failed much too, and this one has to be worse than that; " in suite_words(lost)
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------------

@@ -65,6 +65,11 @@ class Days:
         return 1.0 - math.fsum(weight for _, weight in self.factors)
 
     @property
+    def differ(self) -> bool:
+        """Whether the record shows that runs differ: that they do not is believed half as much as before it."""
+        return self.calm < CALM / 2
+
+    @property
     def hiccup(self) -> float:
         """The chance that this is the first run with a mishap that none of the others had (Laplace's rule)."""
         return 1.0 / (self.runs + 2)

@@ -77,6 +77,7 @@ def whole_finding(
     best = min(tested, key=lambda one: one.chance)
     times = _either(steady, unsteady, tested, wide) if len(tested) > 1 else 1.0
     chance, alike = min(best.chance * times, 1.0), min(best.alike * times, 1.0)
+    widened = days.differ and alike < chance
     chance += days.hiccup * max(by_rate(kinds, MISHAP) - chance, 0.0)
     newest = 0.0
     if days.lost and chance <= limit:
@@ -88,7 +89,7 @@ def whole_finding(
         chance=max(chance, newest),
         limit=limit,
         steady=len(tested) > 1 and best is tested[1],
-        if_alike=alike if alike < chance else None,
+        if_alike=alike if widened else None,
         newest=newest > chance,
     )
 

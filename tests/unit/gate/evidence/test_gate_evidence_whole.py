@@ -101,11 +101,12 @@ def flaking(failing: int) -> list[Pair]:
 def test_whole_finding__days_of_the_branch_differ_as_much__is_excused() -> None:
     calm, restless = whole_finding(flaking(10), CALM), whole_finding(flaking(10), RESTLESS)
     assert calm.dropped
-    assert not calm.excused
+    assert (calm.excused, calm.if_alike) == (False, None)
     assert not restless.dropped
     assert restless.excused
     assert restless.if_alike is not None
-    assert restless.if_alike < calm.chance < restless.chance
+    assert restless.if_alike <= restless.limit < restless.chance
+    assert calm.chance < restless.chance
     assert whole_finding(flaking(40), RESTLESS).dropped
 
 
