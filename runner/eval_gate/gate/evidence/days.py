@@ -62,7 +62,7 @@ class Days:
     @property
     def calm(self) -> float:
         """The weight of no differences."""
-        return 1.0 - math.fsum(weight for _, weight in self.factors)
+        return max(1.0 - math.fsum(weight for _, weight in self.factors), 0.0)
 
     @property
     def differ(self) -> bool:
