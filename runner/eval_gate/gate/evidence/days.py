@@ -31,6 +31,7 @@ SLIGHT: Final = 0.05
 """And in each of the slight ones (below 1/16), which only suites of thousands of cases can tell from none."""
 _LARGE: Final = (1.0 - CALM - 3 * SLIGHT) / (len(SPREADS) - 4)
 _BELIEVED: Final = (CALM, *[SLIGHT] * 3, *[_LARGE] * (len(SPREADS) - 4))
+LEAST_RUNS: Final = 5
 LOST: Final = 100.0
 """How much better a loss of the branch's own has to explain its newest run than its days do, to be taken for one: as
 much as makes it as likely as not where one run in a hundred brings such a loss."""
@@ -119,9 +120,9 @@ def _not_broken(one: Seen) -> Counts:
 
 @lru_cache(maxsize=64)
 def learned_days(days: tuple[RunDay, ...]) -> Days:
-    """What these runs say, newest first; of fewer than two there is only what is believed of any branch."""
-    if len(days) < 2:
-        return Days(len(days), _shared_out(_BELIEVED, max(len(days), 1)))
+    """What these runs say, newest first; fewer than five say too little, and would only hide a drop."""
+    if len(days) < LEAST_RUNS:
+        return Days(len(days))
     same, shifted = [], []
     for spread, belief in zip(SPREADS, _BELIEVED, strict=True):
         together, apart = [], []

@@ -35,7 +35,7 @@ MANY = st.tuples(st.text("PF", min_size=2, max_size=5), st.sampled_from("PF"))
 
 
 @pytest.mark.contract("verdict.suite", "verdict.suite.trade-offs")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(MANY, min_size=1, max_size=5))
 def test_whole_finding__two_questions__is_the_share_of_all_ways_in_which_one_is_so_rare(cases) -> None:
     """By enumeration: the chance of each sum in every way, and how often the smaller one is as small as here."""
