@@ -166,3 +166,16 @@ def test_must_pass__case_that_was_failing_all_along__blocks(tmp_path) -> None:
     assert done.returncode == 1
     assert "must pass" in done.stdout.lower()
     assert json.loads(json.dumps(record(tmp_path)))["verdict"]["outcome"] == "fail"
+
+
+@pytest.mark.contract("verdict.outcome")
+def test_judge__failed_passed_and_fails_again__is_not_sure_and_not_known_to_fail(tmp_path) -> None:
+    """Half of its record failed, but the newest run passed it: nobody may say that it still fails."""
+    done = None
+    for status in ("failed", "passed", "failed"):
+        (tmp_path / "out.jsonl").write_text(json.dumps({"id": "a", "status": status}) + "\n", encoding="utf-8")
+        done = gate(tmp_path, "judge", "out.jsonl", "--baseline", "latest", "--fail-on", "regressions")
+    assert done is not None
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 not sure" in done.stdout
+    assert "0 still failing" in done.stdout

@@ -10,9 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
+from eval_gate.gate.evidence.bars import bars_of
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
-from eval_gate.gate.evidence.prior import Prior
+from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -57,14 +58,21 @@ class Known:
     @property
     def confirmation(self) -> Confirmation:
         """How the cases of the run are confirmed."""
-        evidence = self.evidence
-        prior = Prior(evidence.belief.passes, evidence.belief.failures)
-        return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm)
+        return confirmation_of(self.evidence)
 
     @property
     def days(self) -> Days:
         """How much whole runs of the branch differ."""
         return learned_days(self.evidence.days)
+
+
+def confirmation_of(evidence: Evidence) -> Confirmation:
+    """How the cases of a run are confirmed that was judged by this."""
+    belief = evidence.belief
+    # an older version knew one kind of cases only, or other rates
+    known = len(belief.weights) == len(RATES) and all(weight > 0 for weight in belief.weights)
+    prior = Prior(belief.weights) if known else Prior.of(belief.passes, belief.failures)
+    return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm, evidence.sure, evidence.every)
 
 
 def known_from(
@@ -77,15 +85,22 @@ def known_from(
     quarantined: Collection[CaseKey] = (),
 ) -> Known:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
-    belief = past.belief(quarantined)
+    belief, number = past.belief(quarantined), max(planned(run), 1)
+    asked = bars_of(belief, past.records(quarantined), number, run.confirm, error_rate)
     unjudged = [key for key, case in baseline.cases() if not case.status.judged]
     evidence = Evidence(
         baseline_run_id=baseline.run_id,
-        cases=max(planned(run), 1),
+        cases=number,
         error_rate=error_rate,
         confirm=run.confirm,
         pass_score=pass_score,
-        belief=Belief(passes=belief.passes, failures=belief.failures),
+        belief=Belief(
+            passes=belief.strength * belief.pass_rate,
+            failures=belief.strength * (1 - belief.pass_rate),
+            weights=belief.weights,
+        ),
+        sure=asked.sure if asked else None,
+        every=asked.every if asked else None,
         runs=past.level,
         days=past.days(quarantined),
         lost=tuple(

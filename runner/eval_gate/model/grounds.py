@@ -289,6 +289,8 @@ class Belief(Record):
 
     passes: float = Field(gt=0)
     failures: float = Field(gt=0)
+    weights: tuple[float, ...] = ()
+    """The share of cases of each failure rate that a case can have; of an older run empty, and the two numbers do."""
 
 
 class RunDay(Record):
@@ -328,6 +330,10 @@ class Evidence(Record):
     confirm: int = Field(ge=0)
     pass_score: float = Field(gt=0, le=1)
     belief: Belief
+    sure: float | None = None
+    """The evidence (an e-value) that a case needs, worked out for the records of these cases; None: N / error rate."""
+    every: float | None = None
+    """The evidence that is enough of a case that failed every time here, and now and then on record."""
     runs: int = Field(default=0, ge=0)
     """Runs of the record that are at the level of the newest one."""
     days: tuple[RunDay, ...] = Field((), max_length=1000)
@@ -338,7 +344,8 @@ class Evidence(Record):
     @property
     def bar(self) -> float:
         """The evidence (an e-value) that the error rate asks of one case."""
-        return self.cases / self.error_rate
+        most = self.cases / self.error_rate
+        return most if self.sure is None else min(self.sure, most)
 
 
 def _leading(odds: float) -> int:

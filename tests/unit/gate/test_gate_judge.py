@@ -79,7 +79,7 @@ def test_judge__failed_every_time__is_a_regression_with_its_grounds() -> None:
 
 
 def test_judge__recovered__is_not_sure_and_blocks_only_when_asked_to() -> None:
-    run = here(a="FPP", b="P")
+    run = here(a="FPPPPPP", b="P")
     judged = judge_against(run, main_branch(), REGRESSIONS)
     assert changes(judged)["a"] is CaseClass.UNSETTLED
     assert judged.verdict.outcome is Outcome.PASS
@@ -251,10 +251,10 @@ def test_reruns__failed_case__goes_on_until_the_evidence_decides() -> None:
     while found.again(A, tries("F" * failures)):
         failures += 1
     assert 1 <= failures <= 6
-    assert not found.again(A, tries("PPF"))
+    assert not found.again(A, tries("PPPPP"))
     assert not found.again(A, tries("EEEEEE"))
     assert not found.again(B, ())
-    assert [found.end(A, tries(text)) for text in ("F" * failures, "PPF", "EEEEEE", "E")] == [
+    assert [found.end(A, tries(text)) for text in ("F" * failures, "PPPPP", "EEEEEE", "E")] == [
         *(RerunEnd.DECIDED, RerunEnd.DECIDED, RerunEnd.BROKEN, RerunEnd.STOPPED)
     ]
 
@@ -266,9 +266,9 @@ def test_reruns__graded_executions__count_by_the_pass_score_as_the_verdict_does(
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
     found = Reruns(Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)), 6)
     assert list(found.doubtful(run)) == [A]
-    reruns = [Trial(status="failed", score=0.85, duration_ms=1)] * 2
+    reruns = [Trial(status="failed", score=0.85, duration_ms=1)] * 5
     failed = failed.model_copy(
-        update={"trials": (*failed.trials, *reruns), "reruns": 2, "rerun_end": found.end(A, reruns)}
+        update={"trials": (*failed.trials, *reruns), "reruns": 5, "rerun_end": found.end(A, reruns)}
     )
     run = make_run(make_suite_result([failed, make_result("b")]), confirm=6)
     judged = judge(run, Question(main_branch(), Policy(frozenset({FailOn.REGRESSIONS}), pass_score=0.8)))
@@ -324,7 +324,7 @@ def test_reruns__shard_in_which_nothing_is_answered__spares_none() -> None:
     late = Trial(status="error", score=0, duration_ms=1, blame="crashed", timed_out=True)
     found = reruns(branch)
     doubtful = list(found.doubtful(run))
-    asked = [found.again(key, [late] * number) for key in doubtful for number in range(2)]
+    asked = [found.again(key, [late] * number) for key in doubtful for number in (0, 3)]
     assert asked == [True, False] * 20
     assert len(doubtful) == 20
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.gate.causes import cause_of, group_of
+from eval_gate.gate.conclude import confirmation_of
 from eval_gate.gate.control.answers import MOST_OF_A_CASE, TWICE, Standing, answered, standing_of
-from eval_gate.gate.evidence.prior import Prior
+from eval_gate.gate.evidence.prior import UNKNOWN
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.sparing import IN_ALL
@@ -107,7 +108,7 @@ def _next(
             what = f"it fails {runs - passes} of {runs} cases that pass here and on record"
             return Wanted(trouble=f"{what}: it does not look like the base branch's agent at work")
     evidence = comparison.evidence
-    prior = Prior(evidence.belief.passes, evidence.belief.failures) if evidence else Prior(9.0, 1.0)
+    prior = confirmation_of(evidence).prior if evidence else UNKNOWN
     alone = [one for one in red if one.grounds is not None and one.grounds.why is not Why.SUITE]
     found = {
         one.key: standing_of(answered(cases[one.key], pass_score), (one.case_record or NO_RECORD).counts, prior)

@@ -56,7 +56,7 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
         steadiness=_steadiness(cut),
         shown_by=_shown_by(cut, counts),
         newest=cut[0].first,
-        newest_failed=bool(answers) and answers[0].all.fails,
+        newest_failed=bool(answers) and _broke(answers[0]),
         broken_since=broken_since(judged),
         since=cut[-1].run_id if len(cut) < len(judged) else None,
     )
@@ -66,6 +66,12 @@ def of_this_level(seen: Sequence[tuple[int, Seen]]) -> Sequence[tuple[int, Seen]
     """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
     judged = [one for _, one in seen if one.first.runs]
     return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged))]
+
+
+def _broke(one: Seen) -> bool:
+    """Whether it failed there, and mostly failed when it was run again: else it only flaked."""
+    again = one.again
+    return (one.first.fails or not one.first.runs) and (not again.runs or again.failures > again.passes)
 
 
 def _since(judged: Sequence[Seen], answers: Sequence[Seen]) -> int:

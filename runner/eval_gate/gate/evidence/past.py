@@ -19,7 +19,7 @@ from eval_gate.gate.evidence.flakiness import Seen, broken_since, of_this_level,
 from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.noise import Pool, Varied, pooled
-from eval_gate.gate.evidence.prior import Prior, learned
+from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.pairing import renamed
 from eval_gate.gate.pass_score import passes
 from eval_gate.model.base import Same
@@ -117,11 +117,7 @@ class Past:
         """What the records of the branch's own cases say about any of them; not of those that are set aside."""
         aside = frozenset(quarantined)
         if aside not in self._beliefs:
-            self._beliefs[aside] = learned(
-                self._record(self._ledger.case(key), None).counts
-                for key, _ in self._baseline.cases()
-                if key not in aside
-            )
+            self._beliefs[aside] = learned_from(self.records(aside))
         return self._beliefs[aside]
 
     def days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
@@ -131,6 +127,11 @@ class Past:
         seen = ((_seen_in(runs, fits, self._names, self._pass_score), number) for (runs, fits), number in kinds.items())
         at_level = (([one for one in all_of if one[0] < self.level], number) for all_of, number in seen)
         return days_of(((of_this_level(one), number) for one, number in at_level), min(self.level, MAX_RUNS))
+
+    def records(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
+        """How many of the branch's own cases have passed and failed so often on record."""
+        cases = (self._ledger.case(key) for key, _ in self._baseline.cases() if key not in quarantined)
+        return Counter((one.passes, one.failures) for one in (self._record(case, None).counts for case in cases))
 
     def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:
         """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""

@@ -1,99 +1,138 @@
 """What is known of a case before it is run: how often it fails for no reason, by its own record and its suite's.
 
-The share of failures of a case is taken as a Beta distribution. Its two numbers read as executions seen before:
-so many passes, so many failures. The record of the case is added to them, and the number of failures among the next
-executions is then beta-binomial (Pólya's urn; Skellam 1948, Journal of the Royal Statistical Society B 10, 257-261).
+A suite has more than one kind of case: most are solid, some flake. So the belief is how many cases there are of each
+of some fixed failure rates, learned from all records at once: the mixture that makes them likely (nonparametric maximum
+likelihood: Kiefer and Wolfowitz 1956, Annals of Mathematical Statistics 27, 887-906; Efron 2016, Biometrika 103, 1-20),
+held back by a few cases that nobody has seen. The record of a case then says which kind it may be.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from eval_gate.model.grounds import Counts
 
 LEAST_FAILURE_RATE: Final = 0.02
 """No suite is believed to be steadier, however long its record: the next outage is not in it."""
-LEAST_STRENGTH: Final = 5.0
-MOST_STRENGTH: Final = 30.0
-"""In executions. More would let the suite's rate outweigh what a case's own twenty runs say."""
-_RATE_WEIGHT: Final = 10.0
-_AGAIN_WEIGHT: Final = 5.0
-"""How many executions, and how many failures, the prior of an unknown suite is worth beside the suite's own record."""
+RATES: Final = (LEAST_FAILURE_RATE, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.35, 0.44, 0.54, 0.65, 0.77, 0.88, 0.95)
+"""The failure rates that cases can have, in rising order; the last is that of a dead case."""
+UNSEEN_CASES: Final = 1.0
+"""How many cases of an unknown suite are believed to be there beside those on record: what no record has shown."""
 _BROKEN_AFTER: Final = 3
+_STEPS: Final = 40
+_LEAST: Final = 1e-200
+_PASSES: Final = tuple(math.log1p(-rate) for rate in RATES)
+_FAILURES: Final = tuple(math.log(rate) for rate in RATES)
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """As many passes and failures as if seen before; both above 0."""
+    """The share of cases of each of `RATES`, all above 0, 1 together."""
 
-    passes: float
-    failures: float
+    weights: tuple[float, ...]
+
+    @classmethod
+    def of(cls, passes: float, failures: float) -> Prior:
+        """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
+        edges = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(RATES)), 1.0]
+        widths = [high - low for low, high in itertools.pairwise(edges)]
+        logs = [
+            (passes - 1) * log_pass + (failures - 1) * log_fail + math.log(width)
+            for log_pass, log_fail, width in zip(_PASSES, _FAILURES, widths, strict=True)
+        ]
+        return cls(_shares(logs))
 
     def after(self, record: Counts) -> Prior:
         """With the record of one case added."""
-        return Prior(self.passes + record.passes, self.failures + record.failures)
-
-    def moved_to(self, pass_rate: float) -> Prior:
-        """As strong a belief in another pass rate, strictly between 0 and 1."""
-        strength = self.passes + self.failures
-        return Prior(strength * pass_rate, strength * (1 - pass_rate))
+        return _after(self, record.passes, record.failures)
 
     @property
     def pass_rate(self) -> float:
-        """The share of passes to be expected, 0 to 1: the mean of the beta distribution."""
-        return self.passes / (self.passes + self.failures)
+        """The share of passes to be expected, 0 to 1."""
+        return 1.0 - math.fsum(weight * rate for weight, rate in zip(self.weights, RATES, strict=True))
+
+    @property
+    def strength(self) -> float:
+        """The executions that a Beta distribution with the same mean and variance would be worth."""
+        mean = 1.0 - self.pass_rate
+        variance = math.fsum(weight * (rate - mean) ** 2 for weight, rate in zip(self.weights, RATES, strict=True))
+        return max(mean * (1 - mean) / variance - 1, _LEAST) if variance > 0 else 1 / _LEAST
 
     def log_chance(self, here: Counts) -> float:
         """Natural logarithm of the chance of these results in one given order. All orders have the same."""
-        return _log_beta(self.passes + here.passes, self.failures + here.failures) - _log_beta(
-            self.passes, self.failures
-        )
+        logs = [math.log(weight) + log for weight, log in zip(self.weights, _logs(here), strict=True)]
+        most = max(logs)
+        return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
     def chance_of_failures(self, here: Counts) -> float:
-        """The chance of at least so many failures among so many executions: the beta-binomial upper tail."""
+        """The chance of at least so many failures among so many executions."""
         runs = here.runs
         tail = (Counts(passes=runs - failures, failures=failures) for failures in range(here.failures, runs + 1))
         return min(1.0, math.fsum(math.exp(_log_orders(counts) + self.log_chance(counts)) for counts in tail))
 
 
-UNKNOWN: Final = Prior(9.0, 1.0)
-"""Of a suite nobody has seen: a case may fail one time in ten for no reason, worth ten executions."""
+def _logs(here: Counts) -> list[float]:
+    """The logarithm of the chance of these results in one given order, at each rate."""
+    return [
+        here.passes * log_pass + here.failures * log_fail for log_pass, log_fail in zip(_PASSES, _FAILURES, strict=True)
+    ]
 
 
-def learned(records: Iterable[Counts]) -> Prior:
-    """The prior of a suite, from the records of its cases, by moments.
-
-    Two rates tell a suite where everything flakes a little from one where a few cases flake a lot: how often any case
-    fails, and how often a case that failed once fails in another run. For a Beta distribution with mean failure rate f
-    and strength s the second is g = (f s + 1) / (s + 1), so s = (1 - g) / (g - f) (Skellam 1948).
-
-    Both are mixed with the unknown suite's, so that a short record says little. A case that has failed every time, and
-    at least three times, is broken and not flaky: it is left out.
-    """
-    known = [record for record in records if record.passes or 0 < record.runs < _BROKEN_AFTER]
-    executions = sum(record.runs for record in known)
-    if not executions:
-        return UNKNOWN
-    failures = sum(record.failures for record in known)
-    repeated = [record for record in known if record.runs > 1]
-    chances = sum(record.failures for record in repeated)
-    again = math.fsum(record.failures * (record.failures - 1) / (record.runs - 1) for record in repeated)
-    rate = (failures + _RATE_WEIGHT * (1 - UNKNOWN.pass_rate)) / (executions + _RATE_WEIGHT)
-    rate = max(rate, LEAST_FAILURE_RATE)
-    unknown_again = (UNKNOWN.failures + 1) / (UNKNOWN.passes + UNKNOWN.failures + 1)
-    rate_again = (again + _AGAIN_WEIGHT * unknown_again) / (chances + _AGAIN_WEIGHT)
-    strength = (1 - rate_again) / (rate_again - rate) if rate_again > rate else MOST_STRENGTH
-    strength = min(max(strength, LEAST_STRENGTH), MOST_STRENGTH)
-    return Prior(strength * (1 - rate), strength * rate)
-
-
-def _log_beta(first: float, second: float) -> float:
-    return math.lgamma(first) + math.lgamma(second) - math.lgamma(first + second)
+def _shares(logs: list[float]) -> tuple[float, ...]:
+    most = max(logs)
+    parts = [max(math.exp(log - most), _LEAST) for log in logs]
+    total = math.fsum(parts)
+    return tuple(part / total for part in parts)
 
 
 def _log_orders(counts: Counts) -> float:
     """The logarithm of the number of orders in which these results can come."""
     return math.lgamma(counts.runs + 1) - math.lgamma(counts.passes + 1) - math.lgamma(counts.failures + 1)
+
+
+UNKNOWN: Final = Prior.of(9.0, 1.0)
+"""Of a suite nobody has seen: a case may fail one time in ten for no reason, worth ten executions."""
+
+
+def learned(records: Iterable[Counts]) -> Prior:
+    """The prior of a suite, from the records of its cases."""
+    return learned_from(Counter((record.passes, record.failures) for record in records))
+
+
+def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
+    """The same from how many cases have passed and failed so often: by expectation and maximisation, and few steps.
+
+    A case that has failed every time, and at least three times, is broken and not flaky: it is left out.
+    """
+    known = {
+        (passes, failures): number
+        for (passes, failures), number in records.items()
+        if passes or 0 < failures < _BROKEN_AFTER
+    }
+    many = sum(known.values()) + UNSEEN_CASES
+    chances = []
+    for (passes, failures), number in sorted(known.items()):
+        logs = _logs(Counts(passes=passes, failures=failures))
+        most = max(logs)
+        chances.append((number, [math.exp(log - most) for log in logs]))
+    weights = UNKNOWN.weights
+    for _ in range(_STEPS if known else 0):
+        found = [UNSEEN_CASES * weight for weight in UNKNOWN.weights]
+        for number, likely in chances:
+            joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
+            factor = number / sum(joint)
+            found = [one + factor * other for one, other in zip(found, joint, strict=True)]
+        weights = tuple(one / many for one in found)
+    return Prior(weights)
+
+
+@lru_cache(20_000)
+def _after(prior: Prior, passes: int, failures: int) -> Prior:
+    logs = _logs(Counts(passes=passes, failures=failures))
+    return Prior(_shares([math.log(weight) + log for weight, log in zip(prior.weights, logs, strict=True)]))

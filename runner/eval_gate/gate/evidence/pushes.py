@@ -89,7 +89,7 @@ def shows(confirmation: Confirmation, record: Counts, earlier: Earlier, here: Co
     if not earlier:
         return False
     alone = confirmation.suffices(Doubt.REGRESSION, record, here)
-    return alone or evidence(confirmation, record, earlier, here) >= confirmation.bar
+    return alone or evidence(confirmation, record, earlier, here) >= confirmation.full_bar
 
 
 def needed(confirmation: Confirmation, record: Counts, earlier: Earlier) -> int | None:

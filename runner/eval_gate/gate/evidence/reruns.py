@@ -3,8 +3,8 @@
 The evidence is an e-value: how much better "it is broken" explains what was seen than "nothing has changed" does. If
 nothing has changed its mean is 1, whenever one stops, so a case may be run again *because* it failed, and evidence of
 E comes by chance at most one time in E (Ville's inequality; Shafer, Shen, Vereshchagin and Vovk 2011, Statistical
-Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). With N cases in a run each has to bring N
-times as much.
+Science 26, 84-101; Ramdas, Grünwald, Vovk and Shafer, arXiv:2210.01948). How much is enough, of so many cases with such
+records, is worked out (`bars`).
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
+from eval_gate.gate.evidence.bars import alternative
 from eval_gate.gate.evidence.prior import UNKNOWN, Prior
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
-
-DEAD_PASS_RATE: Final = 0.05
 
 
 class Doubt(StrEnum):
     """What is to be decided about a case after its first execution."""
 
     REGRESSION = "regression"
-    """It fails, and the default branch passes it more often than not."""
+    """It fails, and the default branch passes it at least now and then."""
     NEW_PASS = "new-pass"  # noqa: S105 (a question, not a password)
     """It passes, and is flaky and mostly fails on the default branch: that may be luck."""
     MUST_PASS = "must-pass"  # noqa: S105
@@ -46,37 +45,50 @@ class Step(StrEnum):
 def doubt(record: CaseRecord, first: Counts, *, must_pass: bool = False) -> Doubt | None:
     """What is to be decided, if anything. `first` is the first execution, or the trials, of this run.
 
-    A case without a record is taken to pass, as the prior says. As often passed as failed is neither. What the newest
-    run of the branch fails as well is not of this run's making, whatever it did before.
+    A case without a record is taken to pass, as the prior says. One that never passed on record cannot be broken any
+    more. What the newest run of the branch fails as well is not of this run's making, unless the case is known to come
+    and go there: then that failure is part of its record like any other.
     """
     if not first.runs:
         return None
     if first.fails and must_pass:
         return Doubt.MUST_PASS
     if first.fails:
-        return None if record.counts.fails or record.newest_failed else Doubt.REGRESSION
+        return None if known_to_fail(record) else Doubt.REGRESSION
     lucky = record.steadiness is Steadiness.FLAKY and record.counts.failures > record.counts.passes
     return Doubt.NEW_PASS if lucky else None
+
+
+def known_to_fail(record: CaseRecord) -> bool:
+    """Whether it is the branch that fails it, so that no failure here can be news."""
+    if record.counts.runs and not record.counts.passes:
+        return True
+    comes_and_goes = record.steadiness is Steadiness.FLAKY and unsteady(record.before_newest)
+    return record.newest_failed and not comes_and_goes
 
 
 def e_value(prior: Prior, record: Counts, here: Counts) -> float:
     """The evidence that a case fails more often than its record, from `here`, its first failure included.
 
-    The even mixture of two Bayes factors against the beta-binomial prediction of the record: that the case is dead
-    (passes 1 time in 20) and that it passes half as often as before, each believed as strongly as the record. Equal
-    strength makes the evidence grow with every failure and shrink with every pass, whatever came before.
+    The Bayes factor of "it got worse" (dead, passing half as often, or anything worse) against what suite and record let expect. It
+    grows with every failure and shrinks with every pass, whatever came before.
     """
     return _e_value(prior.after(record), here.passes, here.failures)
 
 
-@lru_cache(10_000)
+@lru_cache(50_000)
 def _e_value(unchanged: Prior, passes: int, failures: int) -> float:
     """Most cases of a suite have the same record, and where an agent is down they do the same here."""
     here = Counts(passes=passes, failures=failures)
-    half = unchanged.pass_rate / 2
-    log_unchanged = unchanged.log_chance(here)
-    broken = [unchanged.moved_to(rate).log_chance(here) for rate in (min(DEAD_PASS_RATE, half), half)]
-    return math.fsum(math.exp(min(log - log_unchanged, _MOST_LOG)) for log in broken) / len(broken)
+    if not here.runs:
+        return 1.0
+    log = _worse(unchanged).log_chance(here) - unchanged.log_chance(here)
+    return math.exp(min(log, _MOST_LOG))
+
+
+@lru_cache(20_000)
+def _worse(unchanged: Prior) -> Prior:
+    return Prior(alternative(unchanged))
 
 
 _MOST_LOG: Final = 600.0
@@ -98,16 +110,26 @@ class Confirmation:
     `cases` are all cases of the run, `confirm` the most re-runs of one case, `error_rate` the accepted chance that a
     run in which nothing has changed has a regression by this evidence. 0 re-runs make every failure that the default
     branch does not share a regression.
+
+    `sure` is the evidence worked out for the records of these cases, `every` that of a case that failed every time here
+    and now and then on record; None where no records are known, and N / α has to do.
     """
 
     cases: int
     prior: Prior = UNKNOWN
     error_rate: float = DEFAULT_ERROR_RATE
     confirm: int = DEFAULT_CONFIRM
+    sure: float | None = None
+    every: float | None = None
 
     @property
     def bar(self) -> float:
-        """The evidence that the error rate asks of one case."""
+        """The evidence that the error rate asks of one case in one run."""
+        return self.full_bar if self.sure is None else min(self.sure, self.full_bar)
+
+    @property
+    def full_bar(self) -> float:
+        """N / α, which is enough whatever is believed, and however often one looks."""
         return max(self.cases, 1) / self.error_rate
 
     def chance(self, doubt: Doubt, record: Counts, here: Counts) -> float:
@@ -127,31 +149,45 @@ class Confirmation:
     def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False) -> Step:
         """What to do after `here` (first execution and re-runs together), with `remaining` re-runs left.
 
-        The bar is `bar`, or the evidence of failing every time where so few executions cannot bring more: a case that
-        never passes here is a regression, however few re-runs there are. One that is `unsteady` on record is held to
-        the bar all the same, since among many such cases some fail every time by chance. One failure alone
-        confirms nothing as long as there is a re-run to be had. A case is let go when it passes more often than it
-        fails, or when failing from now on would not be enough. A case that must pass needs no evidence, only a second
-        failure before that. Where re-runs have `ended` because nothing more could be learnt, none is left, and what
-        was seen has to do, unless even all of them could not have been enough.
+        The bar is `bar`. A case that failed every time as often as was allowed counts with less, as `_every_time` says:
+        a gate that lets a dead case through would be worse. One failure alone confirms nothing as long as there is a
+        re-run to be had. A case is let go when failing from now on would not be enough, not before: three failures
+        of seven are proof where nothing ever fails. A case that must pass needs no evidence, only a second failure
+        before it passes more often than it fails. Where re-runs have `ended` because nothing more could be learnt,
+        none is left, and what was seen has to do, unless even all of them could not have been enough.
         """
-        held = self.confirm and doubt is Doubt.REGRESSION and unsteady(record)
+        every = self._every_time(doubt, record, here.runs + remaining)
         prior, record, here = self._as_failing(doubt, record, here)
         most = e_value(prior, record, Counts(failures=here.runs + remaining))
         remaining = 0 if ended else remaining
         planned = here.runs + remaining
         twice = here.failures >= min(2, planned)
         if doubt is Doubt.MUST_PASS:
-            confirmed, reachable = twice and here.fails, True
-        elif held and most < self.bar:
+            confirmed, reachable = twice and here.fails, here.fails
+        elif most < min(self.bar, every):
             confirmed, reachable = False, False
         else:
-            needed = min(self.bar, e_value(prior, record, Counts(failures=planned)))
+            all_failures = e_value(prior, record, Counts(failures=planned))
+            needed = min(self.bar, all_failures) if ended or all_failures >= every else self.bar
             confirmed = twice and e_value(prior, record, here) >= needed
             reachable = e_value(prior, record, here.plus(Counts(failures=remaining))) >= needed
+            reachable = reachable and (doubt is Doubt.REGRESSION or here.fails)
         if confirmed:
             return Step.CONFIRMED
-        return Step.AGAIN if remaining and here.fails and reachable else Step.UNSETTLED
+        return Step.AGAIN if remaining and reachable else Step.UNSETTLED
+
+    def _every_time(self, doubt: Doubt, record: Counts, planned: int) -> float:
+        """The evidence from which on failing every time, in so many executions, is a regression without the bar.
+
+        None is asked of a case that never failed on record. Of one that did as much as is worked out for its like,
+        since among many such cases some fail every time by chance; where there are not as many executions as
+        that took for granted, a case that is `unsteady` is held to the bar.
+        """
+        if doubt is not Doubt.REGRESSION or not self.confirm or not record.failures:
+            return 0.0
+        if self.every is not None and planned > self.confirm:
+            return self.every
+        return self.bar if unsteady(record) else 0.0
 
     def _as_failing(self, doubt: Doubt, record: Counts, here: Counts) -> tuple[Prior, Counts, Counts]:
         """The question as one about failing. About passing too often a suite's own record says nothing."""

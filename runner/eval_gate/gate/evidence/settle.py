@@ -5,8 +5,9 @@ The comparison says what happened in two runs. Here that becomes what one may co
 | the plain class | and | becomes |
 |:--|:--|:--|
 | added, removed, errored, still errored, not run, incomparable | | stays |
-| fails here | mostly fails on record, or in the newest run of the branch | `still_failing` |
+| fails here | never passes on record, or the newest run of the branch broke it | `still_failing` |
 | fails here | evidence, also with earlier pushes, or every run, or the suite as a whole dropped | `regression` |
+| fails here | none of these, and mostly fails on record | `still_failing` |
 | fails here | none of these | `unsettled` |
 | fails here | re-runs that would have decided are missing, or were spared | `errored` |
 | passes here, with failures among the trials | | `flaky` |
@@ -25,7 +26,7 @@ from dataclasses import dataclass
 
 from eval_gate.gate.evidence import pushes
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
-from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt
+from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, known_to_fail
 from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.gate.evidence.whole_suite import Stratum
 from eval_gate.model.case import CaseKey
@@ -103,8 +104,7 @@ class CaseFacts:
     @property
     def _remembered(self) -> bool:
         """Whether it passed at first, and earlier pushes that it failed on may say more; its record passes it."""
-        known = self.record.counts.fails or self.record.newest_failed
-        return bool(self.earlier) and not self.first.fails and not known
+        return bool(self.earlier) and not self.first.fails and not known_to_fail(self.record)
 
     @property
     def fails(self) -> bool:
@@ -253,19 +253,26 @@ def _failing(
     if step is Step.CONFIRMED and question is Doubt.MUST_PASS:
         known = record.fails or case.record.newest_failed
         return CaseClass.STILL_FAILING if known else CaseClass.REGRESSION, Why.MUST_PASS
-    if record.fails:
-        return CaseClass.STILL_FAILING, Why.KNOWN if case.plain is CaseClass.REGRESSION else None
-    if case.record.newest_failed:
-        return CaseClass.STILL_FAILING, Why.MAIN_BROKE
+    expected = CaseClass.STILL_FAILING, Why.KNOWN if case.plain is CaseClass.REGRESSION else None
+    if question is None:
+        return expected if record.fails else (CaseClass.STILL_FAILING, Why.MAIN_BROKE)
     if step is Step.CONFIRMED and question is not None:
         enough = confirmation.suffices(question, record, case.here)
         together = not enough and pushes.shows(confirmation, record, case.earlier, case.here)
         return CaseClass.REGRESSION, Why.EVIDENCE if enough else Why.PUSHES if together else Why.EVERY_RUN
     spared = step is Step.AGAIN and case.missing is Why.NOT_ASKED
-    if finding.dropped and case.part_of(finding) and record.runs and case.first.answered.fails and not spared:
+    if (
+        finding.dropped
+        and case.part_of(finding)
+        and record.passes > record.failures
+        and case.first.answered.fails
+        and not spared
+    ):
         return CaseClass.REGRESSION, Why.SUITE
     if step is Step.AGAIN:
         return CaseClass.ERRORED, case.missing
+    if record.failures > record.passes or (record.fails and case.record.newest_failed):
+        return expected
     return CaseClass.UNSETTLED, Why.RECOVERED
 
 

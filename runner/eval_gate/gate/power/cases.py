@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from statistics import multimode
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.conclude import planned
+from eval_gate.gate.conclude import confirmation_of, planned
+from eval_gate.gate.evidence.bars import bars_of
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
 from eval_gate.gate.evidence.past import past_before
-from eval_gate.gate.evidence.prior import Prior, learned
+from eval_gate.gate.evidence.prior import learned_from
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.must_pass import must_pass
@@ -104,10 +106,9 @@ def cases_of(run: RunResult) -> Cases | None:
 
     kinds = _grouped(one_by_one())
     number = sum(kind.number for kind in kinds)
-    prior = Prior(evidence.belief.passes, evidence.belief.failures)
     return Cases(
         kinds,
-        Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm),
+        confirmation_of(evidence),
         evidence.runs,
         trials=_trials(run),
         allowed=policy.allowed_regressions if policy else 0,
@@ -132,7 +133,10 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
         )
 
     kinds = _grouped(one(key, case) for key, case in run.cases() if not case.dependent and key not in quarantined)
-    confirmation = Confirmation(max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm)
+    confirmation = _worked_out(
+        Confirmation(max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm),
+        past.records(quarantined),
+    )
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learned_days(past.days(quarantined))
     return Cases(kinds, confirmation, past.level, _trials(run), policy.allowed_regressions, aside, days)
@@ -193,12 +197,29 @@ def with_number(cases: Cases, number: int) -> Cases:
 
 def with_confirm(cases: Cases, confirm: int) -> Cases:
     """The same cases with so many re-runs of one at most."""
-    return replace(cases, confirmation=replace(cases.confirmation, confirm=confirm))
+    return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, confirm=confirm)))
 
 
 def _learned_anew(cases: Cases) -> Cases:
-    prior = learned(kind.record.counts for kind in cases.kinds for _ in range(kind.number))
-    return replace(cases, confirmation=replace(cases.confirmation, prior=prior))
+    prior = learned_from(_records(cases))
+    return _bars_anew(replace(cases, confirmation=replace(cases.confirmation, prior=prior)))
+
+
+def _bars_anew(cases: Cases) -> Cases:
+    return replace(cases, confirmation=_worked_out(cases.confirmation, _records(cases)))
+
+
+def _records(cases: Cases) -> Counter[tuple[int, int]]:
+    found: Counter[tuple[int, int]] = Counter()
+    for kind in cases.kinds:
+        found[kind.record.counts.passes, kind.record.counts.failures] += kind.number
+    return found
+
+
+def _worked_out(confirmation: Confirmation, records: Mapping[tuple[int, int], int]) -> Confirmation:
+    """With the evidence that cases with these records need."""
+    asked = bars_of(confirmation.prior, records, confirmation.cases, confirmation.confirm, confirmation.error_rate)
+    return replace(confirmation, sure=asked.sure if asked else None, every=asked.every if asked else None)
 
 
 def _longer(record: CaseRecord, factor: float) -> CaseRecord:

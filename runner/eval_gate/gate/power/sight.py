@@ -109,7 +109,9 @@ def _ungated(trees: Sequence[Tree]) -> Iterator[Ungated]:
         executions = tree.cases.trials + tree.cases.confirmation.confirm
         needed = None
         if why is Blind.FLAKY:
-            needed = replace(tree.cases.confirmation, confirm=MOST_CONFIRM).needed(kind.record.counts)
+            # with N / error rate, which is proof whatever the number of re-runs
+            further = replace(tree.cases.confirmation, confirm=MOST_CONFIRM, sure=None, every=None)
+            needed = further.needed(kind.record.counts)
         for key in kind.keys:
             yield Ungated(key, why, kind.record.counts, executions, needed)
 

@@ -1,0 +1,102 @@
+"""What one case shows: worlds of two kinds of cases, and losses of one case, with their standard errors.
+
+    python benchmarks/verdict/case_worlds.py --worlds 200
+
+`to reach` is what was asked for; a line that misses it says so by its figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from rules import ours
+from worlds import Group, World, draw, same
+
+PER_BRANCH = 5
+
+
+@dataclass(frozen=True)
+class Line:
+    """A world at a size and a history. `least` and `most` are per cent of red gates, or of gates that find the case."""
+
+    world: World
+    history: int = 10
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Gates that were red (of harmless worlds) or found the case, of so many; and executions a case."""
+
+    gates: int
+    said: int
+    per_case: float
+
+    @property
+    def share(self) -> float:
+        """In per cent."""
+        return 100 * self.said / self.gates
+
+    @property
+    def error(self) -> float:
+        """The standard error of the share, of at least one gate in the direction of a miss."""
+        share = min(max(self.said, 1), self.gates - 1) / self.gates
+        return 100 * math.sqrt(share * (1 - share) / self.gates)
+
+
+def lines(cases: int) -> Iterator[Line]:
+    """All of them at so many cases."""
+    random = Random(cases)
+    yield Line(World("nothing changed, every case fails 5%", (same(cases, 0.05),)), most=2)
+    beta = tuple(same(1, random.betavariate(0.5, 9)) for _ in range(cases))
+    yield Line(World("nothing changed, rates spread as Beta(0.5, 9)", beta), most=2)
+    flaky = tuple(same(1, random.uniform(0.2, 0.5)) for _ in range(cases // 5))
+    yield Line(
+        World("nothing changed, four fifths solid, a fifth 20 to 50%", (*flaky, same(cases - len(flaky), 0))), most=2
+    )
+    for here, least in ((0.5, 40.0), (0.3, 12.0), (0.2, 4.0)):
+        one = (Group(1, 0.0, here), same(cases - 1, 0.02))
+        yield Line(World(f"one case that never failed fails {here:.0%}", one), least=least)
+    for history, least in ((1, 94.0), (2, 99.0), (3, 99.0), (10, 99.0)):
+        one = (Group(1, 0.05, 1.0), same(cases - 1, 0.05))
+        yield Line(World(f"one case died (5%), history {history}", one), history, least=least)
+    one = (Group(1, 0.45, 1.0), same(cases - 1, 0.02))
+    yield Line(World("one case that flaked 45% died", one), least=75)
+
+
+def measured(line: Line, gates: int, confirm: int = 6, seed: int = 1) -> Measured:
+    """By the path that a user's run takes."""
+    gate, said, executions, cases = ours(confirm), 0, 0, sum(group.cases for group in line.world.groups)
+    for number in range(gates):
+        branch = f"{seed}/{line.world.name}/{cases}/{line.history}/{number // PER_BRANCH}"
+        drawn = draw(line.world, line.history, branch, number)
+        called = gate(drawn, Random(f"{branch}/{number}/again"))
+        said += called.red if line.world.harmless else bool(called.regressions & drawn.changed)
+        executions += called.executions
+    return Measured(gates, said, executions / gates / cases)
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--cases", type=int, default=100)
+    parser.add_argument("--confirm", type=int, default=6)
+    given = parser.parse_args()
+    print(f"| {given.cases} cases | to reach | this gate | executions a case |\n|:--|--:|--:|--:|")
+    for line in lines(given.cases):
+        found = measured(line, given.worlds, given.confirm)
+        target = f"≤ {line.most:g} %" if line.most is not None else f"≥ {line.least:g} %"
+        print(
+            f"| {line.world.name} | {target} | {found.share:.1f} % ± {found.error:.1f} | {found.per_case:.2f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

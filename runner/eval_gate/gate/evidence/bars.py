@@ -1,0 +1,162 @@
+"""How much evidence a case needs, so that a run in which nothing has changed is seldom red: worked out, not bounded.
+
+With evidence of N / α from each of N cases no more than α of such runs would be red by it, whatever the belief. That
+is far too much: evidence comes in steps of one execution, and most cases cannot come near it by chance. So all ways
+that the executions of a case can go are added up, for every record there is, and the bar is set where the chances
+of all cases together are what may be spent.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from eval_gate.gate.evidence.prior import RATES, Prior
+from eval_gate.model.grounds import Counts
+
+SHARE: Final = 0.3
+"""The part of the error rate that bars may spend: what is left is for what no belief knows."""
+EVERY_SHARE: Final = 0.15
+"""The part of it for cases that failed every time, and now and then on record, where that is less than the bar."""
+LEAST_BAR: Final = 20.0
+_STEPS: Final = 14
+_MOST_EVIDENCE: Final = 1e200
+_LEAST: Final = 1e-280
+
+
+def alternative(unchanged: Prior) -> tuple[float, ...]:
+    """How the rates of a case that got worse are spread: dead, passing half as often, or anything worse.
+
+    Raised where needed, so that in proportion to `unchanged` it grows with the rate: then every failure adds to
+    the evidence, and every pass takes from it, whatever came before.
+    """
+    expected, half = 1 - unchanged.pass_rate, 1 - unchanged.pass_rate / 2
+    nearest = min(range(len(RATES)), key=lambda at: abs(RATES[at] - half))
+    wanted = [
+        (_DEAD if at == len(RATES) - 1 else 0.0)
+        + (_HALF if at == nearest else 0.0)
+        + (_EVEN * width if RATES[at] > expected else 0.0)
+        for at, width in enumerate(_WIDTHS)
+    ]
+    most, raised = 0.0, []
+    for weight, want in zip(unchanged.weights, wanted, strict=True):
+        most = min(max(most, want / weight), _MOST_EVIDENCE)
+        raised.append(most * weight)
+    total = math.fsum(raised)
+    return tuple(max(one / total, _LEAST) for one in raised)
+
+
+_DEAD, _HALF, _EVEN = 0.3, 0.2, 0.5
+_EDGES = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(RATES)), 1.0]
+_WIDTHS: Final = tuple(high - low for low, high in itertools.pairwise(_EDGES))
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The evidence that a case needs: `sure`, and `every` where it failed every time and failed on record too."""
+
+    sure: float
+    every: float
+
+
+Table = dict[tuple[int, int], tuple[float, float]]
+"""By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
+
+
+def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, error_rate: float) -> Bars:
+    """Of cases with these records (passes and failures, and how many there are) that are executed `runs` times at most.
+
+    `sure` is never above N / α, which would do for any belief.
+    """
+    number = max(math.fsum(records.values()), 1.0)
+    most = number / error_rate
+    tables = [
+        (many, _table(prior.after(Counts(passes=passes, failures=failures)), runs))
+        for (passes, failures), many in records.items()
+        if passes
+    ]
+    budget = error_rate * SHARE
+    low, high = math.log(min(LEAST_BAR, most)), math.log(most)
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        spent = math.fsum(many * _reached(table, runs, math.exp(middle)) for many, table in tables)
+        low, high = (low, middle) if spent <= budget else (middle, high)
+    sure, left, every = math.exp(high), error_rate * EVERY_SHARE, math.exp(high)
+    rows = sorted(
+        (
+            (table[0, runs], many)
+            for ((_, failures), many), (_, table) in zip(
+                [one for one in records.items() if one[0][0]], tables, strict=True
+            )
+            if failures
+        ),
+        key=lambda one: -one[0][1],
+    )
+    for (chance, evidence), many in rows:
+        if evidence < sure:
+            left -= chance * many
+            if left < 0:
+                break
+            every = evidence
+    return Bars(sure, min(every, sure))
+
+
+def bars_of(
+    prior: Prior, records: Mapping[tuple[int, int], int], number: int, confirm: int, error_rate: float
+) -> Bars | None:
+    """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
+
+    `confirm` is the most re-runs of one case.
+    """
+    known = sum(number for (passes, failures), number in records.items() if passes + failures)
+    if not known or not confirm:
+        return None
+    factor = max(number / known, 1.0)
+    return _bars_of(prior, tuple(sorted(records.items())), factor, confirm + 1, error_rate)
+
+
+@lru_cache(64)
+def _bars_of(
+    prior: Prior, records: tuple[tuple[tuple[int, int], int], ...], factor: float, runs: int, error_rate: float
+) -> Bars:
+    return bars(prior, {record: number * factor for record, number in records if sum(record)}, runs, error_rate)
+
+
+def _table(unchanged: Prior, runs: int) -> Table:
+    worse = alternative(unchanged)
+    table: Table = {}
+    rows = [(list(unchanged.weights), list(worse))]
+    for failures in range(runs + 1):
+        null, other = rows[0]
+        for passes in range(runs + 1 - failures):
+            chance = sum(null)
+            table[passes, failures] = chance, sum(other) / chance
+            null = [one * (1 - rate) for one, rate in zip(null, RATES, strict=True)]
+            other = [one * (1 - rate) for one, rate in zip(other, RATES, strict=True)]
+        null, other = rows[0]
+        rows[0] = (
+            [one * rate for one, rate in zip(null, RATES, strict=True)],
+            [one * rate for one, rate in zip(other, RATES, strict=True)],
+        )
+    return table
+
+
+def _reached(table: Table, runs: int, bar: float) -> float:
+    """The chance that a case fails at first and comes to the bar, with two failures at least."""
+    ways, found = {0: 1}, 0.0  # by passes; the rest of the executions are failures
+    for done in range(1, runs + 1):
+        further: dict[int, int] = {}
+        for passes, number in ways.items():
+            failures = done - passes
+            chance, evidence = table[passes, failures]
+            if evidence >= bar and failures >= min(2, runs):
+                found += number * chance
+            else:
+                further[passes] = further.get(passes, 0) + number
+                further[passes + 1] = further.get(passes + 1, 0) + number
+        ways = further
+    return found
