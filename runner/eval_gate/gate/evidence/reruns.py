@@ -63,15 +63,21 @@ def known_to_fail(record: CaseRecord) -> bool:
     """Whether it is the branch that fails it, so that no failure here can be news."""
     if record.counts.runs and not record.counts.passes:
         return True
-    comes_and_goes = record.steadiness is Steadiness.FLAKY and unsteady(record.before_newest)
+    before = record.before_newest
+    often = before.failures >= _KNOWN_BY and before.failures * _OFTEN >= before.runs
+    comes_and_goes = record.steadiness is Steadiness.FLAKY and often
     return record.newest_failed and not comes_and_goes
+
+
+_KNOWN_BY, _OFTEN = 2, 3
+"""A case comes and goes that failed twice, and one time in three, before the newest run: a solid one seldom does."""
 
 
 def e_value(prior: Prior, record: Counts, here: Counts) -> float:
     """The evidence that a case fails more often than its record, from `here`, its first failure included.
 
-    The Bayes factor of "it got worse" (dead, passing half as often, or anything worse) against what suite and record let expect. It
-    grows with every failure and shrinks with every pass, whatever came before.
+    The Bayes factor of "it got worse" (dead, passing half as often, or anything worse) against what suite and record
+    let expect. It grows with every failure and shrinks with every pass, whatever came before.
     """
     return _e_value(prior.after(record), here.passes, here.failures)
 
