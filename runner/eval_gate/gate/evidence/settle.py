@@ -269,7 +269,7 @@ def _failing(
         and not spared
     ):
         return CaseClass.REGRESSION, Why.SUITE
-    if step is Step.AGAIN:
+    if step is Step.AGAIN and case.here.fails:  # one that mostly passed when it was asked again is no unknown
         return CaseClass.ERRORED, case.missing
     if record.failures > record.passes or (record.fails and case.record.newest_failed):
         return expected
