@@ -61,6 +61,7 @@ ROTS = (
     Rot("−2 points a pull request (2 % flake)", 100, 10, 0.02, 0.02),
     Rot("−2 points a pull request (5 % flake)", 100, 10, 0.05, 0.02),
     Rot("−2 points a pull request (2 % flake)", 100, 20, 0.02, 0.02),
+    Rot("−1 point a pull request (2 % flake)", 100, 20, 0.02, 0.01),
     Rot("one of 100 cases dies unseen (2 % flake)", 100, 20, 0.02, 0.0, 10, dead=1),
     Rot("nothing changes (2 % flake)", 100, 10, 0.02, 0.0, 20),
     Rot("nothing changes (5 % flake)", 100, 10, 0.05, 0.0, 20),
