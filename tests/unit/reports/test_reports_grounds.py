@@ -73,13 +73,13 @@ BY_RECORD = "flaky on main: fails 15 % of the time, 3 runs show it"
             change("unsettled", "recovered", "5/7", "20/20", 0.05, needed=2, earlier=counts("6/7"), pushes=1),
             "passed 5 of 7 here, 6 of 7 in 1 earlier push, failed 0 of 20 on main",
             "20",
-            ("not sure: 2 failures in a row would have been enough",),
+            ("not rare enough to be sure: that takes 2 failures of 2",),
         ),
         (
             change("regression", "evidence", "0/4", "9/9", 0.001, crashes=4, needed=4, earlier=counts("1/3"), pushes=1),
             "crashed 4 of 4 here, failed 2 of 3 in 1 earlier push, answered in 9 of 9 on main",
             "1,000",
-            ("4 failures in a row are enough",),
+            ("rare enough to be sure: 4 failures of 4 are",),
         ),
         (
             change("regression", "evidence", "0/4", "7/10", 1 / 100_000.5, crashes=4, crashed_then=1, needed=4),
@@ -298,8 +298,8 @@ def test_suite__days_of_the_branch_differ__is_said_with_what_it_would_be_without
     found = SuiteFinding(cases=100, failures=10, expected=2.3, chance=0.031, limit=0.01, if_alike=0.0004)
     assert found.excused
     assert (
-        suite_words(found) == "10 of 100 cases failed at first, where about 2.3 usually do, by chance 1 in 32 if "
-        "nothing changed; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
+        suite_words(found) == "10 of 100 cases failed at first, where about 2 usually do; if nothing changed, that "
+        "happens 1 time in 32; whole runs on record differ too: if they did not, it would be 1 in 2,000; "
         "from 1 in 100 on it is a drop"
     )
     lost = found.model_copy(update={"newest": True})
