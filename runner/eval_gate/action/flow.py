@@ -149,7 +149,7 @@ def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log)
     shown = replace(context, result_path=str(files.record)) if files else context
     log.commands.say(render("console", judged, shown, style=ConsoleStyle()).rstrip())
     code = exit_code_of(judged, made.interrupted)
-    drift = drift_in(step, kept.ledger, config.policy.pass_score) if kept and not made.interrupted else None
+    drift = drift_in(step, kept.record, config.policy.pass_score) if kept and not made.interrupted else None
     # who accepted what is asked of GitHub once: for the verdict
     heard = replace(session.question, more_waivers=None)
     left = left_to_control(made.result, heard) if later and code is ExitCode.FAILED else ()

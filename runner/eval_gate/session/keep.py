@@ -17,7 +17,6 @@ from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.write import write_result
 from eval_gate.session.run import Made, Progress, make_run
 from eval_gate.session.session import Session
@@ -31,8 +30,6 @@ class Kept:
     record: Path
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
-    ledger: Ledger = EMPTY
-    """The runs up to this one."""
 
     @property
     def exit_code(self) -> ExitCode:
@@ -67,9 +64,8 @@ def keep(session: Session, judged: RunResult, made: Made) -> Kept:
     question = session.question
     pushes = question.pushes.with_run(judged) if question.pushes is not None else None
     with after_asking():
-        ledger = ledger_after(judged, question.baseline)
-        written = write_result(session.folder, judged, ledger, pushes)
-    return Kept(written.run, written.record, made.interrupted, ledger)
+        written = write_result(session.folder, judged, ledger_after(judged, question.baseline), pushes)
+    return Kept(written.run, written.record, made.interrupted)
 
 
 def context_of(session: Session, kept: Kept) -> ReportContext:

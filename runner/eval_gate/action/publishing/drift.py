@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
@@ -11,7 +12,8 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.github.issues import Issue, State, close_issue, find_issue, open_issue, update_issue
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import lost_words, mended_words, names_of, render_issue, render_part, title_of
-from eval_gate.results.ledger import Ledger
+from eval_gate.results.beside import ledger_beside
+from eval_gate.results.ledger import EMPTY
 
 _MOST_NAMES = 40
 """Findings that an issue remembers, so that its text does not become too long for GitHub."""
@@ -37,9 +39,10 @@ class _Text:
     """The comment with which it is closed."""
 
 
-def drift_in(step: Step, ledger: Ledger, pass_score: float) -> Drift | None:
-    """What is worse over the runs of the branch; None where this is none of them."""
-    return drift_of(ledger, pass_score) if step.plan.on_branch and step.plan.stores and ledger.runs else None
+def drift_in(step: Step, record: Path, pass_score: float) -> Drift | None:
+    """What is worse over the runs of the branch, by the ledger beside this record; None where it is none of them."""
+    ledger = ledger_beside(record) if step.plan.on_branch and step.plan.stores else EMPTY
+    return drift_of(ledger, pass_score) if ledger.runs else None
 
 
 def tell(step: Step, drift: Drift | None, context: ReportContext, log: Log) -> Told:

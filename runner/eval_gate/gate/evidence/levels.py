@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import fmean
 from typing import Final, NamedTuple
 
@@ -26,9 +26,13 @@ class _Case(NamedTuple):
     """One case: its values, in the order of `_COMPARED`, and what tells whether it is the same in another run."""
 
     values: tuple[float | None, ...]
-    yardstick: str
+    case: CaseResult
     answer: str | None
     """What was graded, where one execution of a graded case answered and answers are stored."""
+
+    def same(self, other: _Case) -> bool:
+        """Whether both are measured alike."""
+        return alike(yardstick_of(self.case), yardstick_of(other.case)).all
 
 
 def with_levels(
@@ -52,20 +56,24 @@ def with_levels(
 def _levels(
     run: RunResult, before: RunResult | None, last: RunLevels | None, earlier: Mapping[CaseKey, CaseKey]
 ) -> RunLevels | None:
-    here = _cases(run)
-    if not here:
-        return None
     target = target_of(run)
-    then = _cases(before) if before is not None and last is not None and last.target == target else {}
+    then = dict(_cases(before)) if before is not None and last is not None and last.target == target else {}
     levels: dict[Measured, float] = {}
     anew: list[Measured] = []
-    pairs = [
-        (there, one)
-        for key, one in here.items()
-        if (there := then.get(earlier.get(key, key))) is not None and alike(there.yardstick, one.yardstick).all
-    ]
+    columns: list[list[float]] = [[] for _ in _COMPARED]
+    pairs: list[tuple[_Case, _Case]] = []
+    number = 0
+    for key, one in _cases(run):
+        number += 1
+        for column, value in zip(columns, one.values, strict=True):
+            if value is not None:
+                column.append(value)
+        if (there := then.get(earlier.get(key, key))) is not None and there.same(one):
+            pairs.append((there, one))
+    if not number:
+        return None
     for at, kind in enumerate(_COMPARED):
-        values = [value for one in here.values() if (value := one.values[at]) is not None]
+        values = columns[at]
         if not values:
             continue
         moves = [
@@ -85,7 +93,7 @@ def _levels(
         timestamp=run.timestamp,
         sha=run.sha,
         target=target,
-        cases=len(here),
+        cases=number,
         levels=levels,
         anew=tuple(anew),
     )
@@ -112,13 +120,17 @@ def _grading(
         anew.append(Measured.GRADING)
 
 
-def _cases(run: RunResult) -> Mapping[CaseKey, _Case]:
+def _cases(run: RunResult) -> Iterator[tuple[CaseKey, _Case]]:
     """The cases that say something of the agent."""
     pass_score = run.policy.pass_score if run.policy else 1.0
-    return {key: one for key, case in run.cases() if (one := _case(case, pass_score)) is not None}
+    for key, case in run.cases():
+        if (one := _case(case, pass_score)) is not None:
+            yield key, one
 
 
 def _case(case: CaseResult, pass_score: float) -> _Case | None:
+    if len(case.trials) == 1 and case.status.judged and case.trials[0].status.judged and not case.graded:
+        return _alone(case)
     trials = case.executions()
     first = trials[: max(len(trials) - case.reruns, 0)]
     failing = _failing(trials, pass_score, graded=case.graded)
@@ -135,7 +147,16 @@ def _case(case: CaseResult, pass_score: float) -> _Case | None:
         math.log(took) if took > 0 else None,
         math.log(cost) if cost > 0 else None,
     )
-    return _Case(values, yardstick_of(case), case.details.response if alone else None)
+    return _Case(values, case, case.details.response if alone else None)
+
+
+def _alone(case: CaseResult) -> _Case:
+    """The same of a case that was executed once and is not graded, as most are."""
+    failing = float(case.status is not Status.PASSED)
+    replayed = case.details.replayed
+    took, cost = case.trials[0].duration_ms, case.cost_usd or 0.0
+    time = math.log(took) if took > 0 and not replayed else None
+    return _Case((failing, failing, None, time, math.log(cost) if cost > 0 and not replayed else None), case, None)
 
 
 def _failing(trials: tuple[Trial, ...], pass_score: float, *, graded: bool) -> float | None:
