@@ -39,7 +39,7 @@ def of(passes: int, failures: int) -> Counts:
     ],
 )
 def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failures(answers, found) -> None:
-    assert standing_of(answers, SOLID, Prior(9.8, 0.2)) is found
+    assert standing_of(answers, SOLID, Prior.of(9.8, 0.2)) is found
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_standing_of__steady_case__is_red_by_two_passes_and_cleared_by_two_failu
 )
 def test_standing_of__case_that_flakes__the_record_keeps_its_word(record, answers, found) -> None:
     """Two failures of three are what it does on any day; of one that fails two times in five even three are."""
-    assert standing_of(answers, record, Prior(9.5, 0.5)) is found
+    assert standing_of(answers, record, Prior.of(9.5, 0.5)) is found
 
 
 @pytest.mark.parametrize(("answers", "found"), [(of(0, 2), Standing.OPEN), (of(0, 3), Standing.CLEARED)])
@@ -115,7 +115,7 @@ def facts(name: str, here: Counts, record: Counts = SOLID, *, must_pass: bool = 
     return CaseFacts(key(name), plain, CaseRecord(counts=record), first, again, must_pass=must_pass)
 
 
-CONFIRMATION = Confirmation(20, Prior(9.8, 0.2))
+CONFIRMATION = Confirmation(20, Prior.of(9.8, 0.2))
 
 
 def settled(cases: list[CaseFacts], answers: Answers):

@@ -24,7 +24,7 @@ from eval_gate.model.result import RerunEnd, TargetIdentity
 from eval_gate.results.ledger import EMPTY, Ledger
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
-STEADY = Prior(25.0, 0.5)
+STEADY = Prior.of(25.0, 0.5)
 CONFIRMATION = Confirmation(100, STEADY)
 TEN = Counts(passes=10)
 KEY = CaseKey(FILE, "c")
@@ -76,7 +76,7 @@ def pushes_of(record: Counts, prior: Prior) -> Iterator[tuple[float, list[Counts
 
 
 @pytest.mark.contract("verdict.pushes")
-@pytest.mark.parametrize("prior", [STEADY, Prior(2.0, 0.3), Prior(9.0, 1.0)])
+@pytest.mark.parametrize("prior", [STEADY, Prior.of(2.0, 0.3), Prior.of(9.0, 1.0)])
 @pytest.mark.parametrize("record", [Counts(), TEN, Counts(passes=7, failures=3)])
 def test_evidence__nothing_changed__has_a_mean_of_one_at_most_and_is_seldom_large_in_any_push(prior, record) -> None:
     confirmation = Confirmation(100, prior)
@@ -164,13 +164,14 @@ def test_next_step__passes_at_first_after_a_doubtful_push__is_looked_at_until_it
 
     assert step("") is Step.AGAIN
     assert step("F") is Step.AGAIN
-    assert step("FF") is Step.CONFIRMED
-    assert settled(facts("P", "FF", "FFPFPFP")) == (CaseClass.REGRESSION, Why.PUSHES)
+    assert step("FF") is Step.AGAIN
+    assert step("FFF") is Step.CONFIRMED
+    assert settled(facts("P", "FFF", "FFPFPFP")) == (CaseClass.REGRESSION, Why.PUSHES)
     assert step_of(facts("P", ""), CONFIRMATION) is None
 
 
 def test_next_step__flaked_once_in_an_earlier_push__is_not_looked_at_again() -> None:
-    assert step_of(facts("P", "", "FPP"), replace(CONFIRMATION, prior=Prior(9.0, 1.0))) is Step.UNSETTLED
+    assert step_of(facts("P", "", "FPP"), replace(CONFIRMATION, prior=Prior.of(9.0, 1.0))) is Step.UNSETTLED
 
 
 def test_next_step__mended__is_let_go_after_a_few_passes_and_passes() -> None:
@@ -183,7 +184,7 @@ def test_next_step__mended__is_let_go_after_a_few_passes_and_passes() -> None:
 
 
 def test_next_step__mended_and_flakes_once_pushes_later__is_not_held_against_it() -> None:
-    confirmation = replace(CONFIRMATION, prior=Prior(9.0, 1.0))
+    confirmation = replace(CONFIRMATION, prior=Prior.of(9.0, 1.0))
     assert settled(facts("F", "PP", "FFF", "PPPP", "P"), confirmation) == (CaseClass.UNSETTLED, Why.RECOVERED)
 
 
