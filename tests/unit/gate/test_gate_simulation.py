@@ -97,7 +97,8 @@ def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, wo
     outcome = simulate.chunk(setting, 0, 60)["gate"]
     share = (outcome.found if least else outcome.red) / outcome.worlds
     assert least <= share <= most
-    assert outcome.executions / outcome.worlds / 100 <= 1.4
+    # 1.25 is promised where nothing changed; where all cases got worse there are many suspects, and each is asked again
+    assert outcome.executions / outcome.worlds / 100 <= (1.6 if "every case lost" in world else 1.25)
 
 
 @pytest.mark.contract("verdict.targets")
