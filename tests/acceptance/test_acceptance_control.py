@@ -200,14 +200,15 @@ def test_control__in_shards__the_whole_says_what_its_parts_said(branch, base) ->
     expect(seen, 0, "1 case fails with the base branch's agent too", still_failing=[0])
 
 
-def test_control__in_shards_with_two_agents__what_they_said_counts_for_nothing(branch, base) -> None:
+def test_control__in_shards_with_two_agents__are_no_parts_of_one_run(branch, base) -> None:
     base.begin("FPPPPPPP")
     with scripted() as other:
         other.begin("FFPPPPPP")
         first = shards(branch, "FFPPPPPP", "--control-endpoint", base.url, count=2, leave_out=2)
         second = shards(branch, "FFPPPPPP", "--control-endpoint", other.url, count=2, leave_out=1)
-    assert branch.gate("merge", *first, *second).returncode == 0
-    expect(branch.compare(), 1, "2 regressions", regression=[0, 1])
+    refused = branch.gate("merge", *first, *second)
+    assert refused.returncode == 2
+    assert "cannot-merge" in refused.stderr
 
 
 def test_control__run_that_went_on_later__asks_it_then_and_nobody_else(branch, base) -> None:

@@ -46,7 +46,7 @@ def test_power__a_case_that_flakes_too_much__is_listed_with_what_would_help_and_
     assert figures(made, "main")["ungated"] == []
     seen = made.here(STEADY, "--verbose", confirm="3")
     would = (
-        "gs-000 fails 4 of 9 on record: not even 4 failures in a row would be proof, 7 would; mend it, quarantine it"
+        "gs-000 fails 4 of 9 on record: not even 4 failures in a row would be proof, 8 would; mend it, quarantine it"
     )
     assert f"cannot be gated: {would}, or give it more re-runs or trials" in seen.text
     assert "with these 8 cases and 9 runs on record, a case that starts failing every time is found in" in seen.text

@@ -104,7 +104,7 @@ def _asks_later(step: Step, session: Session) -> str | None:
         return None
     if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run(reference):
         return None
-    run = _judged(reference, session)
+    run = _judged([reference], session)
     return run.run_id if (run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
 
 

@@ -259,10 +259,11 @@ def _kept(file: Path) -> Kept:
 
 
 def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
-    """The complete runs, of this target, that no cases were chosen for."""
+    """The complete runs, of this target, that no cases were chosen for and that are no shard."""
     for one in kept:
         run = one.run
-        if run.complete and not run.partial and run.run_id != besides and target in (None, run.target.name):
+        whole = run.complete and not run.partial and run.shard is None
+        if whole and run.run_id != besides and target in (None, run.target.name):
             yield one
 
 

@@ -184,7 +184,7 @@ def test_push__case_asks_something_else_by_now__what_came_before_does_not_count(
     file = job.workspace / "evals" / "weather.golden.json"
     file.write_text(file.read_text().replace('ask 2"', 'ask 2 and more"'))
     ended, asked = push(pull, AND_AGAIN)
-    assert (ended.code, asked) == (0, 1)
+    assert (ended.code, asked) == (0, 3)  # as often as any case that nobody knows yet
 
 
 def test_push__no_permission_to_list_runs__is_a_note_and_the_run_is_judged_by_itself(github, push) -> None:
