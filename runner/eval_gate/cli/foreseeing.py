@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import GateError
-from eval_gate.gate.evidence.level import MAX_RUNS
+from eval_gate.gate.evidence.suite.level import MAX_RUNS
 from eval_gate.gate.judge import quarantined
 from eval_gate.gate.power.cases import Cases, cases_before, with_confirm, with_history, with_number
 from eval_gate.gate.power.sight import MOST_CONFIRM, Sight, sight_of

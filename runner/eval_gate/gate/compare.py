@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from eval_gate.gate.evidence.noise import spread_of_differences
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
+from eval_gate.gate.evidence.suite.noise import spread_of_differences
 from eval_gate.gate.pairing import moved_files, renamed
 from eval_gate.gate.scores import scores_of
 from eval_gate.model.base import made

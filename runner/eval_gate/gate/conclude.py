@@ -18,7 +18,7 @@ from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
-from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding, without_the_lowest
+from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey

@@ -10,7 +10,7 @@ from typing import Final
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate import budgets
 from eval_gate.gate.evidence.fresh import FRESH, fails, flakes
-from eval_gate.gate.evidence.noise import chance_of_drop
+from eval_gate.gate.evidence.suite.noise import chance_of_drop
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.model.case import CaseKey

@@ -20,8 +20,8 @@ from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.prior import Prior
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, Settled, Settlement
-from eval_gate.gate.evidence.suite_scores import Scored, enough_of, score_finding
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
+from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
+from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
 from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, Grounds, ScoreFinding, SuiteFinding, Why

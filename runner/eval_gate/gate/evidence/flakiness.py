@@ -15,7 +15,7 @@ from functools import reduce
 from itertools import pairwise, takewhile
 from typing import Final, NamedTuple
 
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
+from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunName, Steadiness
 
 TURNED_LIMIT: Final = 0.05

@@ -16,10 +16,10 @@ from typing import Final
 
 from eval_gate.gate.evidence.days import days_of
 from eval_gate.gate.evidence.flakiness import Seen, broken_since, of_this_level, record_of
-from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.levels import with_levels
-from eval_gate.gate.evidence.noise import Pool, Varied, pooled
 from eval_gate.gate.evidence.prior import Prior, learned_from
+from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.suite.noise import Pool, Varied, pooled
 from eval_gate.gate.pairing import renamed
 from eval_gate.gate.pass_score import passes
 from eval_gate.model.base import Same

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.days import Days
-from eval_gate.gate.evidence.whole_suite import (
+from eval_gate.gate.evidence.suite.failures import (
     DEFAULT_LIMIT,
     WIDE,
     Stratum,

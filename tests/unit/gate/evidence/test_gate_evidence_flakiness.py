@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.flakiness import Seen, record_of
-from eval_gate.gate.evidence.level import MAX_RUNS, runs_of_this_level
+from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 RESULTS = st.text("PF", max_size=MAX_RUNS)

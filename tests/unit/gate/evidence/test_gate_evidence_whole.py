@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.days import Days, learned_days
+from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
 from eval_gate.gate.evidence.whole import Pair, whole_finding
-from eval_gate.gate.evidence.whole_suite import Stratum, suite_finding
 from eval_gate.model.grounds import Counts, RunDay
 from tests.support.bounds import within_cpu
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from eval_gate.gate.evidence.whole_suite import DEFAULT_LIMIT, Stratum, away, stands_out, suite_finding
+from eval_gate.gate.evidence.suite.failures import DEFAULT_LIMIT, Stratum, away, stands_out, suite_finding
 from eval_gate.model.grounds import NO_RUNS, Counts
 
 MAX_RUNS: Final = 20

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Final, NamedTuple
 
-from eval_gate.gate.evidence.noise import student_tail
+from eval_gate.gate.evidence.suite.noise import student_tail
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import ScoreFinding
 from eval_gate.results.ledger import SCORE_DIGITS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.whole_suite import Stratum, away, by_rate, stands_out, suite_finding
+from eval_gate.gate.evidence.suite.failures import Stratum, away, by_rate, stands_out, suite_finding
 from eval_gate.model.grounds import Counts
 
 SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)

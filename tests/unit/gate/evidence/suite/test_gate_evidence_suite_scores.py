@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence import suite_scores
-from eval_gate.gate.evidence.suite_scores import (
+from eval_gate.gate.evidence.suite import scores as suite_scores
+from eval_gate.gate.evidence.suite.scores import (
     LEAST_RUNS,
     Scored,
     chance_of_sum,

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.gate.evidence.noise import Pool, Varied, chance_of_drop, pooled, spread_of_differences, student_tail
+from eval_gate.gate.evidence.suite.noise import (
+    Pool,
+    Varied,
+    chance_of_drop,
+    pooled,
+    spread_of_differences,
+    student_tail,
+)
 from eval_gate.gate.rules import drop_of
 from eval_gate.model.comparison import CaseChange, Outcome, ScoreRecord
 from eval_gate.results.baseline import Baseline
