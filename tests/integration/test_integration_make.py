@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.test_integration_run import wait_until
+
 ROOT = Path(__file__).parents[2]
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(MAKE is None, reason="there is no make here")
@@ -110,3 +112,46 @@ def test_ci__step_fails__is_the_last_and_its_code_counts(tmp_path) -> None:
     assert done.returncode == 7
     assert "STOPPED" not in done.stderr
     assert done.stdout.splitlines()[-1].endswith("min: types")
+
+
+def ci_of_stubs(folder: Path, container: str, make: str = "") -> subprocess.CompletedProcess[str]:
+    """`.ci/run` beside this script for the container's, with all its other steps done at once."""
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
+    for name, script in {"container": container, "pages": "", "host": ""}.items():
+        (folder / ".ci" / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / ".ci" / name).chmod(0o755)
+    stubs = folder / "bin"
+    stubs.mkdir()
+    for name in ("make", "npm"):
+        (stubs / name).write_text(f"#!/bin/sh\n{make}\n")
+        (stubs / name).chmod(0o755)
+    return subprocess.run(
+        [folder / ".ci" / "run"],
+        env={"PATH": f"{stubs}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_ci__image_beside_other_steps__is_said_in_one_piece_and_its_code_counts(tmp_path) -> None:
+    done = ci_of_stubs(tmp_path, "echo built; echo broken >&2; exit 9")
+    assert done.returncode == 9
+    said = [line for line in done.stdout.splitlines() if line]
+    at = said.index("== the container image, as the Actions runner runs it")
+    assert said[at + 1 : at + 3] == ["built", "broken"]
+    assert said[-1].endswith("min: the container image, as the Actions runner runs it")
+
+
+@needs_timeout
+def test_ci__step_beside_the_image_fails__the_image_is_given_up_and_cleaned_up_behind(tmp_path) -> None:
+    there = tmp_path / "there"
+    done = ci_of_stubs(
+        tmp_path,
+        f"trap 'touch {there}.ended; exit 143' TERM; touch {there}; sleep 60 & wait",
+        f'case "$*" in *interop) while [ ! -e {there} ]; do sleep 0.05; done; exit 6;; esac',
+    )
+    assert done.returncode == 6
+    wait_until(lambda: there.with_suffix(".ended").exists())
