@@ -3,15 +3,13 @@
 Measured on the whole program in a process of its own, against a real server.
 """
 
-import gzip
 import json
-import zlib
 
 import pytest
 
 from tests.support.agents import Exchange, agent, ok
-from tests.support.measured import measured
-from tests.support.packed import twice_packed
+from tests.support.measured import Measured, measured
+from tests.support.packed import deflated, once_packed, twice_packed
 
 MOST_MB = 150
 MEGA = 1_000_000
@@ -35,15 +33,25 @@ def record(folder) -> dict:
     return json.loads((results / json.loads((results / "latest.json").read_text())["path"]).read_text())
 
 
-def cost(tmp_path, handler, *arguments: str) -> tuple[float, dict]:
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory) -> Measured:
+    """A run in which the agent says nothing unusual."""
+    folder = tmp_path_factory.mktemp("plain")
+    suite(folder)
+    return asked(folder, ok)
+
+
+def asked(folder, handler) -> Measured:
+    with agent(handler) as running:
+        return measured(folder, "run", "--agent-endpoint", running.url)
+
+
+def cost(folder, handler, plain: Measured) -> tuple[float, dict]:
     """Megabytes above a run with a plain answer, and the case as it was recorded."""
-    peaks = []
-    for one in (ok, handler):
-        with agent(one) as running:
-            peaks.append(measured(tmp_path, "run", "--agent-endpoint", running.url, *arguments))
-    assert peaks[1].code in {0, 1, 3}, peaks[1].stderr
-    assert "Traceback" not in peaks[1].stderr
-    return peaks[1].peak_mb - peaks[0].peak_mb, record(tmp_path)["suites"][0]["cases"][0]
+    done = asked(folder, handler)
+    assert done.code in {0, 1, 3}, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.peak_mb - plain.peak_mb, record(folder)["suites"][0]["cases"][0]
 
 
 def many(value: bytes, size: int = 9_900_000) -> bytes:
@@ -55,12 +63,12 @@ def many(value: bytes, size: int = 9_900_000) -> bytes:
 HOSTILE = {
     "packed twice": (twice_packed, {"Content_Encoding": "gzip, gzip"}, "compressed 2 times over"),
     "packed once": (
-        lambda: gzip.compress(b'{"response": "' + b"a" * 500 * MEGA + b'"}', 9),
+        once_packed,
         {"Content_Encoding": "gzip"},
         "is larger than 10,000,000 bytes",
     ),
     "deflated": (
-        lambda: zlib.compress(b'{"response": "' + b"a" * 500 * MEGA + b'"}', 9),
+        deflated,
         {"Content_Encoding": "deflate"},
         "is larger than 10,000,000 bytes",
     ),
@@ -83,10 +91,10 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, kind) -> None:
+def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, plain, kind) -> None:
     make, headers, said = HOSTILE[kind]
     suite(tmp_path)
-    above, case = cost(tmp_path, answering(make(), **headers))
+    above, case = cost(tmp_path, answering(make(), **headers), plain)
     assert above < MOST_MB
     if said:
         assert (case["status"], case["blame"]) == ("error", "crashed")
@@ -95,13 +103,13 @@ def test_finding_4__one_answer__costs_less_than_150_mb(tmp_path, kind) -> None:
         assert case["status"] == "passed"
 
 
-def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path) -> None:
+def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path, plain) -> None:
     async def drip(exchange: Exchange) -> None:
         body = b'{"response": "ok", "toolCalls": [], "more": "' + b"a" * MEGA + b'"}'
         exchange.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
         exchange.write(b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n")
 
     suite(tmp_path)
-    above, case = cost(tmp_path, drip)
+    above, case = cost(tmp_path, drip, plain)
     assert case["status"] == "passed"
     assert above < MOST_MB

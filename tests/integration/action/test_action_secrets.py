@@ -117,7 +117,7 @@ def model(**more) -> dict[str, object]:
     [
         (model(baseUrl=EVIL), {}),
         (model(baseUrl=EVIL, apiKey="${{ OPENAI_API_KEY }}"), {}),
-        (None, {"provider": "openai", "model": "gpt-5", "baseUrl": EVIL}),
+        (None, {"provider": "openai", "model": "gpt-5", "baseUrl": EVIL, "maxRetries": 0}),
         (model(provider="azure", endpoint=EVIL), {}),
     ],
     ids=["vendor's variable", "named variable", "without a list", "azure"],
