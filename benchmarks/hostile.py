@@ -27,7 +27,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from eval_gate.cli.console import print_error
+from eval_gate.cli.terminal.console import print_error
 from eval_gate.config.load import load_config
 from eval_gate.engine.journal import TrialRecord, read_journal
 from eval_gate.errors import GateError

@@ -44,7 +44,7 @@ PARTS = {
     ("gate/evidence/past.py", "ledger_after"): "end: ledger",
     ("results/write.py", "write_result"): "end: results written",
     ("results/write.py", "write_record"): "end: results written",
-    ("cli/running.py", "show_made"): "end: summary",
+    ("cli/running/once.py", "show_made"): "end: summary",
 }
 """By the end of the file's path and the function."""
 BY_CODE: dict[object, str | None] = {}

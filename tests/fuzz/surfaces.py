@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eval_gate.action.relay import unjudged
-from eval_gate.cli.console import Form
+from eval_gate.cli.terminal.console import Form
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat

@@ -274,8 +274,14 @@ main()
 @pytest.mark.parametrize(
     "name",
     [
-        *("eval_gate.cli.streams", "eval_gate.errors", "typer", "eval_gate.cli.program", "eval_gate.cli.commands.run"),
-        *("pydantic", "pydantic_core", "eval_gate.cli.running", "eval_gate.config.load", "asyncio", "yaml"),
+        *(
+            "eval_gate.cli.terminal.streams",
+            "eval_gate.errors",
+            "typer",
+            "eval_gate.cli.program",
+            "eval_gate.cli.running.run",
+        ),
+        *("pydantic", "pydantic_core", "eval_gate.cli.running.once", "eval_gate.config.load", "asyncio", "yaml"),
         *(
             "eval_gate.engine.preparing.prepare",
             "eval_gate.engine.run",

@@ -9,7 +9,7 @@ import sys
 import jsonschema
 import pytest
 
-from eval_gate.cli.commands.schema import Kind
+from eval_gate.cli.repository.schema import Kind
 from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
 from tests.support.agents import agent
 from tests.support.write_schemas import schema_files

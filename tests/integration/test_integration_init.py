@@ -629,8 +629,8 @@ def test_templates__as_they_are__pass_the_linters(linter) -> None:
 def test_templates__schemas__take_them() -> None:
     import jsonschema
 
-    from eval_gate.cli.commands.schema import Kind as Schema
-    from eval_gate.cli.commands.schema import schema_of
+    from eval_gate.cli.repository.schema import Kind as Schema
+    from eval_gate.cli.repository.schema import schema_of
 
     files = {
         "eval-gate.yaml": Schema.CONFIG,

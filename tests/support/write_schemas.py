@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from eval_gate.cli.commands.schema import Kind, schema_of
+from eval_gate.cli.repository.schema import Kind, schema_of
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 

@@ -39,7 +39,7 @@ def main() -> NoReturn:
 
 def _run(*, listening: bool) -> int:
     try:
-        from eval_gate.cli.streams import open_streams
+        from eval_gate.cli.terminal.streams import open_streams
 
         open_streams()
         from eval_gate.process.hidden import hide

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from eval_gate.cli.console import Verbosity
+from eval_gate.cli.terminal.console import Verbosity
 from eval_gate.config.settings import SETTINGS
 
 if TYPE_CHECKING:

@@ -14,26 +14,11 @@ import typer
 
 from eval_gate import __version__
 from eval_gate.cli import options
-from eval_gate.cli.commands import (
-    accept,
-    action,
-    agent_evals,
-    calibrate,
-    compare,
-    demo,
-    drift,
-    import_evals,
-    init,
-    judge,
-    merge,
-    power,
-    report,
-    run,
-    schema,
-    validate,
-    view,
-)
-from eval_gate.cli.console import Verbosity, print_crash, print_error, say
+from eval_gate.cli.agent_evals import command as agent_evals
+from eval_gate.cli.records import calibrate, compare, drift, judge, merge, power, report, view
+from eval_gate.cli.repository import accept, import_evals, init, schema, validate
+from eval_gate.cli.running import action, demo, run
+from eval_gate.cli.terminal.console import Verbosity, print_crash, print_error, say
 from eval_gate.errors import ExitCode, GateError, exhausted
 
 _MOST_CAUSES: Final = 20

@@ -5,7 +5,7 @@ import typer
 from typer.main import get_command
 
 from eval_gate.cli import options
-from eval_gate.cli.commands.run import run
+from eval_gate.cli.running.run import run
 from eval_gate.config.settings import SETTINGS
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -12,8 +13,11 @@ TESTED_ELSEWHERE = {
     "action/publishing": "unit/action",
     "action/trust": "unit/action",
     "cli/agent_evals": "integration",
-    "cli/commands": "integration",
+    "cli/records": "integration",
+    "cli/repository": "integration",
+    "cli/running": "integration",
     "cli/starter": "integration",
+    "cli/terminal": "integration",
     "engine/control": "acceptance",
     "files": "unit/results",
     "model/specs": "unit/evaluators",
@@ -23,6 +27,8 @@ TESTED_ELSEWHERE = {
 COPIED = "cli/starter/files/checks"
 NO_ROOMS = {"examples", "support"}
 """Of `unit/`: what is tested there is not in the package."""
+MOST_MODULES = 16
+"""Of a room, beside its `__init__.py`: so many doors one can look over. More are families, each with a room."""
 
 
 def rooms(folder: Path) -> set[str]:
@@ -37,6 +43,12 @@ def test_rooms__each__has_its_folder_of_unit_tests_or_says_where_it_is_tested() 
     assert made - rooms(PACKAGE) == NO_ROOMS
     for folder in TESTED_ELSEWHERE.values():
         assert list((TESTS / folder).rglob("test_*.py")), folder
+
+
+def test_rooms__each__has_no_more_doors_than_one_can_look_over() -> None:
+    doors = Counter(file.parent.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py"))
+    crowded = {room: many - 1 for room, many in doors.items() if room != COPIED and many - 1 > MOST_MODULES}
+    assert crowded == {}
 
 
 def test_modules_of_tests__each__begins_with_its_rooms() -> None:

@@ -12,11 +12,11 @@ from pydantic import JsonValue
 
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
-from eval_gate.cli.console import Verbosity, out
-from eval_gate.cli.matrix import print_matrix, refuse_names, run_each
-from eval_gate.cli.output import style_of
-from eval_gate.cli.progress import progress_for
-from eval_gate.cli.running import around
+from eval_gate.cli.running.matrix import print_matrix, refuse_names, run_each
+from eval_gate.cli.running.once import around
+from eval_gate.cli.terminal.console import Verbosity, out
+from eval_gate.cli.terminal.output import style_of
+from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Selection

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from eval_gate.cli.console import print_error, say
-from eval_gate.cli.running import Asked, configuration, make, show_made
+from eval_gate.cli.running.once import Asked, configuration, make, show_made
+from eval_gate.cli.terminal.console import print_error, say
 from eval_gate.config.load import CONFIG_NAMES, find_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import ExitCode, GateError

@@ -26,7 +26,7 @@ def merge(
     import uuid
     from pathlib import Path
 
-    from eval_gate.cli.console import Verbosity, out, say
+    from eval_gate.cli.terminal.console import Verbosity, out, say
     from eval_gate.errors import ExitCode
     from eval_gate.reports.words.numbers import count
     from eval_gate.results.merge import merge as merged

@@ -148,7 +148,7 @@ def answerers(
 
     Nobody chosen leaves it to the suites: one without settings.
     """
-    from eval_gate.cli.matrix import refuse_names
+    from eval_gate.cli.running.matrix import refuse_names
     from eval_gate.errors import GateError
     from eval_gate.model.agent import SUITE_MODEL
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.cli.console import Verbosity, say
-from eval_gate.cli.output import print_result, say_written
-from eval_gate.cli.progress import progress_for
+from eval_gate.cli.terminal.console import Verbosity, say
+from eval_gate.cli.terminal.output import print_result, say_written
+from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.errors import ExitCode, GateError

@@ -39,7 +39,7 @@ def compare(
     """
     from pathlib import Path
 
-    from eval_gate.cli.output import print_result, say_written
+    from eval_gate.cli.terminal.output import print_result, say_written
     from eval_gate.config.load import load_config
     from eval_gate.errors import ExitCode
     from eval_gate.reports.context import ReportContext

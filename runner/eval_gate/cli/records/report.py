@@ -27,8 +27,8 @@ def report(
     """
     from pathlib import Path
 
-    from eval_gate.cli.console import FORMS, Form, Verbosity, out
-    from eval_gate.cli.output import style_of
+    from eval_gate.cli.terminal.console import FORMS, Form, Verbosity, out
+    from eval_gate.cli.terminal.output import style_of
     from eval_gate.errors import GateError
     from eval_gate.files.place import why_no_file
     from eval_gate.files.writing import write_atomically

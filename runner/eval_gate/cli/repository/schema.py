@@ -29,7 +29,7 @@ def schema(
     """Print the JSON Schema of a file: a configuration, a result, an eval file, targets, or a line for `judge`."""
     import json
 
-    from eval_gate.cli.console import Form, out
+    from eval_gate.cli.terminal.console import Form, out
 
     out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from eval_gate.cli.console import Verbosity, ascii_only, columns_of, in_ci, listen_to, say
+from eval_gate.cli.terminal.console import Verbosity, ascii_only, columns_of, in_ci, listen_to, say
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.trials import DEFECTS

@@ -11,7 +11,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from eval_gate.cli.console import in_ci, say
+from eval_gate.cli.terminal.console import in_ci, say
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError

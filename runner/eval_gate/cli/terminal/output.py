@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from eval_gate.cli.console import Form, Verbosity, ascii_only, colours, columns_of, out, say
+from eval_gate.cli.terminal.console import Form, Verbosity, ascii_only, colours, columns_of, out, say
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext

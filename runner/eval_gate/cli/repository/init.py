@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eval_gate.cli import options
-from eval_gate.cli.console import Verbosity, out
+from eval_gate.cli.terminal.console import Verbosity, out
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -52,7 +52,7 @@ def calibrate(
     """
     from pathlib import Path
 
-    from eval_gate.cli.console import Form, out
+    from eval_gate.cli.terminal.console import Form, out
     from eval_gate.errors import ExitCode
     from eval_gate.reports.words.calibration import calibration_lines
     from eval_gate.results.read import read_run

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.cli.console import Form, Verbosity, out, say
-from eval_gate.cli.output import say_written, style_of
-from eval_gate.cli.progress import progress_for
-from eval_gate.cli.running import Asked, around, configuration
+from eval_gate.cli.running.once import Asked, around, configuration
+from eval_gate.cli.terminal.console import Form, Verbosity, out, say
+from eval_gate.cli.terminal.output import say_written, style_of
+from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.settings import RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError

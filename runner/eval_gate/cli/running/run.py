@@ -56,7 +56,7 @@ def run(
     """
     from pathlib import Path
 
-    from eval_gate.cli.running import Asked, refuse_together, run_and_judge
+    from eval_gate.cli.running.once import Asked, refuse_together, run_and_judge
     from eval_gate.config.settings import Selection, parse_shard
 
     asked = Asked(
@@ -70,11 +70,11 @@ def run(
     )
     refuse_together(asked, watch=watch, targets=len(target or ()))
     if watch:
-        from eval_gate.cli.watching import watch as watch_files
+        from eval_gate.cli.running.watching import watch as watch_files
 
         raise typer.Exit(watch_files(asked))
     if target and len(target) > 1:
-        from eval_gate.cli.matrix import run_against_each
+        from eval_gate.cli.running.matrix import run_against_each
 
         raise typer.Exit(run_against_each(asked, target))
     raise typer.Exit(run_and_judge(asked))

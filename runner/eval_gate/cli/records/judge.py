@@ -44,8 +44,8 @@ def judge(
     from dataclasses import replace
     from pathlib import Path
 
-    from eval_gate.cli.console import Verbosity, say
-    from eval_gate.cli.running import around, show
+    from eval_gate.cli.running.once import around, show
+    from eval_gate.cli.terminal.console import Verbosity, say
     from eval_gate.config.load import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
     from eval_gate.config.settings import Selection

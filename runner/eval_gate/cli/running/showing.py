@@ -13,9 +13,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from eval_gate.cli.console import Verbosity, out, say
-from eval_gate.cli.progress import progress_for
-from eval_gate.cli.running import show
+from eval_gate.cli.running.once import show
+from eval_gate.cli.terminal.console import Verbosity, out, say
+from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import RunConfig, Selection
 from eval_gate.errors import ExitCode, GateError
@@ -28,7 +28,7 @@ from eval_gate.session.session import Around, open_session
 READY_WITHIN_S = 30
 BASELINE_ADDRESS = "http://localhost:8080"
 """Where the agent listened when the bundled baseline was made."""
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 HOMES = (_PACKAGE / "_examples" / "weather", _PACKAGE.parents[1] / "examples" / "weather")
 """Where the example is: inside an installed package, beside the package in a checkout."""
 

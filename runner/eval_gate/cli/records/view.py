@@ -45,8 +45,8 @@ def view(
 
     The exit code says only whether the page was made, not whether the gate passed.
     """
-    from eval_gate.cli.console import Verbosity, out, say
-    from eval_gate.cli.viewing import make_page, open_page
+    from eval_gate.cli.records.viewing import make_page, open_page
+    from eval_gate.cli.terminal.console import Verbosity, out, say
 
     page = make_page(run, baseline, output, options.given(settings))
     out(str(page))

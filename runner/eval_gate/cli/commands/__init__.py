@@ -1,1 +1,0 @@
-"""One short module per command: its options, and what it calls."""

@@ -1,0 +1,1 @@
+"""Commands about results that are there already: judged, compared, joined, looked at, shown."""
