@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from heapq import heapify, heapreplace
 from typing import Final
 
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import select
 from eval_gate.engine.preparing.shards import dealt_out
 from eval_gate.model.case import CaseKey, EvalSuite

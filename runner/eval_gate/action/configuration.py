@@ -8,7 +8,8 @@ from typing import Final
 
 from eval_gate.action.inputs import Settings
 from eval_gate.config.load import Hand, find_config, from_text, load_config
-from eval_gate.config.settings import SETTINGS, RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import SETTINGS, RunConfig
 
 DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
 """What the action takes where nobody says otherwise, and the command line does not."""

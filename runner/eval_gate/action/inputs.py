@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from eval_gate.config.settings import SETTINGS, parse_shard
+from eval_gate.config.selection import parse_shard
+from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.hearing import LABEL

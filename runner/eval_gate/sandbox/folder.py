@@ -1,4 +1,4 @@
-"""A folder on disk in which files are read, written, listed and deleted, within limits: an own one, or somebody's."""
+"""An own folder on disk in which files are read, written, listed and deleted, within limits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import shutil
 import stat
 import tempfile
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Literal, Self, TypeAlias
 from eval_gate.model import limits
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
-from eval_gate.sandbox.paths import MAX_DEPTH, MISSING, RESERVED, SandboxError, file_names, names_of
+from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, file_names, names_of
 
 Beside: TypeAlias = Callable[[Collection[str], str], bool]
 """Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
@@ -53,7 +52,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """An entry met on a walk: where it is, in which open folder, and what it is."""
 
     path: str
@@ -79,10 +78,10 @@ class Sandbox:
 
         Raises OSError.
         """
-        _need_handles()
+        need_handles()
         self._limits = limits or Limits()
         self.path = Path(tempfile.mkdtemp(prefix="eval-gate-", dir=parent))
-        self._self = _identity(os.lstat(self.path))
+        self._self = identity(os.lstat(self.path))
         self._given = {one.path: one.data for one in given if one.data is not None}
         try:
             self._begin_with(given)
@@ -108,7 +107,7 @@ class Sandbox:
     def close(self) -> None:
         """Remove the folder with all that is in it. Links in it are removed, not followed."""
         with contextlib.suppress(FileNotFoundError):
-            if _identity(os.lstat(self.path)) == self._self:
+            if identity(os.lstat(self.path)) == self._self:
                 # a rest that cannot be removed is the system's to clean: nobody's result depends on it
                 shutil.rmtree(self.path, ignore_errors=True)
 
@@ -152,11 +151,11 @@ class Sandbox:
             total += found.size
             if total > self._limits.total_bytes:
                 raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
-            if _nameable(found.path):
+            if nameable(found.path):
                 taken.append(self._taken(found))
         return tuple(sorted(taken, key=lambda entry: entry.path))
 
-    def _taken(self, found: _Found) -> FileEntry:
+    def _taken(self, found: Found) -> FileEntry:
         kind = _kind(found.facts)
         if kind != "file":
             return FileEntry(path=found.path, kind=kind, problem=handles.why_no_file(found.facts))
@@ -224,12 +223,12 @@ class Sandbox:
     def _root(self) -> int:
         """The handle of our own folder, and of no other that may have taken its place."""
         root = handles.open_root(str(self.path))
-        if _identity(os.fstat(root)) != self._self:
+        if identity(os.fstat(root)) != self._self:
             os.close(root)
             raise OSError(errno.ESTALE, "the folder of the run was replaced by another")
         return root
 
-    def _walk(self, passed_over: Beside | None = None) -> Iterator[_Found]:
+    def _walk(self, passed_over: Beside | None = None) -> Iterator[Found]:
         """Everything below the folder, each folder before what is in it. Links are met and not followed."""
         left = self._limits.entries
         root = self._root()
@@ -242,7 +241,7 @@ class Sandbox:
         finally:
             os.close(root)
 
-    def _walk_below(self, folder: int, above: str, depth: int, passed_over: Beside | None) -> Iterator[_Found]:
+    def _walk_below(self, folder: int, above: str, depth: int, passed_over: Beside | None) -> Iterator[Found]:
         if depth < 0:
             raise SandboxError(f"There are folders deeper than {MAX_DEPTH}.")
         names = [*handles.names_in(folder, self._most_listed)]
@@ -253,7 +252,7 @@ class Sandbox:
                 facts = handles.look_at(folder, name)
             except SandboxError:
                 continue  # gone since it was listed
-            yield _Found(f"{above}{name}", folder, name, facts)
+            yield Found(f"{above}{name}", folder, name, facts)
             if stat.S_ISDIR(facts.st_mode):
                 below = handles.enter(folder, name)
                 try:
@@ -262,133 +261,8 @@ class Sandbox:
                     os.close(below)
 
 
-class OwnersFolder(Sandbox):
-    """Somebody's folder that is there already, worked in as it is. It stays, with all that was written.
-
-    However much lies in it, only what is written here counts for the limits, and only what is asked for is looked at.
-    """
-
-    def __init__(self, path: Path, limits: Limits | None = None, reserved: Reserved | None = None) -> None:
-        """`reserved` are names that tools must not write to. Raises OSError where there is no such folder."""
-        _need_handles()
-        self._limits = limits or Limits()
-        self.path = path
-        self._self = _identity(os.lstat(path))
-        self._given = {}
-        self._written: dict[str, int] = {}
-        self._reserved = reserved
-
-    def close(self) -> None:
-        """Leave the folder as it is."""
-
-    def write(self, path: str, text: str) -> int:
-        """As in an own folder, but for names that are reserved."""
-        self._refuse_reserved(path)
-        return super().write(path, text)
-
-    def delete(self, path: str) -> None:
-        """As in an own folder, but for names that are reserved."""
-        self._refuse_reserved(path)
-        super().delete(path)
-        self._written.pop("/".join(names_of(path)), None)
-
-    def look(self, paths: Iterable[str]) -> tuple[FileEntry, ...]:
-        """What lies at these paths and on the way to them; a path that no file could have is left out."""
-        met: dict[str, FileEntry] = {}
-        for path in paths:
-            with contextlib.suppress(SandboxError):
-                for entry in self._met(file_names(path)):
-                    met[entry.path] = entry
-        return tuple(sorted(met.values(), key=lambda entry: entry.path))
-
-    def given(self, passed_over: Beside) -> tuple[list[Given], list[tuple[str, str]]]:
-        """All that lies here, for fresh folders to begin with; and paths that are left out, each with the reason.
-
-        Raises SandboxError when there is more than an own folder may hold.
-        """
-        taken: list[Given] = []
-        left_out: list[tuple[str, str]] = []
-        total = 0
-        for found in self._walk(passed_over):
-            total += found.size
-            if total > self._limits.total_bytes:
-                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
-            if not _nameable(found.path):
-                left_out.append((found.path, "Its name is none that a path could have."))
-                continue
-            try:
-                folder = stat.S_ISDIR(found.facts.st_mode)
-                taken.append(Given(found.path, None if folder else self._data(found.folder, found.name)))
-            except SandboxError as error:
-                left_out.append((found.path, str(error)))
-        return taken, left_out
-
-    def given_at(self, paths: Iterable[str]) -> tuple[list[Given], list[tuple[str, str]]]:
-        """The same of the files at these paths only; one that is not there is passed over."""
-        taken: list[Given] = []
-        left_out: list[tuple[str, str]] = []
-        total, entries = 0, set[str]()
-        for path in sorted(paths):
-            try:
-                names = file_names(path)
-                *above, name = names
-                with self._folder(above) as folder:
-                    data = self._data(folder, name)
-                taken.append(Given(path, data))
-                total += len(data)
-                entries.update("/".join(names[: count + 1]) for count in range(len(names)))
-            except SandboxError as error:
-                if str(error) != MISSING:
-                    left_out.append((path, str(error)))
-            if len(entries) > self._limits.entries:
-                raise SandboxError(f"There are more than {self._limits.entries} files and folders.")
-            if total > self._limits.total_bytes:
-                raise SandboxError(f"There are more than {self._limits.total_bytes:,} bytes.")
-        return taken, left_out
-
-    def _met(self, names: tuple[str, ...]) -> Iterator[FileEntry]:
-        """The folders on the way, and what is at its end; it ends where there is nothing, or no folder."""
-        for count in range(1, len(names) + 1):
-            with self._folder(names[: count - 1]) as folder:
-                facts = handles.look_at(folder, names[count - 1])
-                yield self._taken(_Found("/".join(names[:count]), folder, names[count - 1], facts))
-            if not stat.S_ISDIR(facts.st_mode):
-                return
-
-    def _refuse_reserved(self, path: str) -> None:
-        if self._reserved is not None and self._reserved.holds(names_of(path)):
-            raise SandboxError(RESERVED)
-
-    @property
-    def _most_listed(self) -> int:
-        return self._limits.listed
-
-    def _wrote(self, names: tuple[str, ...], size: int) -> None:
-        self._written["/".join(names)] = size
-
-    def _sizes(self) -> dict[str, int]:
-        return self._written
-
-
-@dataclass(frozen=True, slots=True)
-class Reserved:
-    """Names directly in one folder, given by its path, that belong to somebody else."""
-
-    folder: tuple[str, ...]
-    is_one: Callable[[str], bool]
-
-    def holds(self, names: tuple[str, ...]) -> bool:
-        """Whether a path leads to or through one of them, on disks too that make no difference of case."""
-        above = tuple(map(_folded, self.folder))
-        count = len(above)
-        return len(names) > count and tuple(map(_folded, names[:count])) == above and self.is_one(_folded(names[count]))
-
-
-def _folded(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold()
-
-
-def _need_handles() -> None:
+def need_handles() -> None:
+    """Raises OSError where files cannot be opened relative to a folder."""
     if not handles.SUPPORTED:
         raise OSError(errno.ENOTSUP, "file tools need a system that opens files relative to a folder")
 
@@ -400,7 +274,8 @@ def _decoded(data: bytes) -> str:
         raise SandboxError("File is not UTF-8 text.") from None
 
 
-def _identity(facts: os.stat_result) -> tuple[int, int]:
+def identity(facts: os.stat_result) -> tuple[int, int]:
+    """What makes a folder this one and no other of its name."""
     return facts.st_dev, facts.st_ino
 
 
@@ -410,7 +285,7 @@ def _kind(facts: os.stat_result) -> Literal["file", "folder", "other"]:
     return "other" if handles.why_no_file(facts) else "file"
 
 
-def _nameable(path: str) -> bool:
+def nameable(path: str) -> bool:
     """Whether a path could ever name this: what others put there may be called anything."""
     try:
         return "/".join(names_of(path)) == path

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eval_gate.sandbox.folder import Given, Limits, OwnersFolder, Reserved, Sandbox
+from eval_gate.sandbox.folder import Given, Limits, Sandbox
+from eval_gate.sandbox.owners import OwnersFolder, Reserved
 
 
 @dataclass(frozen=True, slots=True)

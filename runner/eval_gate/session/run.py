@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.gate.judge import Question

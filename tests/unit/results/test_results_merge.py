@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import Policy
-from eval_gate.config.settings import Selection, parse_shard
+from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.engine.preparing.select import select
 from eval_gate.errors import GateError
 from eval_gate.model.case import Location

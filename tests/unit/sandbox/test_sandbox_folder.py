@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.sandbox.folder import Given, Limits, Listed, OwnersFolder, Reserved, Sandbox
+from eval_gate.sandbox.folder import Given, Limits, Listed, Sandbox
+from eval_gate.sandbox.owners import OwnersFolder, Reserved
 from eval_gate.sandbox.paths import SandboxError, file_names, names_of
 
 SECRET = "the secret of the machine"

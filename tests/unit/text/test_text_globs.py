@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import select
 from eval_gate.errors import GateError
 from eval_gate.formats.discovery import discover

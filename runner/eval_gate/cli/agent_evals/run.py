@@ -19,7 +19,7 @@ from eval_gate.cli.terminal.output import style_of
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.homes import Tmp

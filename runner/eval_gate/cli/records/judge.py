@@ -48,7 +48,7 @@ def judge(
     from eval_gate.cli.terminal.console import Verbosity, say
     from eval_gate.config.load import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
-    from eval_gate.config.settings import Selection
+    from eval_gate.config.selection import Selection
     from eval_gate.gate.judge import judge as judged_by
     from eval_gate.session.brought import brought_run, read_brought
     from eval_gate.session.keep import context_of, keep

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem

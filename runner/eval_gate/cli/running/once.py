@@ -15,7 +15,8 @@ from eval_gate.cli.terminal.console import Verbosity, say
 from eval_gate.cli.terminal.output import print_result, say_written
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import find_config, load_config
-from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command

@@ -57,7 +57,7 @@ def run(
     from pathlib import Path
 
     from eval_gate.cli.running.once import Asked, refuse_together, run_and_judge
-    from eval_gate.config.settings import Selection, parse_shard
+    from eval_gate.config.selection import Selection, parse_shard
 
     asked = Asked(
         flags=options.given(settings) | ({"target": target[0]} if target else {}),

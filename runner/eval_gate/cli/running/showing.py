@@ -17,7 +17,8 @@ from eval_gate.cli.running.once import show
 from eval_gate.cli.terminal.console import Verbosity, out, say
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
-from eval_gate.config.settings import RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render

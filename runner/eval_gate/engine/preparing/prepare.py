@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig, Selection
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig
 from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.assign import Assignment, assign

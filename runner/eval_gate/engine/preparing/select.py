@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.shards import cut_of, part, shares_files
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite, Tier

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.engine.preparing.select import missed_files, select
 from eval_gate.errors import GateError
 from eval_gate.model.agent import SuiteAgent
