@@ -22,6 +22,7 @@ TESTED_ELSEWHERE = {
     "files": "unit/results",
     "model/specs": "unit/evaluators",
     "reports/exports": "unit/reports",
+    "reports/words/verdict": "unit/reports/words",
 }
 """Rooms without a folder of unit tests, and the folder whose tests walk through them."""
 COPIED = "cli/starter/files/checks"

@@ -22,7 +22,7 @@ from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import shortfalls
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.numbers import score
-from eval_gate.reports.words.verdict import message as reason_words
+from eval_gate.reports.words.verdict.opening import message as reason_words
 from eval_gate.text.escape import one_line
 
 _NOT_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

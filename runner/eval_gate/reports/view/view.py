@@ -25,7 +25,6 @@ from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import grades_of
 from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_rows
-from eval_gate.reports.words import verdict as words
 from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import explained
 from eval_gate.reports.words.grounds import place_of, score_words
@@ -35,6 +34,7 @@ from eval_gate.reports.words.power import sight_lines
 from eval_gate.reports.words.prompt import prompt_words
 from eval_gate.reports.words.since import since_words
 from eval_gate.reports.words.spending import certainty, rerun_words, spending
+from eval_gate.reports.words.verdict import headline, opening, remedy
 from eval_gate.reports.words.waiving import accept_command
 
 MAX_TARGETS: Final = 10
@@ -75,7 +75,7 @@ class View(CaseLists):
     @cached_property
     def _headline(self) -> tuple[str, str]:
         absent = self.context.no_baseline_words
-        return words.headline(self.run, self.verdict, absent, baseline_is_stale=self.baseline_is_stale)
+        return headline.headline(self.run, self.verdict, absent, baseline_is_stale=self.baseline_is_stale)
 
     @property
     def symbol(self) -> str:
@@ -87,15 +87,15 @@ class View(CaseLists):
         """The verdict in a few words."""
         return self._headline[1]
 
-    lead = _once(lambda view: words.lead(view.run, view.verdict))
+    lead = _once(lambda view: remedy.lead(view.run, view.verdict))
     """The words before the opening, in bold."""
-    opening = _once(lambda view: words.opening(view.run, view.verdict))
+    opening = _once(lambda view: opening.opening(view.run, view.verdict))
     """Why, in a few sentences."""
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
         """What decided, in half sentences."""
-        return tuple(words.message(self.run, reason) for reason in self.verdict.reasons)
+        return tuple(opening.message(self.run, reason) for reason in self.verdict.reasons)
 
     measured = _once(lambda view: measured_words(view.comparison, view.context))
     """What differs in how this run was measured; it stands below the opening."""
@@ -121,19 +121,19 @@ class View(CaseLists):
         found, scores = self.comparison.suite_finding, self.comparison.score_finding
         reasons, said = {reason.code for reason in self.verdict.reasons}, []
         if found is not None and (found.excused or (found.dropped and RuleCode.SUITE_DROP not in reasons)):
-            said.append(words.suite_drop(self.run))
+            said.append(opening.suite_drop(self.run))
         if scores is not None and scores.dropped and RuleCode.SUITE_SCORES not in reasons:
             said.append(score_words(scores))
         return "; ".join(said) or None
 
-    remedy = _once(lambda view: words.remedy(view.run, view.verdict))
+    remedy = _once(lambda view: remedy.remedy(view.run, view.verdict))
     """Where to look if a run without a verdict ends the same way again."""
 
     @property
     def to_do(self) -> str | None:
         """What to do about a failed gate; None where it did not fail, or nobody knows."""
         failed = self.verdict.outcome is Outcome.FAIL
-        return words.to_do(self.verdict, acceptable=self.accept_command is not None) if failed else None
+        return remedy.to_do(self.verdict, acceptable=self.accept_command is not None) if failed else None
 
     @cached_property
     def accept_command(self) -> str | None:

@@ -1,0 +1,203 @@
+"""Why a run has its verdict, in a few plain sentences."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eval_gate.gate.rules import new_errors
+from eval_gate.gate.scores import limit_words
+from eval_gate.model.comparison import CaseClass, Outcome, Reason, RuleCode, Verdict
+from eval_gate.model.execution import Blame, Status
+from eval_gate.model.grounds import Why
+from eval_gate.model.result import RunResult, Summary
+from eval_gate.reports.facts import blames, nothing_comparable, rates_of, standing
+from eval_gate.reports.words.grounds import score_words, suite_words
+from eval_gate.reports.words.numbers import count, percent, points
+from eval_gate.reports.words.verdict.found import all_errors_words, alone_and_dropped, by_control
+from eval_gate.reports.words.verdict.remedy import OF_THE_RUN, UNDECIDED, lead, outage
+from eval_gate.reports.words.waivers import waived_counts
+
+
+def _counted_errors(run: RunResult) -> str:
+    """The same beside all that were not judged, where others of these are regressions or not judged on main either."""
+    words, counted = all_errors_words(run), len(list(new_errors(run, run.comparison)))
+    if counted == run.summary.errored:
+        return words
+    which = words.partition(": ")[2] or words
+    count_words = "counts" if counted == 1 else "count"
+    return f"{counted} of the {run.summary.errored} cases that could not be judged {count_words}: {which}"
+
+
+def opening(run: RunResult, verdict: Verdict) -> str:
+    """Why, in a few plain sentences."""
+    match verdict.outcome:
+        case Outcome.FAIL:
+            said = [*_sentences(run, verdict), *_rate_sentence(run, verdict), *_waived(run)]
+            return " ".join([*said, *_pass_score(run, verdict)])
+        case Outcome.ERROR:
+            why = undecided(run, verdict)
+            if outage(run, verdict):
+                why = f"this looks like an outage. {sentence(why)}"
+            words = " ".join([why, *_other_reading(run, verdict)])
+            return words if lead(run, verdict) == UNDECIDED else sentence(words)
+    return _passing_sentences(run, verdict)
+
+
+def message(run: RunResult, reason: Reason) -> str:
+    """The sentence of a reason, in words that fit what decided: where it was records, not one run of the baseline."""
+    errors = run.verdict.rule(RuleCode.UNMEASURED) if run.verdict else None
+    if reason.code == RuleCode.UNMEASURED and errors is not None:
+        return f"{_counted_errors(run)} (allowed: {errors.limit})"
+    if run.comparison is None or run.comparison.error_rate is None:
+        return reason.message
+    if reason.code == RuleCode.SUITE_DROP and run.comparison.suite_finding is not None:
+        return suite_drop(run)
+    if reason.code == RuleCode.SUITE_SCORES and run.comparison.score_finding is not None:
+        return score_words(run.comparison.score_finding)
+    rule = run.verdict.rule(RuleCode.REGRESSIONS) if run.verdict else None
+    apart = _crashes_and_drops(run) if reason.code == RuleCode.REGRESSIONS else None
+    return f"{apart} (allowed: {rule.limit})" if rule is not None and apart else reason.message
+
+
+def _crashes_and_drops(run: RunResult) -> str | None:
+    """How many cases crash for themselves, and how many are only called regressions because all dropped.
+
+    None where there are none of these: then the gate's own sentence says it all.
+    """
+    alone, dropped = alone_and_dropped(run)
+    broken = {key for key, case in run.cases() if case.status is Status.ERROR}
+    crash = sum(one.key in broken for one in alone)
+    if not crash and not dropped:
+        return None
+    if not alone:
+        return f"{count(len(dropped), 'case that usually passes', 'cases that usually pass')} failed here at first"
+    said = []
+    if len(alone) > crash:
+        said.append(count(len(alone) - crash, "case that usually passes fails", "cases that usually pass fail"))
+    if crash:
+        said.append(count(crash, "case that usually passes crashes", "cases that usually pass crash"))
+    return f"{' and '.join(said)} here{f', and {len(dropped)} more failed at first' if dropped else ''}"
+
+
+def suite_drop(run: RunResult) -> str:
+    """How all cases together compare with their records."""
+    assert run.comparison is not None
+    assert run.comparison.suite_finding is not None
+    grounds = [one.grounds for one in run.comparison.of(CaseClass.REGRESSION)]
+    alone = any(one is not None and one.why is not Why.SUITE for one in grounds)
+    return suite_words(run.comparison.suite_finding, others=alone)
+
+
+def undecided(run: RunResult, verdict: Verdict) -> str:
+    """Why there is no verdict, and how far the run came; to be read after a colon."""
+    why = run.stopped or next((message(run, reason) for reason in verdict.reasons), "the run was not finished")
+    return f"{why.rstrip('.')}. {_progress(run.summary)}"
+
+
+def _other_reading(run: RunResult, verdict: Verdict) -> list[str]:
+    """What else it may be where it looks like an outage: a change that keeps the target from starting looks so too."""
+    if outage(run, verdict):
+        return [f"If this change keeps the agent from starting, or from answering in time, {_NEXT}."]
+    if Blame.CRASHED in blames(run) and verdict.reasons and verdict.reasons[0].code in OF_THE_RUN:
+        return [f"The agent may have been down; if this change is what breaks it, {_NEXT}."]
+    return []
+
+
+_NEXT: Final = "the next run will say the same"
+
+
+def _passing_sentences(run: RunResult, verdict: Verdict) -> str:
+    rule = verdict.rule(RuleCode.PASS_RATE)
+    words = [f"{_of_judged(run, *([f'threshold {rule.limit}'] if rule else []))}{_unjudged(run)}."]
+    if still := standing(run, CaseClass.STILL_FAILING):
+        words.append(f"{len(still)} still failing.")
+    words += _cleared(run)
+    words += _waived(run)
+    known = {"passed", "no-baseline"}
+    words += [sentence(message(run, reason)) for reason in verdict.reasons if reason.code not in known]
+    return " ".join([*words, *_pass_score(run, verdict)])
+
+
+def _cleared(run: RunResult) -> list[str]:
+    """What would have failed the gate, had nobody asked the base branch's agent."""
+    if not (found := len(by_control(run))):
+        return []
+    which = count(found, "case that usually passes fails", "cases that usually pass fail")
+    them = "it" if found == 1 else "them"
+    return [f"{which} here; the base branch's agent, asked in the same minutes, fails {them} too: not of this change."]
+
+
+def _pass_score(run: RunResult, verdict: Verdict) -> list[str]:
+    """What counts as a pass, where that is not the specification's 1."""
+    graded = any(case.graded for _, case in run.cases())
+    if not graded or verdict.pass_score >= 1.0:
+        return []
+    return [f"Graded cases pass from {limit_words(verdict.pass_score)} on."]
+
+
+def _waived(run: RunResult) -> list[str]:
+    """What was left out of the numbers, and by whose word."""
+    words = [f"Not counted: {', '.join(found)}."] if (found := waived_counts(run)) else []
+    aside = rates_of(run).set_aside
+    if aside:
+        words.append(f"{count(aside, 'case')} in quarantine {'is' if aside == 1 else 'are'} in no pass rate.")
+    return words
+
+
+def _sentences(run: RunResult, verdict: Verdict) -> list[str]:
+    """The reasons; the first one goes on after the words before it."""
+    first, *others = [message(run, reason) for reason in verdict.reasons] or ["the rules do not hold"]
+    return [f"{first.rstrip('.')}.", *map(sentence, others)]
+
+
+def sentence(words: str) -> str:
+    """The words with a capital at the beginning and one full stop at the end."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}."
+
+
+def _progress(summary: Summary) -> str:
+    judged = summary.passed + summary.failed
+    were = "was" if 1 in {judged, summary.total_cases} else "were"
+    words = [f"{judged} of {count(summary.total_cases, 'case')} {were} judged"]
+    if summary.errored:
+        words.append(f"{summary.errored} could not be")
+    if summary.not_run:
+        words.append(f"{summary.not_run} {'was' if summary.not_run == 1 else 'were'} not run")
+    if summary.skipped:
+        words.append(f"{summary.skipped} skipped")
+    return ", ".join(words) + "."
+
+
+def _rate_sentence(run: RunResult, verdict: Verdict) -> list[str]:
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
+    if any(reason.code == RuleCode.PASS_RATE for reason in verdict.reasons):
+        return [] if now is None or before is None else [f"Baseline {percent(before)} ({points(before, now)})."]
+    return [f"{_of_judged(run)}{_unjudged(run)}."]
+
+
+def _of_judged(run: RunResult, *more: str) -> str:
+    """`7 of 8 judged cases pass (87.5 %, baseline 90.0 %, −2.5 pp)`; `after re-runs` where these did it."""
+    rates = rates_of(run)
+    if not rates.judged:
+        return "No case was judged"
+    which = f"{'judged ' if _unjudged(run) else ''}{'case passes' if rates.judged == 1 else 'cases pass'}"
+    passed = {key for key, case in run.cases() if case.passed}
+    again = any(one.key in passed for one in standing(run, CaseClass.REGRESSION))
+    rate = ", ".join([_rate_words(run), *more])
+    return f"{rates.passed} of {rates.judged} {which}{' after re-runs' if again else ''} ({rate})"
+
+
+def _unjudged(run: RunResult) -> str:
+    """`, 2 could not be judged`: what a pass rate says nothing about."""
+    summary = run.summary
+    numbers = {"could not be judged": summary.errored, "not run": summary.not_run, "skipped": summary.skipped}
+    return "".join(f", {number} {words}" for words, number in numbers.items() if number)
+
+
+def _rate_words(run: RunResult) -> str:
+    rates = rates_of(run)
+    now, before = rates.now, rates.before
+    if now is None or before is None or nothing_comparable(run):
+        return percent(now)
+    return f"{percent(now)}, baseline {percent(before)}, {points(before, now)}"
