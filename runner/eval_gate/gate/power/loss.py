@@ -57,6 +57,8 @@ class Losses:
         random = Random(_SEED)  # noqa: S311 (a simulation, no secret)
         many = DRAWS if cases.number <= LARGE else DRAWS // 2
         self._draws = [[random.random() for _ in range(len(trees) * cases.trials)] for _ in range(many)]
+        self._known: dict[frozenset[tuple[Pair, int]], bool] = {}
+        """Whether so many cases of each kind together are a drop: of few records, many draws come to the same."""
 
     def found(self, points: float) -> float:
         """The chance that a run is red in which every case fails so many points (0 to 100) more often."""
@@ -112,9 +114,14 @@ class Losses:
                         pairs[pair] += many
         if unnoticed < _CERTAIN:
             return 1.0
-        limit = self._cases.confirmation.error_rate * SUITE_SHARE
-        dropped = whole_finding(pairs, self._cases.days, limit, wide=_WIDE).dropped
-        return 1.0 if dropped else 1.0 - unnoticed
+        return 1.0 if self._dropped(pairs) else 1.0 - unnoticed
+
+    def _dropped(self, pairs: Counter[Pair]) -> bool:
+        key = frozenset(pairs.items())
+        if key not in self._known:
+            limit = self._cases.confirmation.error_rate * SUITE_SHARE
+            self._known[key] = whole_finding(pairs, self._cases.days, limit, wide=_WIDE).dropped
+        return self._known[key]
 
 
 def _pair(tree: Tree, failures: int) -> Pair | None:
