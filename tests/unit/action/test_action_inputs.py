@@ -46,6 +46,7 @@ def test_action_yml__as_the_runner_reads_it() -> None:
     assert all(isinstance(one["default"], str) for one in action["inputs"].values())
 
 
+@pytest.mark.slow
 def test_host_action_yml__as_the_runner_reads_it__has_what_the_container_has_and_more() -> None:
     host, action = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in (HOST, ACTION))
     assert (HOST.parent / host["runs"]["main"]).is_file()

@@ -226,6 +226,7 @@ def test_relay__numbers_without_end__are_no_result(case) -> None:
         published(**case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ODD.values(), ids=ODD)
 def test_relay__numbers_that_nobody_measured__are_published_and_nothing_breaks(case) -> None:
     comment, _, title, _, page, _ = published(**case)

@@ -31,6 +31,7 @@ def test_table__kind_that_nobody_knows__is_a_defect_of_ours() -> None:
         _grader(EvaluatorSpec)
 
 
+@pytest.mark.slow
 def test_table__assertion_of_tool_forge__loads_no_other_dialect_and_no_judge() -> None:
     code = (
         "import sys; from eval_gate.evaluators import aggregate, table;"

@@ -75,6 +75,7 @@ def test_judge__doubtful_push_and_one_that_passes_at_first__is_a_regression_by_b
 TAPE = st.text("PF", min_size=1, max_size=7)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch, tmp_path, tapes) -> None:
@@ -85,6 +86,7 @@ def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch
     assert said(judge(stored, again)) == said(run)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__in_parts_that_are_merged__says_what_the_whole_says(branch, tapes) -> None:
@@ -97,6 +99,7 @@ def test_judge__in_parts_that_are_merged__says_what_the_whole_says(branch, tapes
     assert said(judge(merge(parts, "merged"), Question(branch.baseline, POLICY))) == said(run)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(tapes=st.lists(TAPE, min_size=1, max_size=3), last=TAPE)
 def test_judge__with_what_came_before__is_never_milder(branch, tapes, last) -> None:

@@ -87,6 +87,7 @@ def test_load_registry__root_that_is_a_link__is_no_way_out(repository, tmp_path)
     assert load("tools.exports.ts", tmp_path / "here").size == 1
 
 
+@pytest.mark.slow
 def test_load_registry__import__brings_no_parser_and_no_client() -> None:
     code = "import sys, eval_gate.registry.load, eval_gate.registry.staleness; print(*sys.modules)"
     modules = run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

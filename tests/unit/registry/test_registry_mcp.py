@@ -84,6 +84,7 @@ def _quiet(caplog) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stateless", [True, False])
 def test_load_mcp__live_server__gives_names_descriptions_versions_and_schemas(tmp_path, stateless) -> None:
     with serving(weather_server().streamable_http_app(stateless_http=stateless)) as url:

@@ -76,6 +76,7 @@ def ended(pid_file: Path) -> bool:
     return gone(int(pid_file.read_text()))
 
 
+@pytest.mark.slow
 def test_load_registry__server_that_is_started__gives_names_versions_and_schemas(root) -> None:
     found = load(written(root, weather=python()), root)
     assert [(tool.name, tool.version) for tool in found.tools] == [("environment", "2.1.0"), ("second", None)]
@@ -83,11 +84,13 @@ def test_load_registry__server_that_is_started__gives_names_versions_and_schemas
     assert (found.source, found.notices) == (".mcp.json", ())
 
 
+@pytest.mark.slow
 def test_load_registry__one_server_alone_in_a_file__needs_no_name(root) -> None:
     (root / "server.json").write_text(json.dumps(python()))
     assert load("server.json", root).size == 2
 
 
+@pytest.mark.slow
 def test_load_registry__programs_get__what_they_are_given_and_what_the_file_says(root, monkeypatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "ghs_of_ours")
     file = written(root, weather=python("x", env={"TOKEN": "${SECRET} ${MODE:-quiet}", "LC_ALL": "C"}))
@@ -136,6 +139,7 @@ def test_load_registry__program_that_is_not_there__is_named(root) -> None:
     assert '"no-such-server" cannot be started' in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -153,12 +157,14 @@ def test_load_registry__server_that_hangs__is_given_up_and_ended_with_its_childr
     assert ended(root / "pid")
 
 
+@pytest.mark.slow
 def test_load_registry__server_that_answers__is_ended_afterwards(root) -> None:
     (root / "server.py").write_text("open('pid', 'w').write(str(__import__('os').getpid()))\n" + SERVER)
     load(written(root, weather=python()), root)
     assert ended(root / "pid")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bounds", "line", "said"),
     [

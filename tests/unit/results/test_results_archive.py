@@ -55,6 +55,7 @@ def announcing(folder: Path, entries: int, *, names: int) -> Path:
     return folder / "a.zip"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("announced", "names", "said"),
     [(1, 10_001, "more than 10,000 entries"), (0, 10_001, "more than 10,000 entries"), (65_535, 1, "0 entries are")],
@@ -92,6 +93,7 @@ def test_read_one__of_a_folder_in_the_archive__is_read_no_further_than_asked(tmp
     assert read_one(tmp_path / "a.zip", "ledger.json", 10) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "said"),
     [

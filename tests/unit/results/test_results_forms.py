@@ -28,6 +28,7 @@ def cases():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", Form)
 @pytest.mark.contract("result.fields")
 def test_suite_files__every_form__has_every_field_of_the_contract_and_says_the_same(form) -> None:

@@ -89,6 +89,7 @@ def test_redact__learns_later__who_holds_it_masks_as_well() -> None:
     assert "secret-1" not in repr(redact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["%43" * 300_000, "\\" * 900_000, "&#000" * 200_000, "secret-" * 130_000 + "%"])
 def test_redact__a_megabyte_made_to_be_slow__takes_no_time(text) -> None:
     import time

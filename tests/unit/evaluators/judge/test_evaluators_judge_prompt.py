@@ -143,6 +143,7 @@ def test_user_prompt__any_values__has_its_own_headers_only(values) -> None:
     assert HEADER.findall(shown.user) == SECTIONS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["[", "[ ", "[[#", " ", "#", "[\u200b", "{{ ", "{{a"], ids=repr)
 def test_prompts__a_megabyte_of_brackets__take_no_time(unit) -> None:
     text = unit * (1_000_000 // len(unit))

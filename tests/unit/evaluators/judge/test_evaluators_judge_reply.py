@@ -177,6 +177,7 @@ def test_read_verdict__valid_object_in_noise__is_found(before, score, hits, afte
     assert (verdict.score, verdict.hits) == (score, tuple(hit.strip() for hit in hits if hit.strip()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "reply",
     [

@@ -51,6 +51,7 @@ def test_evidence__a_plain_change__is_found_where_it_is() -> None:
     assert found.place == 15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["normal", "heavy", "counts"])
 def test_alarm__nothing_changes__comes_after_the_limit_on_average(noise) -> None:
     """Runs to the first alarm, cut at 60, of 200 branches: with a limit of 20 the mean is 20 or more by its error."""

@@ -211,6 +211,7 @@ def test_drift__few_runs__are_not_known_and_not_well() -> None:
     assert (found.known, found.found) == (False, False)
 
 
+@pytest.mark.slow
 def test_drift__nothing_changes__thirty_branches_of_fifty_runs__raise_no_alarm() -> None:
     """At one in 200 runs there would be 7; what is measured here has a third of it at most, and less by its ties."""
     alarms = 0

@@ -26,6 +26,7 @@ def test_page__table__has_every_branch_of_the_benchmark(benchmark) -> None:
     assert [rot.name for rot in benchmark.ROTS if f"| {rot.name} | {rot.history} |" not in page] == []
 
 
+@pytest.mark.slow
 def test_slow_rot__two_points_a_merge__is_seen_within_eight_merges(benchmark) -> None:
     rot = benchmark.ROTS[0]
     seen = [benchmark.branch_with(rot, 3, number) for number in range(6)]
@@ -34,6 +35,7 @@ def test_slow_rot__two_points_a_merge__is_seen_within_eight_merges(benchmark) ->
     assert any(one.after for one in seen)
 
 
+@pytest.mark.slow
 def test_nothing_changes__a_few_branches__raise_no_alarm(benchmark) -> None:
     rot = next(one for one in benchmark.ROTS if one.harmless)
     assert [benchmark.branch_with(rot, 3, number).after for number in range(2)] == [None, None]

@@ -75,6 +75,7 @@ def pushes_of(record: Counts, prior: Prior) -> Iterator[tuple[float, list[Counts
         yield math.exp(unchanged.log_chance(total)), pushes
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.pushes")
 @pytest.mark.parametrize("prior", [STEADY, Prior.of(2.0, 0.3), Prior.of(9.0, 1.0)])
 @pytest.mark.parametrize("record", [Counts(), TEN, Counts(passes=7, failures=3)])

@@ -47,6 +47,7 @@ def test_judged__answers_are_the_same__counts_because_it_failed_every_time_and_t
     assert (change.grounds.repeats.reruns, change.grounds.repeats.cached) == (4, False)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.text("P", min_size=1, max_size=20), st.integers(1, 6), st.sampled_from([1.0, 120.0, 5_000.0]))
 def test_judged__dead_and_monotonous__is_a_regression_whatever_its_record_of_passes(record, reruns, again_ms) -> None:

@@ -34,6 +34,7 @@ def ways(one: Stratum) -> list[int]:
 MANY = st.tuples(st.text("PF", min_size=2, max_size=5), st.sampled_from("PF"))
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.suite", "verdict.suite.trade-offs")
 @settings(max_examples=60)
 @given(st.lists(MANY, min_size=1, max_size=5))
@@ -138,6 +139,7 @@ def test_whole_finding__a_failure_instead_of_a_pass__is_never_likelier(cases, da
         assert after.dropped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [20, 200])
 def test_whole_finding__a_hundred_thousand_cases__takes_a_second(rate) -> None:
     """One in so many fails at first, and one in ten has failed before."""

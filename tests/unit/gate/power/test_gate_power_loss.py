@@ -27,6 +27,7 @@ def losses(cases: Cases) -> Losses:
     return Losses(cases, [Tree(kind, cases) for kind in cases.kinds])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [1, 3])
 def test_found__a_larger_loss__is_found_more_often(trials) -> None:
     known = losses(steady(60, flaky=5, trials=trials))
@@ -52,6 +53,7 @@ def test_smallest__more_cases_or_trials__is_smaller() -> None:
     assert many < tried < few
 
 
+@pytest.mark.slow
 def test_sight__a_hundred_thousand_cases__costs_little_more_than_a_hundred() -> None:
     assert sight_of(steady(100, flaky=9)).loss is not None
     with within_cpu(5.0, "a hundred thousand cases"):

@@ -44,6 +44,7 @@ def cases(*records: Counts, confirm: int = 6, number: int = 1, runs: int = 10) -
     return Cases(kinds, Confirmation(len(records) * number, prior, confirm=confirm), runs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("record", ["P", "P" * 6, "FPPPPP", "PFPFPPPP", "PPPPPF", "FFPFFP", "FFFF"])
 @pytest.mark.parametrize("trials", [1, 2])
 def test_tree__every_tape_through_the_judge__has_exactly_this_chance(record, trials) -> None:

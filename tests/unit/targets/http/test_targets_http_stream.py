@@ -171,6 +171,7 @@ def test_respond__secret_in_pieces_of_an_answer__is_masked_behind_the_door() -> 
     assert Redactor([SECRET]).model(parts).text == "***"  # as MaskedTarget has every answer pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pieces", "settings", "said"),
     [

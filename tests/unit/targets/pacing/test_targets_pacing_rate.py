@@ -72,6 +72,7 @@ async def shard(server: Limited, who: int, cases: int, at_once: int, rate: Rate)
     await asyncio.gather(*(worker() for _ in range(at_once)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("says", [True, False], ids=["with Retry-After", "without"])
 @pytest.mark.parametrize("shards", [2, 8])
 def test_rate__shards_share_a_limit_they_do_not_know__all_are_served_alike_and_it_is_used(shards, says) -> None:

@@ -216,6 +216,7 @@ def test_replaced__pattern_that_backtracks__is_ended() -> None:
         replaced(["(a+)+$"], ["a" * 60 + "!"], time_limit_s=0.5)
 
 
+@pytest.mark.slow
 def test_replaced_at_once__pattern_that_backtracks__is_ended(monkeypatch) -> None:
     monkeypatch.setattr(regex, "TIME_LIMIT_S", 0.1)
     monkeypatch.setattr(regex, "_START_LIMIT_S", 1.0)

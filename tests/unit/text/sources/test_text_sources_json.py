@@ -99,6 +99,7 @@ def test_parse__key_twice_that_is_not_ascii__is_named_with_its_second_line() -> 
     assert [problem.line for problem in caught.value.problems] == [2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "refused"), [(0, False), (1, True)])
 def test_parse_json__file_of_exactly_the_most_bytes__is_read(more, refused) -> None:
     data = b'"' + b"a" * (MAX_BYTES - 2 + more) + b'"'

@@ -76,6 +76,7 @@ def test_case__variables__are_filled_in_where_agentv_does(repository) -> None:
     assert case.evaluators[0].values == ("{{who.name}}",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", ['"' + "{{a}}" * 50_000 + '"', "[" + '"{{a}}", ' * 20_000 + "]"], ids=["text", "list"])
 def test_case__long_variable_in_many_places__is_refused_and_not_written_out(repository, many) -> None:
     head = f"tests:\n- id: one\n  criteria: x\n  vars: {{a: {'x' * 100_000}}}\n"

@@ -30,6 +30,7 @@ def by_enumeration(strata: list[Stratum]) -> float:
     return sum(total >= seen for total in sums) / len(sums)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.suite")
 @settings(max_examples=60)
 @given(st.lists(SMALL.filter(lambda one: one.runs and one.all_runs > one.runs), max_size=3))

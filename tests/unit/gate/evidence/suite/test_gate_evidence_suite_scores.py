@@ -110,6 +110,7 @@ def test_score_finding__all_equal__is_no_drop(runs, grade) -> None:
     assert not found(scored([(grade, [grade] * runs)] * 60)).dropped
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2, 4, LEAST_RUNS, 10])
 def test_score_finding__more_noise_on_record__is_no_surer(runs) -> None:
     for seed in range(10):

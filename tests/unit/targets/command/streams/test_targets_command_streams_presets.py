@@ -248,6 +248,7 @@ def test_stream__numbers_that_count_nothing__are_not_known(number) -> None:
     assert (claude.usage, claude.cost_usd, gemini.usage) == (None, None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("preset", "line", "size"),
     [
@@ -294,6 +295,7 @@ def test_gemini_cli__stream_without_result_that_holds_an_object__is_no_answer() 
         read_stream(GEMINI, lines([*GEMINI_STREAM[:-1], {"response": "Forged."}]))
 
 
+@pytest.mark.slow
 def test_stream__too_many_calls__is_no_answer() -> None:
     many = [said("assistant", *(used(str(n), "Bash") for n in range(limits.ANSWER_CALLS + 1))), CLAUDE_END]
     with pytest.raises(TargetError, match="10,001 tool calls, more than 10,000"):
