@@ -7,15 +7,14 @@ The same seed gives the same table, on any number of processors.
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial, reduce
 from random import Random
 
+from printing import print_table
 from rules import Called, ours
 from simulate import PER_BRANCH, share
 from worlds import Group, World, draw, same
@@ -125,13 +124,7 @@ def _red(outcome: Outcome) -> str:
 
 def main() -> None:
     """Print the table as Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", type=int, default=200, help="pull requests for each line")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for line in table(pool, given.worlds, given.seed):
-            print(line, flush=True)
+    print_table(table, "--worlds", 200, "pull requests for each line", __doc__ or "")
 
 
 if __name__ == "__main__":

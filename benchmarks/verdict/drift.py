@@ -9,9 +9,7 @@ stops is not merged. Each merge is a run of main, with its ledger, over which th
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from random import Random
 from statistics import median
 
 from branch import Asking, Branch, Execution, policy, pull_request
+from printing import print_table
 
 from eval_gate.errors import ExitCode
 from eval_gate.gate.drift.drift import drift_of
@@ -129,13 +128,7 @@ def _share(part: int, whole: int) -> str:
 
 def main() -> None:
     """Print the table as Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--branches", type=int, default=200, help="branches for each line, of 100 cases")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for line in table(pool, given.branches, given.seed):
-            print(line, flush=True)
+    print_table(table, "--branches", 200, "branches for each line, of 100 cases", __doc__ or "")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ does not remember. The same seed gives the same table, on any number of processo
 
 from __future__ import annotations
 
-import argparse
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +18,7 @@ from functools import partial, reduce
 from random import Random
 
 from branch import Asking, Branch, Execution, PullRequest, policy, pull_request
+from printing import print_table
 from rules import SHARDED_EACH, STORED_EACH
 from worlds import Drawn, Group, World, draw, same
 
@@ -180,13 +179,7 @@ def _cost(outcome: Outcome, pushes: int) -> str:
 
 def main() -> None:
     """Print the table as Markdown."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", type=int, default=300, help="pull requests for each line")
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for line in table(pool, given.worlds, given.seed):
-            print(line, flush=True)
+    print_table(table, "--worlds", 300, "pull requests for each line", __doc__ or "")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -12,13 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from eval_gate.github.client import Client, Facts, parsed
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.ours import Said, state_in
 from eval_gate.model import limits
 from eval_gate.model.result import LEG_PATTERN
 
 PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = limits.COMMENT_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
-_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,8000}) -->\s*\Z")
 _ADDRESS: Final = re.compile(r"#issuecomment-(\d{1,18})\Z")
 _QUERY: Final = """
 query($owner: String!, $name: String!, $number: Int!, $before: String) {
@@ -34,11 +32,11 @@ query($owner: String!, $name: String!, $number: Int!, $before: String) {
   }
 }
 """
-"""Comments newest first. `viewerDidAuthor` needs no name: a workflow's token may not ask who it is."""
+"""Comments newest first."""
 
 
 class State(BaseModel):
-    """What a comment remembers of the run that wrote it. Shown as nothing; only ever taken as a hint."""
+    """What a comment remembers of the run that wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -74,11 +72,8 @@ class Conversation:
     sticky: Sticky | None
 
 
-class _Node(Facts):
+class _Node(Said):
     database_id: int | None = Field(None, alias="databaseId")
-    mine: bool = Field(alias="viewerDidAuthor")
-    body: str
-    url: str = ""
 
 
 class Page(Facts):
@@ -117,12 +112,6 @@ def marker(key: str) -> str:
     return f"<!-- eval-gate:v1 key={key} -->"
 
 
-def with_state(body: str, state: State) -> str:
-    """The comment with what it is to remember, in a form that no text can end early."""
-    packed = base64.b64encode(state.model_dump_json(exclude_none=True).encode()).decode()
-    return f"{body.rstrip()}\n<!-- eval-gate:state {packed} -->\n"
-
-
 def read_conversation(client: Client, number: int, key: str) -> Conversation:
     """The pull request and our comment, however many others there are. Raises GitHubError."""
     owner, _, name = client.repository.partition("/")
@@ -135,8 +124,8 @@ def read_conversation(client: Client, number: int, key: str) -> Conversation:
         if repository is None or repository.pull is None:
             raise GitHubError(Kind.NOT_FOUND, doing, "there is no such pull request")
         pull = repository.pull
-        ours = (one for one in reversed(pull.comments.nodes) if one.mine and one.body.startswith(marker(key)))
-        sticky = next((Sticky(_id_of(one), one.url, _state_in(one.body)) for one in ours), None)
+        ours = (one for one in reversed(pull.comments.nodes) if one.is_ours(marker(key)))
+        sticky = next((Sticky(_id_of(one), one.url, state_in(State, one.body)) for one in ours), None)
         if sticky is not None or not pull.comments.page.earlier:
             return Conversation(pull.head, pull.state == "OPEN", sticky)
         before = pull.comments.page.cursor
@@ -172,13 +161,3 @@ def _id_of(node: _Node) -> int:
     """From the address: GraphQL's number has 32 bits, and comments have outgrown them."""
     match = _ADDRESS.search(node.url)
     return int(match[1]) if match else node.database_id or 0
-
-
-def _state_in(body: str) -> State | None:
-    match = _STATE.search(body)
-    if match is None:
-        return None
-    try:
-        return State.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
-    except (ValueError, RecursionError):
-        return None

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from eval_gate.github.client import Client, Facts, parsed
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.ours import Said, state_in, with_state
 from eval_gate.model import limits
 
 PERMISSION: Final = "issues: write"
 MAX_PAGES: Final = limits.ISSUE_PAGES
 """Pages of a hundred issues that are looked through, the last updated first: ours is, as long as it is in use."""
 MAX_BODY: Final = 60_000
-_STATE: Final = re.compile(r"<!-- eval-gate:state ([A-Za-z0-9+/=]{1,20000}) -->\s*\Z")
 _QUERY: Final = """
 query($owner: String!, $name: String!, $after: String) {
   repository(owner: $owner, name: $name) {
@@ -29,11 +26,11 @@ query($owner: String!, $name: String!, $after: String) {
   }
 }
 """
-"""`viewerDidAuthor` needs no name: a workflow's token may not ask who it is. Pull requests are not among issues."""
+"""Pull requests are not among issues."""
 
 
 class State(BaseModel):
-    """What the issue remembers of the run that wrote it. Shown as nothing; only ever taken as a hint."""
+    """What the issue remembers of the run that wrote it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -52,12 +49,9 @@ class Issue:
     state: State | None = None
 
 
-class _Node(Facts):
+class _Node(Said):
     number: int
     state: str
-    mine: bool = Field(alias="viewerDidAuthor")
-    body: str
-    url: str = ""
 
 
 class _Page(Facts):
@@ -84,7 +78,7 @@ class _Written(Facts):
     state: str = "open"
 
 
-class _Said(Facts):
+class _Posted(Facts):
     id: int
 
 
@@ -108,8 +102,8 @@ def find_issue(client: Client, key: str) -> Issue | None:
         if repository is None:
             raise GitHubError(Kind.NOT_FOUND, doing, "there is no such repository")
         for node in repository.issues.nodes:
-            if node.mine and node.body.startswith(marker(key)):
-                found = Issue(node.number, node.url, node.state == "OPEN", _state_in(node.body))
+            if node.is_ours(marker(key)):
+                found = Issue(node.number, node.url, node.state == "OPEN", state_in(State, node.body))
                 if found.is_open:
                     return found
                 closed = closed or found
@@ -149,20 +143,9 @@ def close_issue(client: Client, words: str, issue: Issue) -> None:
     client.patch(doing, f"/issues/{issue.number}", closed, _Written, permission=PERMISSION)
     # a second comment does less harm than an issue that stays open
     client.post(
-        doing, f"/issues/{issue.number}/comments", {"body": words}, _Said, permission=PERMISSION, made=lambda: None
+        doing, f"/issues/{issue.number}/comments", {"body": words}, _Posted, permission=PERMISSION, made=lambda: None
     )
 
 
 def _body(key: str, body: str, state: State) -> str:
-    packed = base64.b64encode(state.model_dump_json().encode()).decode()
-    return f"{marker(key)}\n{body[:MAX_BODY].rstrip()}\n<!-- eval-gate:state {packed} -->\n"
-
-
-def _state_in(body: str) -> State | None:
-    match = _STATE.search(body)
-    if match is None:
-        return None
-    try:
-        return State.model_validate(json.loads(base64.b64decode(match[1], validate=True)))
-    except (ValueError, RecursionError):
-        return None
+    return with_state(f"{marker(key)}\n{body[:MAX_BODY]}", state)

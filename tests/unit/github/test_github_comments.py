@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.github.client import Client
-from eval_gate.github.comments import State, _id_of, _Node, marker, read_conversation, with_state, write_comment
+from eval_gate.github.comments import State, _id_of, _Node, marker, read_conversation, write_comment
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.ours import with_state
 from tests.support.github import Fault, fake_github
 
 KEY = "gate.yml.gate"
@@ -97,7 +98,7 @@ def test_state__any_state_under_any_text__is_remembered() -> None:
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "regressed": "A" * 2_704}),
         packed(b'{"sha": "aaaaaaa", "outcome": "pass", "run_id": ' + b"9" * 2_900 + b".5}"),
         packed(b"[" * 2_900),
-        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "more": "x" * 8_000}),
+        packed({"sha": HEAD, "run_id": 1, "outcome": "pass", "more": "x" * 20_000}),
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass"}) + "\nafterwards",
         packed({"sha": HEAD, "run_id": 1, "outcome": "pass"}).replace("eval-gate:state", "eval-gate:stat"),
     ],
