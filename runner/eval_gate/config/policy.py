@@ -150,6 +150,16 @@ class Policy:
     )
 
     @property
+    def only_reports(self) -> bool:
+        """Whether nothing fails this gate."""
+        return FailOn.NEVER in self.fail_on
+
+    @property
+    def by_comparison(self) -> bool:
+        """Whether what a failing case does rests on the baseline."""
+        return FailOn.REGRESSIONS in self.fail_on
+
+    @property
     def runs_of_new_cases(self) -> int:
         """How often a case is run of which no earlier run knows anything; 1 where nothing is run again."""
         if self.new_case_runs is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from eval_gate.config.policy import FailOn, Policy
+from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
@@ -249,7 +249,7 @@ def quarantined(run: RunResult, baseline: RunResult, waivers: KnownWaivers | Non
 def allowed_of(question: Question) -> int | None:
     """How many regressions do not fail the gate; None where none does, or where nobody knows yet what one is."""
     compares = isinstance(question.baseline, Baseline)
-    return question.policy.allowed_regressions if compares and FailOn.NEVER not in question.policy.fail_on else None
+    return question.policy.allowed_regressions if compares and not question.policy.only_reports else None
 
 
 def accepted(keys: Sequence[CaseKey], question: Question) -> frozenset[CaseKey]:

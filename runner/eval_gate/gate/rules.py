@@ -73,7 +73,7 @@ class Finding:
 
 def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
     """Every rule of the policy that can be applied, in the order people care about them."""
-    if FailOn.NEVER not in policy.fail_on:
+    if not policy.only_reports:
         yield from _about_the_change(judged, policy)
     if FailOn.FAILURES in policy.fail_on:
         yield _failures(judged)
@@ -82,7 +82,7 @@ def findings(judged: Judged, policy: Policy) -> Iterator[Finding]:
     if policy.min_pass_rate is not None:
         yield _pass_rate(judged, policy.min_pass_rate)
     yield from _budgets(judged, policy)
-    if FailOn.NEVER not in policy.fail_on:
+    if not policy.only_reports:
         yield _errors(judged, policy.max_errors)
     if policy.min_coverage is not None:
         yield _coverage(judged.run, policy.min_coverage)

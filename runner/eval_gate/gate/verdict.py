@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eval_gate.config.policy import FailOn, Policy
+from eval_gate.config.policy import Policy
 from eval_gate.errors import ExitCode
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.rules import Judged, findings
@@ -91,7 +91,7 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
 
     Where it would be the same if all of them were regressions it is known.
     """
-    if judged.comparison is None or FailOn.NEVER in policy.fail_on:
+    if judged.comparison is None or policy.only_reports:
         return ()
     open_cases = [
         change
@@ -130,7 +130,7 @@ def _unexplained(judged: Judged, policy: Policy, absent: NoBaseline | None) -> t
         return ()
     run = judged.run
     waived = judged.waiving.count(Standing.REGRESSED, Standing.FAILS)
-    if FailOn.REGRESSIONS in policy.fail_on and (count := run.summary.failed - waived) > 0:
+    if policy.by_comparison and (count := run.summary.failed - waived) > 0:
         failed = f"{count} failing case{'s' if count != 1 else ''}"
         return (Reason(code=absent.code, message=f"whether {failed} passed before cannot be told: {absent.reason}"),)
     if policy.max_score_drop is not None and (low := _may_have_dropped(judged, policy.max_score_drop)):
@@ -148,9 +148,9 @@ def _may_have_dropped(judged: Judged, most: float) -> int:
 def _passing(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
     """What a passing gate has to say: above all, what it could not look at."""
     run, comparison = judged.run, judged.comparison
-    if FailOn.NEVER in policy.fail_on:
+    if policy.only_reports:
         return (Reason(code="never-fails", message="the policy is to report only: nothing fails this gate"),)
-    if comparison is None and FailOn.REGRESSIONS in policy.fail_on:
+    if comparison is None and policy.by_comparison:
         message = "there is nothing to compare with, so regressions could not be told from known failures"
         return (Reason(code="no-baseline", message=message),)
     if comparison is None and policy.max_score_drop is not None:
