@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from eval_gate.config.rerun_budget import RerunBudget
 
@@ -24,6 +25,15 @@ class Allowance:
         """How many more re-runs may begin; None where their number is not what is bounded."""
         most = self.budget.executions
         return None if most is None else max(most - self._begun, 0)
+
+    def notices(self, *, suspects: int, new: int) -> Iterator[str]:
+        """What it did not reach for: so many cases in doubt, and so many that no earlier run knows."""
+        if suspects:
+            which = "1 suspect is" if suspects == 1 else f"{suspects} suspects are"
+            yield f"{which} not decided: the rerun-budget of {self.budget} is spent"
+        if new:
+            which = "1 new case is" if new == 1 else f"{new} new cases are"
+            yield f"{which} not run as often as asked: the rerun-budget of {self.budget} is spent"
 
     def cost(self, usd: float) -> None:
         """So much was spent on re-runs, in US dollars."""

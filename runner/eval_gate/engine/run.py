@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Coroutine, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from eval_gate.engine.pool import work_through
 from eval_gate.engine.settling import trial_of
 from eval_gate.engine.silence import heard, listing
 from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective
+from eval_gate.engine.unanswered import Unanswered, with_hint
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
@@ -33,9 +34,6 @@ from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.waiting import told_to
 from eval_gate.text.javascript.regex import PatternMatcher
-
-GIVE_UP_AFTER = 5
-"""Trials in a row without connection or without answer in time; as many as are in flight at once if that is more."""
 
 
 class Observer(Protocol):
@@ -69,10 +67,7 @@ class Run:
         """Set when the target that is being asked is to be asked no more."""
         self._stopped: str | None = None
         self._healthy: dict[int, bool] = {}
-        self._unanswered: list[NoAnswerError] = []
-        """The latest trials, as far as no answer came in between."""
-        self._answered: set[int] = set()
-        """Targets (by `id`) that have answered anything."""
+        self._unanswered = Unanswered()
         self._listing: set[int] = set()
         """Targets (by `id`) that have listed their tool calls."""
         self._notices: list[str] = []
@@ -136,7 +131,7 @@ class Run:
                     await self._until_stopped(target.check_health())
                 self._healthy[id(target)] = not self._stop.is_set()
             except TargetError as error:
-                self._give_up(target, _sentence(error.message, error.hint))
+                self._give_up(target, with_hint(error.message, error.hint))
         return self._healthy[id(target)]
 
     async def _until_stopped(self, check: Coroutine[None, None, None]) -> None:
@@ -162,7 +157,7 @@ class Run:
         self._lane.clear()
         if self._stop.is_set():
             return
-        self._unanswered = []
+        self._unanswered.begin()
         concurrency = plan.concurrency_of(target)
         batched = Batched()
         if isinstance(target, BatchTarget) and target.batches:
@@ -176,8 +171,7 @@ class Run:
             while job is not None and not self._lane.is_set() and self._may_begin(job):
                 try:
                     record = await self._stored(await trials.run(*job, given=batched.answers.get(job.key)))
-                    self._unanswered = []
-                    self._answered.add(id(target))
+                    self._unanswered.answered(target)
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
@@ -217,16 +211,8 @@ class Run:
         waiting = await self._run_again(list(cases), cases, confirming, journal)
         while control is not None and await self._ask_control(control, confirming, allowance):
             waiting = await self._run_again(waiting, cases, confirming, journal)
-        self._notice_what_was_spared(allowance)
-
-    def _notice_what_was_spared(self, allowance: Allowance) -> None:
-        short = [key in self._fresh for key, end in self._ends().items() if end is RerunEnd.SPENT]
-        if left := short.count(False):
-            suspects = "1 suspect is" if left == 1 else f"{left} suspects are"
-            self._notices.append(f"{suspects} not decided: the rerun-budget of {allowance.budget} is spent")
-        if left := short.count(True):
-            new = "1 new case is" if left == 1 else f"{left} new cases are"
-            self._notices.append(f"{new} not run as often as asked: the rerun-budget of {allowance.budget} is spent")
+        spared = [key in self._fresh for key, end in self._ends().items() if end is RerunEnd.SPENT]
+        self._notices += allowance.notices(suspects=spared.count(False), new=spared.count(True))
 
     async def _run_again(
         self, waiting: list[CaseKey], cases: Mapping[CaseKey, EvalCase], confirming: Confirming, journal: Journal
@@ -332,20 +318,10 @@ class Run:
             yield job
 
     def _count_unanswered(self, target: Target, concurrency: int, failure: NoAnswerError) -> None:
-        """Give up on a target that is gone or hangs: the rest is `not_run`, instead of hours of waiting.
-
-        A case that was too slow before and is so again says nothing new of a target that answers others. Such a target
-        is waited for twice as long: the cases of one slow tool stand side by side, and are in flight together.
-        """
-        slow = failure.record.timed_out and id(target) in self._answered
-        if slow and self._was_late(failure.record):
-            return
-        self._unanswered.append(failure)
-        if len(self._unanswered) >= max(GIVE_UP_AFTER, concurrency) * (2 if slow else 1):
-            self._give_up(target, _sentence(_nobody_there(self._unanswered), failure.hint))
-
-    def _was_late(self, record: TrialRecord) -> bool:
-        return any(one.timed_out for one in self._trials[record.case])
+        """Give up on a target that is gone or hangs: the rest is `not_run`."""
+        was_late = any(one.timed_out for one in self._trials[failure.record.case])
+        if reason := self._unanswered.enough(target, concurrency, failure, was_late=was_late):
+            self._give_up(target, reason)
 
     def _keep(self, record: TrialRecord, target: Target) -> None:
         self._trials[record.case].append(record)
@@ -387,7 +363,7 @@ class Run:
             judged = [record for record in heard(mine, lists=id(target) in self._listing) if record.status.judged]
             self._trials[key] += judged
             if judged:
-                self._answered.add(id(target))
+                self._unanswered.answered(target)
 
     def _others_passed(self) -> bool:
         """Whether all cases that no rubric waits for were judged and passed."""
@@ -420,16 +396,3 @@ class Run:
             self._fresh,
         )
         return outcome(self._plan, progress, wall_ms)
-
-
-def _nobody_there(failures: Sequence[NoAnswerError]) -> str:
-    late = [failure.record.timed_out for failure in failures]
-    if all(late):
-        what = "no answer from the target in time"
-    else:
-        what = "no answer from the target" if any(late) else "no connection to the target"
-    return f"{what}, {len(failures)} cases in a row: {failures[-1]}"
-
-
-def _sentence(message: str, hint: str | None) -> str:
-    return f"{message} ({hint})" if hint else message

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig
-from eval_gate.engine.asked import every_asked
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.asked import every_asked
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.control import control_for
 from eval_gate.engine.preparing.homes import Tmp, contents, home_for

@@ -1,6 +1,6 @@
 """Question and expectation of a case, as its result keeps them."""
 
-from eval_gate.engine.asked import asked_of
+from eval_gate.engine.preparing.asked import asked_of
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import KEPT_QUESTION
 from eval_gate.text.tokens import TokenData
