@@ -23,6 +23,7 @@ INNOCENT = "This says nothing about your change"
 TEN = "P" * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", EVERY)
 def test_page__change_may_be_the_cause__never_says_that_it_is_not(state) -> None:
     view = view_of(EVERY[state], PULL_REQUEST)
