@@ -139,7 +139,8 @@ class Document:
             except RecursionError:
                 raise unreadable(self._place, "is nested too deeply") from None
             except ValueError as error:
-                problem = error.with_traceback(None)  # a ring of objects else, that holds all of the text
+                # the error itself leads to this frame, and would hold all that is read until Python looks for rings
+                problem, where = str(error), getattr(error, "pos", 0)
             else:
                 if end < len(self._text) or not self._more():
                     halves = _HALF.search(self._text, self._at, end) is not None
@@ -149,12 +150,11 @@ class Document:
             if len(self._text) - self._at > BROUGHT_LINE_BYTES:
                 raise unreadable(self._place, f"holds a value of more than {BROUGHT_LINE_BYTES:,} characters")
             if not self._more():
-                raise self._refusal(problem)
+                raise self._refusal(problem, where)
 
-    def _refusal(self, problem: ValueError) -> GateError:
+    def _refusal(self, problem: str, where: int) -> GateError:
         """The error for what is no value although all of it is there, or because it is not."""
-        where = getattr(problem, "pos", 0)
-        if where >= len(self._text) or str(problem).startswith("Unterminated"):
+        if where >= len(self._text) or problem.startswith("Unterminated"):
             return broken_off(self._place, "ends in the middle: the tool was stopped while it wrote")
         return unreadable(self._place, f"is not JSON: {problem}")
 

@@ -1,6 +1,8 @@
 """A large list is read many members at a time, and nothing of it is another than one by one."""
 
+import gc
 import json
+import weakref
 from typing import Any, TypedDict
 
 import pytest
@@ -78,3 +80,19 @@ def test_document__a_mark_of_its_byte_order__is_no_part_of_it(tmp_path) -> None:
     with document(tmp_path / "x.json", "x.json") as walked:
         assert list(walked.members()) == [{"a": "\ufeff"}, 1]
         walked.end()
+
+
+def test_document__cut_within_a_value__is_let_go_before_python_looks_for_rings(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(streaming, "_CHUNK", 7)
+    (tmp_path / "x.json").write_text(json.dumps([{"a": None}] * 100))
+    there = gc.isenabled()
+    gc.disable()
+    try:
+        with document(tmp_path / "x.json", "x.json") as walked:
+            assert list(walked.members()) == [{"a": None}] * 100
+            gone = weakref.ref(walked)
+        del walked
+        assert gone() is None
+    finally:
+        if there:
+            gc.enable()
