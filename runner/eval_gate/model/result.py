@@ -376,3 +376,9 @@ def _cases_of(suites: Same[tuple[SuiteResult, ...]]) -> Sequence[tuple[CaseKey, 
 @lru_cache(maxsize=3)
 def _by_key_of(suites: Same[tuple[SuiteResult, ...]]) -> Mapping[CaseKey, CaseResult]:
     return MappingProxyType(dict(_cases_of(suites)))
+
+
+def forget_cases() -> None:
+    """Let go of the runs that were asked for their cases: whoever asks again waits a moment longer."""
+    _cases_of.cache_clear()
+    _by_key_of.cache_clear()

@@ -34,11 +34,29 @@ class _Step(NamedTuple):
     change: ChangeStep | None = None
 
 
-def fitted(run: RunResult, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
-    """The run with as much as can be read again: at most so many bytes and values."""
-    short, left_out = Short(), list[str]()
+class Lessened(NamedTuple):
+    """A run without what there is certainly no room for."""
+
+    run: RunResult
+    steps: int = 0
+    """How many of the steps were taken."""
+    left_out: tuple[str, ...] = ()
+    """What they left out, in words."""
+
+
+def lessened(run: RunResult, most: int = RESULT_BYTES) -> Lessened:
+    """The beginning of `fitted`, for those who let go of the whole run before its record is made of the rest."""
+    left_out = list[str]()
     certain = _certainly_too_large(run, most)
-    run = _taken(run, _STEPS[:certain], left_out) if certain else run
+    less = _taken(run, _STEPS[:certain], left_out) if certain else run
+    return Lessened(less, certain, tuple(left_out))
+
+
+def fitted(run: RunResult | Lessened, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
+    """The run with as much as can be read again: at most so many bytes and values."""
+    short = Short()
+    run, certain, said = run if isinstance(run, Lessened) else lessened(run, most)
+    left_out = list(said)
     for step in _STEPS[certain:]:
         if found := _as_it_is(_with_warning(run, left_out, most), short, most, values):
             return found

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, write_atomically
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.fitting import fitted
+from eval_gate.results.fitting import Lessened, fitted
 from eval_gate.results.forms import Fitted, suite_files
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
@@ -41,15 +41,21 @@ def write_record(output_dir: Path, result: RunResult) -> Path:
     return _write_record(output_dir, fitted(result))
 
 
+def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
+    """Write the ledger that ends with this run: first of all, since it takes as much memory as the records do."""
+    write_atomically(run_folder(output_dir, run_id) / LEDGER_NAME, ledger_bytes(ledger))
+
+
 def write_result(
-    output_dir: Path, result: RunResult, ledger: Ledger | None = None, pushes: Pushes | None = None
+    output_dir: Path, result: RunResult | Lessened, ledger: Ledger | None = None, pushes: Pushes | None = None
 ) -> Written:
     """Write the record, every suite's EvalSuiteResult, and the ledger and the pushes that end with this run."""
     names: set[str] = set()
-    folder = run_folder(output_dir, result.run_id)
+    run_id = (result.run if isinstance(result, Lessened) else result).run_id
+    folder = run_folder(output_dir, run_id)
     if ledger is not None:
-        write_atomically(folder / LEDGER_NAME, ledger_bytes(ledger))
-        del ledger  # of many cases it takes as much memory as their records do, and nobody looks at it again
+        write_ledger(output_dir, run_id, ledger)
+        del ledger
     if pushes is not None:
         write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
     record = fitted(result)

@@ -13,11 +13,12 @@ from pathlib import Path
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.evidence.past import ledger_after
 from eval_gate.gate.judge import judge
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import RunResult, forget_cases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.write import write_result
+from eval_gate.results.fitting import lessened
+from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import Made, Progress, make_run
 from eval_gate.session.session import Session
 
@@ -59,13 +60,21 @@ async def evaluate(session: Session, progress: Progress) -> Kept:
         return keep(session, judge(made.result, session.question), made)
 
 
-def keep(session: Session, judged: RunResult, made: Made) -> Kept:
-    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes."""
+def keep(session: Session, judged: RunResult, made: Made | None = None) -> Kept:
+    """Write the record, and the ledger of earlier runs that ends with this one; of a change also its pushes.
+
+    What there is no room for is let go of before the record is made, where nobody else holds the run: of many cases
+    that is a third of the memory.
+    """
     question = session.question
     pushes = question.pushes.with_run(judged) if question.pushes is not None else None
     with after_asking():
-        written = write_result(session.folder, judged, ledger_after(judged, question.baseline), pushes)
-    return Kept(written.run, written.record, made.interrupted)
+        write_ledger(session.folder, judged.run_id, ledger_after(judged, question.baseline))
+        forget_cases()
+        less = lessened(judged)
+        del judged
+        written = write_result(session.folder, less, pushes=pushes)
+    return Kept(written.run, written.record, made.interrupted if made else None)
 
 
 def context_of(session: Session, kept: Kept) -> ReportContext:

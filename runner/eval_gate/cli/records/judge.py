@@ -50,9 +50,9 @@ def judge(
     from eval_gate.config.policy import DEFAULT_CONFIRM
     from eval_gate.config.selection import Selection
     from eval_gate.gate.judge import judge as judged_by
+    from eval_gate.model.result import RunResult
     from eval_gate.session.brought import brought_run, read_brought
     from eval_gate.session.keep import context_of, keep
-    from eval_gate.session.run import Made
     from eval_gate.session.session import open_session
     from eval_gate.session.uncollected import uncollected
 
@@ -60,10 +60,14 @@ def judge(
     file = Path(config) if config else find_config(Path.cwd())
     read = load_config(options.given(settings), os.environ, file, defaults={"confirm": DEFAULT_CONFIRM})
     session = open_session(read, Selection(), replace(around(), owns_process=False))
-    brought = asyncio.run(brought_run(session, read_brought(read, paths, session.around)))
-    if context.obj is not Verbosity.QUIET:
-        for words in brought.words:
-            say(words)
-    kept = keep(session, judged_by(brought.run, session.question), Made(brought.run))
+
+    def judged() -> RunResult:
+        brought = asyncio.run(brought_run(session, read_brought(read, paths, session.around)))
+        if context.obj is not Verbosity.QUIET:
+            for words in brought.words:
+                say(words)
+        return judged_by(brought.run, session.question)
+
+    kept = keep(session, judged())  # nobody else holds the run, which may be large
     show(session, kept, context_of(session, kept), context.obj, as_json=json)
     raise typer.Exit(kept.exit_code)
