@@ -54,7 +54,8 @@ class _Console:
         self._style = style
 
     def lines(self) -> Iterator[str]:
-        for suite, row, cases in self._view.by_suite:
+        fold = None if self._style.verbose else FOLD_ABOVE
+        for suite, row, cases in self._view.by_suite(folded_above=fold):
             yield from self._suite(suite, row, cases)
             yield ""
         yield from changes(self._view, self._style)
@@ -64,16 +65,14 @@ class _Console:
         yield ""
         yield from self._verdict()
 
-    def _suite(self, suite: SuiteResult, row: SuiteRow, cases: tuple[CaseRow, ...]) -> Iterator[str]:
+    def _suite(self, suite: SuiteResult, row: SuiteRow, shown: Sequence[CaseRow]) -> Iterator[str]:
         style, across = self._style, min(WIDTH, self._style.width)
         tier = style.plain(f" — {suite.tier.value} evals " if suite.tier else " — evals ")
         room = max(across - width(f"═══ {tier}═══"), 3)
         title = f"═══ {style.cut_name(console_line(suite.tool_name, 60), room)}{tier}"
         yield style.paint("bold", f"{title}{'═' * max(3, across - width(title))}")
-        shown = cases
-        if len(shown) > FOLD_ABOVE and not style.verbose:
-            shown = tuple(one for one in cases if one.status is not Status.PASSED)
-            left_out = count(len(cases) - len(shown), "passing case")
+        if len(suite.cases) > FOLD_ABOVE and not style.verbose:
+            left_out = count(len(suite.cases) - len(shown), "passing case")
             yield from style.wrap(f"… {left_out} not listed (--verbose lists them)", begin="  ")
         yield from self._cases(shown)
         yield "─" * across
@@ -86,7 +85,7 @@ class _Console:
             for notice in suite.notices:
                 yield from style.wrap(console_line(notice), begin="  note: ", indent=" " * 4)
 
-    def _cases(self, rows: tuple[CaseRow, ...]) -> Iterator[str]:
+    def _cases(self, rows: Sequence[CaseRow]) -> Iterator[str]:
         both = [(row, row.case) for row in rows if row.case is not None]
         lines = _case_lines([_cells(row, case) for row, case in both], self._style)
         for (row, case), line in zip(both, lines, strict=True):

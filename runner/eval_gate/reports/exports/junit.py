@@ -38,7 +38,7 @@ MAX_MESSAGE: Final = 300
 
 def render_junit(view: View) -> str:
     """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
-    suites = [_suite(suite, rows, view) for suite, _, rows in view.by_suite]
+    suites = [_suite(suite, rows, view) for suite, _, rows in view.by_suite()]
     if view.blocking.apart:
         suites.append(_gate(view))
     root = ET.Element("testsuites", name="eval-gate")

@@ -41,7 +41,7 @@ def blocking(lists: CaseLists) -> Blocking:
     about, found, apart = _about(lists), set[CaseKey](), list[Reason]()
     for reason in lists.verdict.reasons:
         holds = about.get(reason.code)
-        mine = {row.key for row in lists.cases if not row.waived and holds(row)} if holds else set()
+        mine = {row.key for row in lists.noted if not row.waived and holds(row)} if holds else set()
         found |= mine
         if not mine and reason.code not in _OF_OTHERS:
             apart.append(reason)

@@ -13,7 +13,7 @@ from eval_gate.model.grounds import Why
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import Errors, errors_by_blame
-from eval_gate.reports.view.rows import CaseRow, rows_of
+from eval_gate.reports.view.rows import CaseRow, Rows
 from eval_gate.reports.words.waivers import Waivers, waivers_of
 
 _FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED, CaseClass.FLAKY})
@@ -37,9 +37,13 @@ def _listed(holds: Callable[[CaseRow], bool], *, by_drop: bool = False) -> cache
 
 
 def _of(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
-    """The rows of one class, waived ones too: for classes that are no failures."""
+    """The rows of one class but `still_passing`, waived ones too: for classes that are no failures."""
     return cached_property(
-        lambda lists: tuple(row for row in lists.rows if row.change is wanted) if lists.comparison else ()
+        lambda lists: (
+            tuple(row for row in (*lists.noted, *lists.rows.removed) if row.change is wanted)
+            if lists.comparison
+            else ()
+        )
     )
 
 
@@ -70,19 +74,19 @@ class CaseLists:
         return waivers_of(self.run, self.context)
 
     @cached_property
-    def rows(self) -> tuple[CaseRow, ...]:
-        """All cases of the run in its order, then those that are only in the baseline."""
-        return tuple(rows_of(self.run, self.context, self.waivers))
+    def rows(self) -> Rows:
+        """The rows of all cases."""
+        return Rows(self.run, self.context, self.waivers)
 
-    @cached_property
+    @property
     def cases(self) -> tuple[CaseRow, ...]:
         """All cases of the run, in its order."""
-        return tuple(row for row in self.rows if row.case is not None)
+        return self.rows.cases
 
-    @cached_property
+    @property
     def noted(self) -> tuple[CaseRow, ...]:
-        """The cases of which there is more to say than that they pass; no other is in any list of failures."""
-        return tuple(row for row in self.cases if row.compared or row.flaky or row.status is not Status.PASSED)
+        """The cases of which there is more to say than that they pass as before; no other is in any list here."""
+        return self.rows.noted
 
     regressions = _listed(lambda row: row.change is CaseClass.REGRESSION, by_drop=True)
     must_pass = _listed(lambda row: row.why is Why.MUST_PASS and row.change is not CaseClass.REGRESSION)
@@ -133,7 +137,7 @@ class CaseLists:
     @cached_property
     def waived(self) -> tuple[CaseRow, ...]:
         """Cases whose failure does not block because somebody accepted it, or set them aside."""
-        return tuple(row for row in self.cases if row.waived)
+        return tuple(row for row in self.noted if row.waived)
 
     @cached_property
     def known_failing(self) -> tuple[CaseRow, ...]:
@@ -150,7 +154,7 @@ class CaseLists:
         """
         apart = {row.key for row in self.failing} if self.refined else set()
         apart |= {row.key for row in self.fresh_flaky}
-        seen = (row for row in self.cases if not row.waived and (row.flaky or row.change is CaseClass.FLAKY))
+        seen = (row for row in self.noted if not row.waived and (row.flaky or row.change is CaseClass.FLAKY))
         return tuple(r for r in seen if r.why not in _APART and r.change not in _SAID and r.key not in apart)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -265,31 +264,85 @@ class CaseRow:
         return ", ".join(filter(None, [became, self.waived.done if self.waived else ""]))
 
 
-def rows_of(run: RunResult, context: ReportContext, waivers: Waivers) -> Iterator[CaseRow]:
-    """One row per case in the order of the run, then those that are only in the baseline."""
-    place, least = grounds_words.place_of(context), run.verdict.pass_score if run.verdict else 1.0
-    changes = run.comparison.changes if run.comparison else ()
-    by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
-    seen = Counter(key.case_id for key, _ in run.cases())
-    silent = nobody_answered(run)
-    stale = {suite.eval_file for suite in run.suites if suite.stale}
-    for key, case in run.cases():
-        yield CaseRow(
-            key,
-            case.id if seen[case.id] == 1 else f"{case.id} ({key.suite})",
-            case,
-            by_case.get(key),
-            stale=key.suite in stale,
-            url=line_url(case.location, context),
-            place=place,
-            least=least,
-            blame=None if case.status is Status.PASSED else blame_of(case, silent=silent),
-            waived=waivers.by_case.get(key),
-            page=case_url(key, context),
+class Rows:
+    """The rows of a run, each made when it is first asked for: of most cases of a large run nothing is to be said."""
+
+    def __init__(self, run: RunResult, context: ReportContext, waivers: Waivers) -> None:
+        """`run` is as its verdict counts it."""
+        changes = run.comparison.changes if run.comparison else ()
+        self._cases = list(run.cases())
+        self._by_case = {change.key: change for change in changes if change.change is not CaseClass.REMOVED}
+        self._removed = [change for change in changes if change.change is CaseClass.REMOVED]
+        self._place, self._least = grounds_words.place_of(context), run.verdict.pass_score if run.verdict else 1.0
+        self._named = Counter([key.case_id for key, _ in self._cases])
+        self._silent = nobody_answered(run)
+        self._stale = {suite.eval_file for suite in run.suites if suite.stale}
+        self._context, self._waivers = context, waivers
+        self._made: dict[int, CaseRow] = {}
+
+    @cached_property
+    def cases(self) -> tuple[CaseRow, ...]:
+        """Every case of the run, in its order."""
+        return self.between(0, len(self._cases))
+
+    @cached_property
+    def removed(self) -> tuple[CaseRow, ...]:
+        """Those that are only in the baseline."""
+        place, least = self._place, self._least
+        return tuple(
+            CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, least=least)
+            for change in self._removed
         )
-    for change in changes:
-        if change.change is CaseClass.REMOVED:
-            yield CaseRow(change.key, change.case_id, None, change, stale=False, url=None, place=place, least=least)
+
+    @cached_property
+    def noted(self) -> tuple[CaseRow, ...]:
+        """The cases of the run of which there is more to say than that they pass as before, and all waived ones."""
+        compared, waived = self._by_case, self._waivers.by_case
+        return tuple(
+            self._at(at)
+            for at, (key, case) in enumerate(self._cases)
+            if key in waived or _says_more(case, compared.get(key))
+        )
+
+    def between(self, begin: int, end: int, *, passing: bool = True) -> tuple[CaseRow, ...]:
+        """The cases from one place up to another, those that pass among them or not."""
+        places = range(begin, end)
+        return tuple(self._at(at) for at in places if passing or self._cases[at][1].status is not Status.PASSED)
+
+    def _at(self, place: int) -> CaseRow:
+        """The row of the case at this place: always the same one."""
+        if place not in self._made:
+            key, case = self._cases[place]
+            self._made[place] = CaseRow(
+                key,
+                case.id if self._named[case.id] == 1 else f"{case.id} ({key.suite})",
+                case,
+                self._by_case.get(key),
+                stale=key.suite in self._stale,
+                url=line_url(case.location, self._context),
+                place=self._place,
+                least=self._least,
+                blame=None if case.status is Status.PASSED else blame_of(case, silent=self._silent),
+                waived=self._waivers.by_case.get(key),
+                page=case_url(key, self._context),
+            )
+        return self._made[place]
+
+
+def _says_more(case: CaseResult, change: CaseChange | None) -> bool:
+    """Whether a case could be in any list: it does not simply pass, or not as before, or its record or score counts."""
+    if case.status is not Status.PASSED or case.flaky:
+        return True
+    if change is None:
+        return False
+    known = change.case_record
+    return (
+        change.change is not CaseClass.STILL_PASSING
+        or change.grounds is not None
+        or change.score_change is not None
+        or change.score_drop
+        or (known is not None and known.steadiness is Steadiness.FLAKY)
+    )
 
 
 def _score_words(tally: Tally, least: float) -> str:

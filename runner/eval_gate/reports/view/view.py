@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Final, TypeVar
 
 from eval_gate.errors import ExitCode
@@ -161,12 +160,14 @@ class View(CaseLists):
         """One row per suite."""
         return suite_rows(self.run, self._baseline)
 
-    @cached_property
-    def by_suite(self) -> tuple[tuple[SuiteResult, SuiteRow, tuple[CaseRow, ...]], ...]:
-        """Every suite with its row and those of its cases."""
-        rows = iter(self.cases)
-        both = zip(self.run.suites, self.suites, strict=True)
-        return tuple((suite, row, tuple(islice(rows, len(suite.cases)))) for suite, row in both)
+    def by_suite(self, *, folded_above: int | None = None) -> Iterator[tuple[SuiteResult, SuiteRow, Sequence[CaseRow]]]:
+        """Every suite with its row and those of its cases; of one with more cases, of those that do not pass."""
+        begin = 0
+        for suite, row in zip(self.run.suites, self.suites, strict=True):
+            end = begin + len(suite.cases)
+            passing = folded_above is None or len(suite.cases) <= folded_above
+            yield suite, row, self.rows.between(begin, end, passing=passing)
+            begin = end
 
     stale = _once(lambda view: stale_suites(view.run.suites))
     """Stale suites by tool."""
