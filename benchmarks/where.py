@@ -25,12 +25,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 EVERY_S = 0.002
 OTHER = "everything else"
 LOADING = "start: loading code"
-ASKING = "case: request and answer (aiohttp)"
+ASKING = "case: request and answer"
 PARTS = {
     ("formats/discovery.py", "load_suites"): "load: eval files",
     ("session/run.py", "plan_run"): "load: everything else that is prepared",
     ("targets/http/asking.py", "request"): "case: request made",
     ("targets/http/connection.py", "exchange"): ASKING,
+    ("targets/http/straight.py", "data_received"): ASKING,
     ("targets/http/reading.py", "read"): "case: answer read",
     ("engine/trials.py", "run"): "case: limits, retries, record",
     ("evaluators/aggregate.py", "judge"): "case: judged",

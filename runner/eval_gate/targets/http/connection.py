@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from email.message import Message
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.http.incoming import Head, NoHttpError
+from eval_gate.targets.http.straight import BrokenError, NotConnectedError, Pool
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor
@@ -23,7 +24,7 @@ from eval_gate.text.redact import Redactor
 if TYPE_CHECKING:
     import aiohttp
     import httpx
-    from multidict import CIMultiDict, CIMultiDictProxy
+    from multidict import CIMultiDict
     from yarl import URL
 
 ACCEPTED: Final = 202
@@ -33,6 +34,11 @@ _ERRNO: Final = re.compile(r"\[Errno (\d{1,4})\]")
 _RETRY_AFTER_LIMIT_S: Final = 3_600.0
 _ASKS_OTHERWISE: Final = "it wants other fields: the target's requestTemplate, headers and query say what is sent"
 _WANTS_CREDENTIALS: Final = "it wants to know who asks: give the target headers, with a secret as ${{ NAME }}"
+_BODILESS: Final = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
+"""Without a body they say nothing of its length."""
+_OF_A_CONNECTION: Final = frozenset({"connection", "content-length", "expect", "te", "transfer-encoding", "upgrade"})
+"""Headers that change how a connection is used: a client library knows what they ask for."""
+_ENDS_A_LINE: Final = re.compile(r"[\r\n\0]")
 _TO_DO: Final[Mapping[int, str]] = {
     400: _ASKS_OTHERWISE,
     401: _WANTS_CREDENTIALS,
@@ -43,7 +49,6 @@ _TO_DO: Final[Mapping[int, str]] = {
     422: _ASKS_OTHERWISE,
 }
 """What to change where an agent that answers refuses what it is asked, by HTTP status."""
-_STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
 class Sent(NamedTuple):
@@ -55,51 +60,17 @@ class Sent(NamedTuple):
     content: bytes | None = None
 
 
-class Head(NamedTuple):
-    """What an answer begins with."""
-
-    status: int
-    said: str
-    """The words behind the status, as they came."""
-    headers: CIMultiDictProxy[str]
-
-    @property
-    def is_success(self) -> bool:
-        """Whether it is 2xx."""
-        return 200 <= self.status <= 299
-
-    @property
-    def is_redirect(self) -> bool:
-        """Whether it is 3xx."""
-        return 300 <= self.status <= 399
-
-    @property
-    def reason(self) -> str:
-        """The words behind the status, else the usual ones."""
-        usual = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
-        return self.said.encode("ascii", "ignore").decode() if self.said else usual
-
-    def header(self, name: str) -> str:
-        """The first header of this name as text, whatever its bytes are; "" for none."""
-        text = self.headers.get(name, "")
-        if text.isascii():
-            return text
-        data = text.encode("utf-8", "surrogateescape")
-        try:
-            return data.decode()
-        except UnicodeDecodeError:
-            return data.decode("latin-1")
-
-    @property
-    def charset(self) -> str | None:
-        """What the content type says the text is encoded as; None where it does not."""
-        kind = Message()
-        kind["content-type"] = self.header("content-type")
-        return kind.get_content_charset(failobj=None)
-
-
 class LostError(Exception):
     """No connection, or one that broke. Its cause is the client's own error."""
+
+    def __init__(self, said: str, *, made: bool, begun: bool = False, system: OSError | None = None) -> None:
+        super().__init__(said)
+        self.system = system
+        """What the system said, of one that was not made."""
+        self.made = made
+        """There was a connection."""
+        self.begun = begun
+        """The answer had begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +90,19 @@ class Connection:
         self._concurrency = concurrency
         self._secure = secure
         self._pool: aiohttp.ClientSession | None = None
+        self._pools: dict[tuple[str, int], Pool] = {}
+        """Of plain HTTP, by host and port."""
+        self._straight: tuple[Sent, tuple[Pool, bytes] | None] | None = None
+        """The latest request, and what was found out about the likes of it."""
         self._url: tuple[httpx.URL, URL] | None = None
         self._headers: tuple[Sent, CIMultiDict[str]] | None = None
 
     async def aclose(self) -> None:
         """Close all of them."""
+        for pool in self._pools.values():
+            pool.close()
+        if self._pools:
+            await asyncio.sleep(0)  # they are closed in the next turn of the loop
         if self._pool is not None:
             await self._pool.close()
 
@@ -150,7 +129,7 @@ class Connection:
         if self._url is None or self._url[0] is not request.url:
             from yarl import URL
 
-            self._url = request.url, URL(str(request.url))
+            self._url = request.url, URL(str(request.url), encoded=True)
         known = self._headers
         if known is None or known[0].url is not request.url or known[0].headers is not request.headers:
             from multidict import CIMultiDict
@@ -161,17 +140,66 @@ class Connection:
 
     def _told(self, error: aiohttp.ClientError) -> TargetError | LostError:
         """What the client's error means: the connection was lost, or what came is no HTTP."""
-        from aiohttp import ClientConnectionError, ClientHttpProxyError, ClientPayloadError, InvalidURL
+        import aiohttp
 
-        if isinstance(error, ClientConnectionError | ClientPayloadError | ClientHttpProxyError | InvalidURL):
-            return LostError(str(error))
-        said = f"agent error: the answer is not HTTP: {' '.join(self.words(error).split())}"
+        lost = aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, aiohttp.ClientHttpProxyError
+        if not isinstance(error, (*lost, aiohttp.InvalidURL)):
+            return self._no_http(self.words(error))
+        never = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError)
+        made = not never and isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+        system = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else None
+        if isinstance(error, aiohttp.ClientSSLError):
+            system = None  # the library says more than the system
+        return LostError(str(error), made=made, begun=isinstance(error, aiohttp.ClientPayloadError), system=system)
+
+    def _no_http(self, why: str) -> TargetError:
+        said = f"agent error: the answer is not HTTP: {' '.join(self._redact(why).split())}"
         return TargetError(said, fault=TargetFault.MALFORMED)
 
     async def exchange(self, request: Sent) -> tuple[Head, bytes]:
         """One request and the whole answer, without secrets. Raises TargetError and LostError."""
-        async with self.opened(request) as answer:
-            return head_of(answer), await self.body(answer)
+        straight = self._straight_to(request)
+        if straight is None:
+            async with self.opened(request) as answer:
+                return head_of(answer), await self.body(answer)
+        pool, begin = straight
+        data = request.content or b""
+        length = b"content-length: %d\r\n" % len(data) if data or request.method not in _BODILESS else b""
+        try:
+            found = await pool.ask(request.method, b"%b%b\r\n%b" % (begin, length, data))
+        except NotConnectedError as error:
+            raise LostError(str(error), made=False, system=error.system) from error
+        except BrokenError as error:
+            raise LostError(str(error), made=True, begun=error.begun) from error
+        except NoHttpError as error:
+            raise self._no_http(str(error)) from error
+        except PackingError as error:
+            raise _packed(error) from error
+        return found.head, self._without_secrets(found.head, bytes(found.body))
+
+    def _straight_to(self, request: Sent) -> tuple[Pool, bytes] | None:
+        """The pool that this request goes to without a client library, and how it begins; None for all others."""
+        known = self._straight
+        if (
+            known is not None
+            and known[0].url is request.url
+            and known[0].headers is request.headers
+            and known[0].method == request.method
+        ):
+            return known[1]
+        found = None
+        begin = _begin_of(request)
+        if begin is not None and request.url.scheme == "http" and not proxied(request.url):
+            host, port = request.url.raw_host.decode("ascii"), request.url.port or 80
+            if (host, port) not in self._pools:
+                self._pools[host, port] = Pool(
+                    *(host, port, self._concurrency + 1),
+                    success_limit=self._bounds.bytes,
+                    error_limit=MAX_ERROR_BODY,
+                )
+            found = self._pools[host, port], begin
+        self._straight = request, found
+        return found
 
     async def pieces(self, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         """The body as it comes, unpacked: an agent may stream for ever. Raises TargetError beyond the limit."""
@@ -189,14 +217,18 @@ class Connection:
 
     async def body(self, answer: aiohttp.ClientResponse) -> bytes:
         """The whole body without secrets, as long as it stays within the limit. Raises TargetError."""
-        is_success = head_of(answer).is_success
-        limit = self._bounds.bytes if is_success else MAX_ERROR_BODY
+        head = head_of(answer)
+        limit = self._bounds.bytes if head.is_success else MAX_ERROR_BODY
         try:
             body = await _at_most(limit, answer, Unpacker(answer.headers.getall("content-encoding", ())))
         except PackingError as error:
             raise _packed(error) from error
-        cut = len(body) > limit
-        if cut and is_success:
+        return self._without_secrets(head, body)
+
+    def _without_secrets(self, head: Head, body: bytes) -> bytes:
+        """The body as it may be shown. Raises TargetError for an answer that is larger than the limit."""
+        cut = len(body) > (self._bounds.bytes if head.is_success else MAX_ERROR_BODY)
+        if cut and head.is_success:
             raise self._too_large(body)
         return self._redact.data(body, cut_after=cut)
 
@@ -248,34 +280,34 @@ class Connection:
 
 def head_of(answer: aiohttp.ClientResponse) -> Head:
     """What the answer begins with."""
-    return Head(answer.status, answer.reason or "", answer.headers)
+    fields = {name.lower(): value for name, value in reversed(list(answer.headers.items()))}
+    return Head(answer.status, answer.reason or "", fields)
 
 
-def was_broken_off(error: LostError) -> bool:
-    """Whether the answer had begun."""
-    import aiohttp
+def proxied(url: httpx.URL) -> bool:
+    """Whether a proxy stands between, which accepts connections whoever is behind it."""
+    proxies = getproxies()
+    return bool({url.scheme, "all"} & proxies.keys()) and not proxy_bypass(url.host)
 
-    return isinstance(error.__cause__, aiohttp.ClientPayloadError)
 
-
-def was_made(error: LostError) -> bool:
-    """Whether there was a connection."""
-    import aiohttp
-
-    cause = error.__cause__
-    if isinstance(cause, aiohttp.ClientConnectorError | aiohttp.ClientProxyConnectionError):
-        return False
-    return isinstance(cause, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError)
+def _begin_of(request: Sent) -> bytes | None:
+    """How the request begins, up to its length; None where it asks for more than is done without a client library."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    said = [request.method, *headers, *headers.values()]
+    if not headers.keys().isdisjoint(_OF_A_CONNECTION) or any(_ENDS_A_LINE.search(text) for text in said):
+        return None
+    url = request.url
+    headers = {"host": url.netloc.decode("ascii"), **headers}
+    headers.setdefault("accept-encoding", "gzip, deflate")
+    lines = (f"{name}: {value}\r\n".encode() for name, value in headers.items())
+    return b"%b %b HTTP/1.1\r\n%b" % (request.method.encode(), url.raw_path, b"".join(lines))
 
 
 def _system_words(error: Exception) -> str | None:
-    """`Connection refused`, where the system said so below what the libraries made of it."""
-    import aiohttp
-
-    cause = error.__cause__
-    if not isinstance(cause, aiohttp.ClientConnectorError) or isinstance(cause, aiohttp.ClientSSLError):
+    """`Connection refused`, where the system said so below what a client made of it."""
+    below = error.system if isinstance(error, LostError) else None
+    if below is None:
         return None
-    below = cause.os_error
     if isinstance(below, socket.gaierror):
         return below.strerror
     number = below.errno or next(map(int, _ERRNO.findall(str(below))), None)  # of several addresses: the first

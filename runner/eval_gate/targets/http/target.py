@@ -7,7 +7,6 @@ import os
 import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -22,13 +21,12 @@ from eval_gate.targets.http.connection import (
     ACCEPTED,
     Bounds,
     Connection,
-    Head,
     LostError,
     Sent,
     head_of,
-    was_broken_off,
-    was_made,
+    proxied,
 )
+from eval_gate.targets.http.incoming import Head
 from eval_gate.targets.http.reading import Reader, other_format
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
@@ -94,7 +92,7 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         shown = self.identity.identity
         if check is not None:
             await until_there(lambda: self._healthy(check), self._wait_s, f"the agent's health check ({shown})")
-        elif self._wait_s and not _proxied(self._url):
+        elif self._wait_s and not proxied(self._url):
             await until_there(self._listens, self._wait_s, f"the agent at {shown}")
 
     async def _listens(self) -> None:
@@ -186,9 +184,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     def _broken(self, error: LostError) -> TargetError:
         """No answer, or half of one. Only who could not connect at all is unreachable."""
-        if was_broken_off(error):
+        if error.begun:
             what, again = "broke in the middle of the answer", False
-        elif was_made(error):
+        elif error.made:
             what, again = "broke before the answer", True
         else:
             return _with_hint(self._unreachable(error, self._url, "agent error: no connection"))
@@ -227,12 +225,6 @@ def _with_hint(error: TargetError) -> TargetError:
 
 def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
-
-
-def _proxied(url: httpx.URL) -> bool:
-    """Whether a proxy stands between, which accepts connections whoever is behind it."""
-    proxies = getproxies()
-    return bool({url.scheme, "all"} & proxies.keys()) and not proxy_bypass(url.host)
 
 
 def _since(started: float) -> float:

@@ -1,0 +1,191 @@
+"""Straight to a server over plain HTTP: its connections are kept, and each is asked one request at a time.
+
+Nothing but this is done here, for a third of what a client library takes for the same bytes: no TLS, no proxy, no
+redirect, no cookie. `connection` says who is asked this way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Final
+
+from aiohappyeyeballs import AddrInfoType, start_connection
+
+from eval_gate.targets.http.incoming import Incoming, NoHttpError
+from eval_gate.text.foreign.unpacking import PackingError
+
+_IDLE_S: Final = 15.0
+"""A connection that was not used for so long is closed: many servers close theirs soon after."""
+_KNOWN_S: Final = 10.0
+"""Seconds for which the addresses of a name are remembered."""
+_NEXT_ADDRESS_S: Final = 0.25
+"""After so long without a connection the next address of a name is tried beside it (RFC 8305)."""
+_MAY_REPEAT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+"""What is the same done twice (RFC 9110): asked again where a kept connection broke before a byte came."""
+
+
+class BrokenError(Exception):
+    """The connection broke. `begun`: the head of the answer was there. The message are the system's words, if any."""
+
+    def __init__(self, said: str, *, begun: bool, silent: bool) -> None:
+        super().__init__(said)
+        self.begun = begun
+        self.silent = silent
+        """Not a byte had come."""
+
+
+class NotConnectedError(Exception):
+    """There is no connection. `system` is what the system said, where it said anything."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.system = error if isinstance(error, OSError) else None
+
+
+class Pool:
+    """The connections to one server. Raises BrokenError, NotConnectedError, NoHttpError and PackingError."""
+
+    def __init__(self, host: str, port: int, at_most: int, *, success_limit: int, error_limit: int) -> None:
+        """`at_most` connections at once; of a body no more bytes are read than the limit, and a piece."""
+        self._host = host
+        self._port = port
+        self._limits = success_limit, error_limit
+        self._room = asyncio.Semaphore(at_most)
+        self._idle: list[_Line] = []
+        self._addresses: asyncio.Task[Sequence[AddrInfoType]] | None = None
+        self._addresses_until = 0.0
+        self._turn = 0
+        self._clock = asyncio.get_running_loop().time
+
+    async def ask(self, method: str, request: bytes) -> Incoming:
+        """Send these bytes, and read the whole answer. To be cancelled closes the connection."""
+        async with self._room:
+            line = self._kept()
+            if line is not None:
+                try:
+                    return await self._over(line, method, request)
+                except BrokenError as error:
+                    if not error.silent or method not in _MAY_REPEAT:
+                        raise
+            return await self._over(await self._connected(), method, request)
+
+    def close(self) -> None:
+        """Close those that wait for a request."""
+        for line in self._idle:
+            line.close()
+        self._idle.clear()
+
+    def _kept(self) -> _Line | None:
+        while self._idle:
+            line = self._idle.pop()  # the one that was used last: what is left over grows old
+            if line.is_open and self._clock() - line.used < _IDLE_S:
+                return line
+            line.close()
+        return None
+
+    async def _over(self, line: _Line, method: str, request: bytes) -> Incoming:
+        answer = Incoming(method, success_limit=self._limits[0], error_limit=self._limits[1])
+        try:
+            await line.ask(request, answer)
+        finally:
+            if answer.whole and answer.reusable and line.is_open:
+                line.used = self._clock()
+                self._idle.append(line)
+            else:
+                line.close()
+        return answer
+
+    async def _connected(self) -> _Line:
+        try:
+            found = await self._addresses_of_host()
+            self._turn += 1
+            at = self._turn % len(found)  # a name with several addresses: each has its share
+            connection = await start_connection([*found[at:], *found[:at]], happy_eyeballs_delay=_NEXT_ADDRESS_S)
+            _, line = await asyncio.get_running_loop().create_connection(_Line, sock=connection)
+        except (OSError, UnicodeError) as error:  # the second of a name that can be none
+            self._addresses = None
+            raise NotConnectedError(error) from error
+        return line
+
+    async def _addresses_of_host(self) -> Sequence[AddrInfoType]:
+        """Looked up once for all who want a connection at the same time."""
+        if self._addresses is None or (self._addresses.done() and self._clock() > self._addresses_until):
+            self._addresses = asyncio.ensure_future(self._looked_up())
+            self._addresses.add_done_callback(_seen)
+        return await asyncio.shield(self._addresses)
+
+    async def _looked_up(self) -> Sequence[AddrInfoType]:
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        self._addresses_until = self._clock() + _KNOWN_S
+        if not found:
+            raise OSError(f"{self._host} has no address")
+        return found
+
+
+def _seen(task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
+    """All who waited may be gone, and asyncio complains of errors that nobody looks at."""
+    if not task.cancelled():
+        task.exception()
+
+
+class _Line(asyncio.Protocol):
+    """One connection: idle, or with one request under way."""
+
+    def __init__(self) -> None:
+        self.used = 0.0
+        self.is_open = False
+        self._answer: Incoming | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._silent = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.is_open = True
+
+    async def ask(self, request: bytes, answer: Incoming) -> None:
+        """Send the request and wait until the answer is whole."""
+        if not self.is_open:
+            raise BrokenError("Server disconnected", begun=False, silent=True)
+        self._answer, self._silent = answer, True
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        try:
+            await waiter
+        finally:
+            self._answer = self._waiter = None
+
+    def data_received(self, data: bytes) -> None:
+        answer, waiter = self._answer, self._waiter
+        if answer is None or waiter is None or waiter.done():
+            self.close()  # nobody asked for this
+            return
+        self._silent = False
+        try:
+            answer.feed(data)
+        except (NoHttpError, PackingError) as error:
+            waiter.set_exception(error)
+            self.close()
+            return
+        if answer.whole:
+            waiter.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_open = False
+        waiter, answer = self._waiter, self._answer
+        if waiter is None or answer is None or waiter.done():
+            return
+        if exc is None and answer.ended():
+            waiter.set_result(None)
+            return
+        said = str(exc) if exc else "the server closed it" if answer.begun else "Server disconnected"
+        waiter.set_exception(BrokenError(said, begun=answer.begun, silent=self._silent))
+
+    def close(self) -> None:
+        """Close it, whatever is under way."""
+        if self.is_open:
+            self.is_open = False
+            self._transport.abort()
