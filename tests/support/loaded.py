@@ -17,7 +17,7 @@ import socket
 import sys
 
 # what the program loads inside functions, and nearly every run does
-LATE = ("aiohttp", "github", "jinja2", "rich.progress", "tabulate", "tree_sitter_json", "typer.main")
+LATE = ("aiohttp", "github", "jinja2", "rich.progress", "tabulate", "typer.main")
 # they bring the libraries of model providers, which few runs need
 NOT = (
     "eval_gate.__main__",

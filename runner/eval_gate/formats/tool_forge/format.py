@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -148,6 +149,12 @@ _NO_TOOL_ERRORS, _RESPONSE_NON_EMPTY = specs.NoToolErrors(), specs.ResponseNonEm
 """The same for every case that has them."""
 
 
+@lru_cache(maxsize=4_096)
+def _shared(kind: type[specs.EvaluatorSpec], **fields: object) -> specs.EvaluatorSpec:
+    """One object for all cases that say the same, as most of a suite do: its assertions are most of what a case is."""
+    return made(kind, **fields)
+
+
 def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     """The assertions in the contract's order ("Assertion Execution"); a key that is present asserts, even `[]`."""
     yield from _about_tools(expect)
@@ -156,13 +163,13 @@ def _evaluators(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
 
 def _about_tools(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.tools_called is not None:
-        yield specs.ToolsCalled(names=tuple(expect.tools_called))
+        yield _shared(specs.ToolsCalled, names=tuple(expect.tools_called))
     if expect.tools_called_any_order is not None:
-        yield specs.ToolsCalledAnyOrder(names=tuple(expect.tools_called_any_order))
+        yield _shared(specs.ToolsCalledAnyOrder, names=tuple(expect.tools_called_any_order))
     if expect.tools_acceptable is not None:
-        yield specs.ToolsAcceptable(sets=tuple(map(tuple, expect.tools_acceptable)))
+        yield _shared(specs.ToolsAcceptable, sets=tuple(map(tuple, expect.tools_acceptable)))
     if expect.tools_not_called is not None:
-        yield specs.ToolsNotCalled(names=tuple(expect.tools_not_called))
+        yield _shared(specs.ToolsNotCalled, names=tuple(expect.tools_not_called))
     if expect.tool_params is not None:
         yield specs.ToolParams(
             checks=tuple(
@@ -180,18 +187,18 @@ def _about_the_answer(expect: Expect) -> Iterable[specs.EvaluatorSpec]:
     if expect.response_non_empty:
         yield _RESPONSE_NON_EMPTY
     if expect.response_contains is not None:
-        yield specs.ResponseContains(values=tuple(expect.response_contains))
+        yield _shared(specs.ResponseContains, values=tuple(expect.response_contains))
     if expect.response_contains_any is not None:
-        yield specs.ResponseContainsAny(groups=tuple(map(tuple, expect.response_contains_any)))
+        yield _shared(specs.ResponseContainsAny, groups=tuple(map(tuple, expect.response_contains_any)))
     if expect.response_not_contains is not None:
-        yield specs.ResponseNotContains(values=tuple(expect.response_not_contains))
+        yield _shared(specs.ResponseNotContains, values=tuple(expect.response_not_contains))
     patterns = (*(expect.response_matches or ()), *((expect.regex_pattern,) if expect.regex_pattern else ()))
     if patterns:
-        yield specs.ResponseMatches(patterns=patterns)
+        yield _shared(specs.ResponseMatches, patterns=patterns)
     if expect.max_latency_ms is not None:
-        yield specs.MaxLatency(limit_ms=expect.max_latency_ms)
+        yield _shared(specs.MaxLatency, limit_ms=float(expect.max_latency_ms))
     if expect.max_tokens is not None:
-        yield specs.MaxTokens(limit=expect.max_tokens)
+        yield _shared(specs.MaxTokens, limit=expect.max_tokens)
 
 
 _QUESTION = ("input", "stubs", "maxTurns")

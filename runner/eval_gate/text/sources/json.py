@@ -7,7 +7,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NoReturn
+from functools import cached_property
+from json import decoder
+from typing import Any, Final, NoReturn
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
@@ -17,58 +19,66 @@ from eval_gate.text.foreign.json import ForeignJsonError, refuse_constant, refus
 from eval_gate.text.foreign.well_formed import may_hold_halves, mend_halves
 from eval_gate.text.sources.json_words import what_is_wrong
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
 MAX_BYTES: Final = limits.EVAL_FILE_BYTES
 MAX_DEPTH = DEPTH
 _MAX_DIGITS: Final = limits.FILE_DIGITS
 """Digits of a number: more is not a value anybody compares with."""
+_BLANKS: Final = re.compile(r"[ \t\n\r]*")
+_scanstring: Final[Any] = vars(decoder)["scanstring"]  # the types of the standard library name neither of the two
+_skip: Final[Any] = vars(json.JSONDecoder(parse_int=len, parse_float=len))["scan_once"]
+"""The value that stands there, and where it ends. Nobody looks at its numbers."""
 
 
 class JsonPositions:
-    """Where values stand in a document that is known to be valid JSON. Parsed again only when somebody asks."""
+    """Where values stand in a document that is known to be valid JSON. Gone through again only when somebody asks.
+
+    Each value that is asked about is gone through once, member by member, and nothing is kept of what is in them: a
+    tree of all values would take ten times the room of the text.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._root: Node | None = None
-        self._children: dict[int, dict[str | int, tuple[int, Node]]] = {}
+        self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
 
     def line(self, path: Sequence[str | int]) -> int:
         """The line (from 1) of the key or element at `path`, or of its nearest ancestor that exists."""
-        node = self._document()
-        line = node.start_point.row + 1 if node else 1
+        at = self._past(0)
+        line = self._text.count("\n", 0, at) + 1
         for step in path:
-            found = self._below(node).get(step) if node else None
+            found = self._below(at, line).get(step)
             if found is None:
                 break
-            line, node = found
+            line, at = found
         return line
 
-    def _document(self) -> Node | None:
-        if self._root is None:
-            import tree_sitter_json
-            from tree_sitter import Language, Parser
+    @cached_property
+    def _text(self) -> str:
+        return self._data.decode()
 
-            tree = Parser(Language(tree_sitter_json.language())).parse(self._data)
-            self._root = tree.root_node
-        return next(iter(self._root.named_children), None)
+    def _past(self, at: int) -> int:
+        """Where the next sign that is no blank stands."""
+        blanks = _BLANKS.match(self._text, at)
+        return blanks.end() if blanks else at
 
-    def _below(self, node: Node) -> dict[str | int, tuple[int, Node]]:
-        """Lines and nodes of the members or elements of `node`, by key or index."""
-        known = self._children.get(node.id)
-        if known is not None:
-            return known
-        found: dict[str | int, tuple[int, Node]] = {}
-        if node.type == "array":
-            for index, child in enumerate(node.named_children):
-                found[index] = child.start_point.row + 1, child
-        elif node.type == "object":
-            for pair in node.named_children:
-                key, value = pair.child_by_field_name("key"), pair.child_by_field_name("value")
-                if key is not None and value is not None and key.text is not None:
-                    found[json.loads(key.text)] = key.start_point.row + 1, value
-        self._children[node.id] = found
+    def _below(self, begin: int, line: int) -> dict[str | int, tuple[int, int]]:
+        """Lines and places of the members or elements of the value that stands there, by key or index."""
+        if begin in self._members:
+            return self._members[begin]
+        text, counted = self._text, begin
+        found: dict[str | int, tuple[int, int]] = {}
+        is_object = text.startswith("{", begin)
+        at = self._past(begin + 1) if is_object or text.startswith("[", begin) else len(text)
+        while at < len(text) and text[at] not in "]}":
+            line, counted = line + text.count("\n", counted, at), at
+            key: str | int = len(found)
+            if is_object:
+                key, at = _scanstring(text, at + 1)
+                at = self._past(self._past(at) + 1)
+            found[key] = line, at
+            at = self._past(_skip(text, at)[1])
+            if text.startswith(",", at):
+                at = self._past(at + 1)
+        self._members[begin] = found
         return found
 
 
