@@ -11,7 +11,7 @@ import contextlib
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,21 +20,29 @@ from eval_gate.files.folders import OpenFolder, open_folder
 from eval_gate.files.place import NO_FILE, OUTSIDE, real_place
 
 
-def write_atomically(file: Path, content: str | bytes | Iterable[bytes]) -> None:
+def write_atomically(file: Path, content: str | bytes) -> None:
     """Replace `file` as a whole, in folders made where they are missing. Raises GateError, and then it is as it was.
 
-    Where `file` is a link to a file below the working directory, it is that file which is replaced. What is large may
-    come in pieces.
+    Where `file` is a link to a file below the working directory, it is that file which is replaced.
     """
-    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    pieces = (data,) if isinstance(data, bytes) else data
+    with replacing(file) as write:
+        write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[Callable[[bytes], object]]:
+    """The same of what comes piece by piece, of which nothing is kept in memory: call what this gives with each piece.
+
+    At the end of the block `file` is replaced; where that raises anything, `file` is as it was.
+    """
     with _trouble_with(file), _folder_of(file) as (folder, name):
         _refuse_other(folder, name, file)
         own = f".{name[:200]}.{secrets.token_hex(8)}"
         descriptor = folder.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as stream:
-                stream.writelines(pieces)
+                yield stream.write
+                stream.flush()
                 if hasattr(os, "fchmod"):  # Windows has no such rights
                     os.fchmod(stream.fileno(), 0o644)
             folder.replace(own, name)

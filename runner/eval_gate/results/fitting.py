@@ -52,6 +52,11 @@ def lessened(run: RunResult, most: int = RESULT_BYTES) -> Lessened:
     return Lessened(less, certain, tuple(left_out))
 
 
+def may_fit(less: Lessened, most: int = RESULT_BYTES) -> bool:
+    """Whether it is worth a try to write the run as it is, in the form that takes most room."""
+    return not less.steps and _at_least(less.run) + bare(less.run, Form.INDENTED) <= most
+
+
 def fitted(run: RunResult | Lessened, most: int = RESULT_BYTES, values: int = RESULT_VALUES) -> Fitted:
     """The run with as much as can be read again: at most so many bytes and values."""
     short = Short()

@@ -33,6 +33,11 @@ _OF_A_CASE: Final = (
 _OF_DETAILS: Final = (b'"toolsCalled":[]', b'"responseLength":0', b'"skippedTokens":[]', b'"response":null')
 """The contract's fields as they are where nothing is said, but for those of which something always is."""
 _AT_ONCE: Final = 1_000
+_FEW: Final = 200
+"""Of the indented form, which takes the most room: a megabyte."""
+_SIGNS_A_LINE: Final = 2
+"""Those that values are counted by: what begins a list or a mapping, and a comma."""
+_TOO_DEEP: Final = b"\n" + b"  " * DEPTH
 _AROUND: Final = 10
 """Levels of a record around its cases, and more."""
 _Thing = TypeVar("_Thing")
@@ -111,9 +116,9 @@ class Short:
         yield b"]}"
 
 
-def _in_parts(of: Sequence[_Thing]) -> Iterator[tuple[int, Sequence[_Thing]]]:
+def _in_parts(of: Sequence[_Thing], so_many: int = _AT_ONCE) -> Iterator[tuple[int, Sequence[_Thing]]]:
     """Some at a time, with the index of the first of them."""
-    return ((begin, of[begin : begin + _AT_ONCE]) for begin in range(0, len(of), _AT_ONCE))
+    return ((begin, of[begin : begin + so_many]) for begin in range(0, len(of), so_many))
 
 
 def short_of(case: CaseResult) -> bytes:
@@ -168,36 +173,66 @@ def _missing(fields: tuple[bytes, ...], said: tuple[bool, ...]) -> bytes:
 
 def written(run: RunResult, form: Form) -> Sequence[bytes]:
     """The whole record in one of the two longer forms, in pieces of which none ends within a text."""
-    return [_RUN.dump_json(run, by_alias=True)] if form is Form.COMPACT else list(_indented_run(run))
+    return [_RUN.dump_json(run, by_alias=True)] if form is Form.COMPACT else [piece.record for piece in indented(run)]
 
 
-def _indented_run(run: RunResult) -> Iterator[bytes]:
-    """The indented record, some cases at a time: made at once it would be in memory twice, and half of that again."""
+class Piece(NamedTuple):
+    """The next of an indented record, and the same of the file of the suite that it is of: two files in one go."""
+
+    record: bytes
+    suite: int | None = None
+    own: bytes = b""
+
+
+def indented(run: RunResult) -> Iterator[Piece]:
+    """The indented record and the files of its suites, some cases at a time: nothing of them is in memory twice.
+
+    A line break in a text is written as an escape, so that each line can be moved to the right.
+    """
     empty = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, indent=2)
     head, _, rest = empty.partition(_NO_SUITES)
     if not run.suites:
+        yield Piece(empty)
+        return
+    yield Piece(head + _NO_SUITES[:-1])
+    for number, suite in enumerate(run.suites):
+        yield Piece(b",\n    " if number else b"\n    ")
+        for own in _indented_suite(suite):
+            yield Piece(own.replace(b"\n", b"\n    "), number, own)
+    yield Piece(b"\n  ]" + rest)
+
+
+def _indented_suite(suite: SuiteResult) -> Iterator[bytes]:
+    """The same of one suite alone."""
+    empty = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, indent=2)
+    if not suite.cases:
         yield empty
         return
-    yield head + _NO_SUITES[:-1]
-    for at, suite in enumerate(run.suites):
-        yield b",\n    " if at else b"\n    "
-        yield from _indented_suite(suite, deeper=b"    ")
+    head, _, rest = empty.partition(_NO_CASES_INDENTED)
+    yield head + _NO_CASES_INDENTED[:-1]
+    for begin, some in _in_parts(suite.cases, _FEW):
+        cases = _CASES.dump_json(tuple(some), by_alias=True, indent=2)[1:-2]
+        yield (b"," if begin else b"") + cases.replace(b"\n", b"\n  ")
     yield b"\n  ]" + rest
 
 
-def _indented_suite(suite: SuiteResult, deeper: bytes = b"") -> Iterator[bytes]:
-    """The same of a suite, each line but the first so much `deeper`. A line break in a text is written as an escape."""
-    empty = _SUITE.dump_json(suite.model_copy(update={"cases": ()}), by_alias=True, indent=2)
-    shifted = empty.replace(b"\n", b"\n" + deeper) if deeper else empty
-    if not suite.cases:
-        yield shifted
-        return
-    head, _, rest = shifted.partition(_NO_CASES_INDENTED)
-    yield head + _NO_CASES_INDENTED[:-1]
-    for begin, some in _in_parts(suite.cases):
-        cases = _CASES.dump_json(tuple(some), by_alias=True, indent=2)[1:-2]
-        yield (b"," if begin else b"") + cases.replace(b"\n", b"\n  " + deeper)
-    yield b"\n  " + deeper + b"]" + rest
+class TooLargeError(Exception):
+    """It is not certain that the record would be read again."""
+
+
+class Measured:
+    """Looks at JSON with indents, piece by piece, for whether it is certain to be read again."""
+
+    def __init__(self, most: int, values: int) -> None:
+        self._most, self._values = most, values
+        self._bytes = self._lines = 0
+
+    def add(self, piece: bytes) -> None:
+        """Raises TooLargeError as soon as it is not. In a line there are two signs that count as values at most."""
+        self._bytes += len(piece)
+        self._lines += piece.count(b"\n")
+        if self._bytes > self._most or self._lines * _SIGNS_A_LINE > self._values or _TOO_DEEP in piece:
+            raise TooLargeError
 
 
 def bare(run: RunResult, form: Form) -> int:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
+from contextlib import nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from eval_gate.errors import GateError
-from eval_gate.files.writing import make_folder, write_atomically
+from eval_gate.files.writing import make_folder, replacing, write_atomically
+from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.fitting import Lessened, fitted
-from eval_gate.results.forms import Fitted, suite_files
+from eval_gate.results.fitting import Lessened, fitted, lessened, may_fit
+from eval_gate.results.forms import Fitted, Measured, TooLargeError, indented, suite_files
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
@@ -51,26 +55,67 @@ def write_result(
 ) -> Written:
     """Write the record, every suite's EvalSuiteResult, and the ledger and the pushes that end with this run."""
     names: set[str] = set()
-    run_id = (result.run if isinstance(result, Lessened) else result).run_id
+    less = result if isinstance(result, Lessened) else lessened(result)
+    run_id = less.run.run_id
     folder = run_folder(output_dir, run_id)
     if ledger is not None:
         write_ledger(output_dir, run_id, ledger)
         del ledger
     if pushes is not None:
         write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
-    record = fitted(result)
+    if may_fit(less) and _written_in_one_go(output_dir, less.run):
+        return Written(folder / RUN_NAME, less.run)
+    record = fitted(less)
     for suite, pieces in suite_files(record):
-        write_atomically(folder / _suite_file(suite, names), pieces)
+        _write(folder / _suite_file(suite, names), pieces)
     return Written(_write_record(output_dir, record), record.run)
 
 
+def _written_in_one_go(output_dir: Path, run: RunResult) -> bool:
+    """Write record and suites with indents, piece by piece; False, and no record, where it turns out to be too large.
+
+    Made at once they would be in memory as a whole, and the cases of the suites would be put into JSON twice.
+    """
+    folder, names = run_folder(output_dir, run.run_id), set[str]()
+    sound = Measured(RESULT_BYTES, RESULT_VALUES)
+    try:
+        with replacing(folder / RUN_NAME) as write:
+            for number, pieces in groupby(indented(run), key=lambda piece: piece.suite):
+                with (
+                    nullcontext(_nowhere)
+                    if number is None
+                    else replacing(folder / _suite_file(run.suites[number], names)) as write_own
+                ):
+                    for piece in pieces:
+                        sound.add(piece.record)
+                        write(piece.record)
+                        write_own(piece.own)
+    except TooLargeError:
+        return False
+    _point_at(output_dir, run)
+    return True
+
+
+def _nowhere(_piece: bytes) -> None:
+    """What is in no suite has no file beside the record."""
+
+
 def _write_record(output_dir: Path, record: Fitted) -> Path:
-    run = record.run
-    file = run_folder(output_dir, run.run_id) / RUN_NAME
-    write_atomically(file, record.pieces)
+    file = run_folder(output_dir, record.run.run_id) / RUN_NAME
+    _write(file, record.pieces)
+    _point_at(output_dir, record.run)
+    return file
+
+
+def _write(file: Path, pieces: Iterable[bytes]) -> None:
+    with replacing(file) as write:
+        for piece in pieces:
+            write(piece)
+
+
+def _point_at(output_dir: Path, run: RunResult) -> None:
     pointer = {"runId": run.run_id, "timestamp": run.timestamp, "path": f"{run.run_id}/{RUN_NAME}"}
     write_atomically(output_dir / LATEST_NAME, json.dumps(pointer, indent=2) + "\n")
-    return file
 
 
 def _suite_file(suite: SuiteResult, taken: set[str]) -> str:

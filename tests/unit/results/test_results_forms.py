@@ -1,13 +1,18 @@
 """How a record is written where it is large: every form says the same, and a suite's file has the contract's fields."""
 
+import functools
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_gate.model.execution import CaseDetails, Trial
+from eval_gate.model.limits import DEPTH
 from eval_gate.model.result import SuiteResult
 from eval_gate.results.fitting import fitted
-from eval_gate.results.forms import Form, suite_files
+from eval_gate.results.forms import Form, Measured, TooLargeError, indented, suite_files
+from eval_gate.text.foreign.json import refuse_too_much
 from tests.support.results import make_result, make_run, make_suite_result
 
 CONTRACT = {"id", "description", "passed", "durationMs", "assertionsRun", "assertionsSkipped", "error", "details"}
@@ -78,3 +83,39 @@ def test_fitted__indented__is_the_same_as_written_at_once(suites) -> None:
     assert b"".join(found.pieces) == run.model_dump_json(by_alias=True, indent=2).encode()
     for suite, pieces in suite_files(found):
         assert b"".join(pieces) == suite.model_dump_json(by_alias=True, indent=2).encode()
+
+
+def test_indented__piece_by_piece__is_the_record_and_the_suites_as_they_are_at_once() -> None:
+    run = make_run(make_suite_result(cases()), make_suite_result([], eval_file="b"), make_suite_result([]))
+    pieces = list(indented(run))
+    assert b"".join(piece.record for piece in pieces) == run.model_dump_json(by_alias=True, indent=2).encode()
+    for number, suite in enumerate(run.suites):
+        own = b"".join(piece.own for piece in pieces if piece.suite == number)
+        assert own == suite.model_dump_json(by_alias=True, indent=2).encode()
+
+
+@given(
+    st.recursive(
+        st.none() | st.text('[]{},:" \n', max_size=5), lambda of: st.lists(of) | st.dictionaries(st.text(), of)
+    ),
+    st.integers(0, 60),
+)
+def test_measured__whatever_it_lets_pass__is_read_again(value: object, values: int) -> None:
+    text = json.dumps(value, indent=2).encode()
+    try:
+        Measured(len(text), values).add(text + b"\n")
+    except TooLargeError:
+        return
+    refuse_too_much(text, values=values)
+
+
+def test_measured__more_bytes_values_or_levels_than_are_read__is_too_large() -> None:
+    deep = json.dumps(functools.reduce(lambda inner, _: [inner], range(DEPTH), 1), indent=2).encode()
+    assert Measured(10**6, 10**6).add(b"[\n  1,\n  2\n]") is None
+    for measured, text in (
+        (Measured(10, 10**6), b"[\n  1,\n  2\n]"),
+        (Measured(10**6, 5), b"[\n  1,\n  2\n]"),
+        (Measured(10**6, 10**6), deep),
+    ):
+        with pytest.raises(TooLargeError):
+            measured.add(text)
