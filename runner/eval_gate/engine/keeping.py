@@ -100,22 +100,25 @@ def _redacted(record: TrialRecord, change: Change) -> TrialRecord:
 
 def details_of(response: Response, margin: int = 0) -> CaseDetails:
     """What the target gave back. Where patterns are to look at it, each text is cut `margin` characters too late."""
-    conversation = _conversation(response.conversation, margin)
+    conversation = _conversation(response.conversation, margin) if response.conversation else ()
+    too_many = len(response.text) - KEPT_ANSWER
     left_out = {
         "toolCalls": len(response.tool_calls) - KEPT_CALLS,
         "messages": len(response.conversation) - len(conversation),
-        "characters": len(response.text) - KEPT_ANSWER,
+        "characters": too_many,
     }
-    return answer_of(response.text, margin).model_copy(
-        update={
-            "tools_called": tuple(call.name for call in response.tool_calls),
-            "conversation": conversation,
-            "max_turns_reached": response.max_turns_reached,
-            "replayed": response.replayed,
-            "first_token_ms": None if response.first_token_ms is None else round(response.first_token_ms, 3),
-            "tool_calls": _calls(response, margin),
-            "left_out": {what: count for what, count in left_out.items() if count > 0},
-        }
+    return made(
+        CaseDetails,
+        tools_called=tuple([call.name for call in response.tool_calls]),
+        response_length=len(response.text),
+        response=response.text[: KEPT_ANSWER + margin],
+        response_truncated=too_many > 0,
+        conversation=conversation,
+        max_turns_reached=response.max_turns_reached,
+        replayed=response.replayed,
+        first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
+        tool_calls=_calls(response, margin),
+        left_out={what: count for what, count in left_out.items() if count > 0},
     )
 
 

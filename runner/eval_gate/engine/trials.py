@@ -193,7 +193,9 @@ class TrialRunner:
         )
 
     def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
-        results = results_of(judgement.results)
+        results, details = results_of(judgement.results), record.details
+        if judgement.skipped_tokens:
+            details = details.model_copy(update={"skipped_tokens": judgement.skipped_tokens})
         return record.model_copy(
             update={
                 "status": Status.PASSED if judgement.passed else Status.FAILED,
@@ -202,7 +204,7 @@ class TrialRunner:
                 "assertions_skipped": judgement.assertions_skipped,
                 "error": judgement.error and judgement.error[:MAX_ERROR],
                 "vetoed": any(result.vetoed and result.weight > 0 for result in results),
-                "details": record.details.model_copy(update={"skipped_tokens": judgement.skipped_tokens}),
+                "details": details,
                 "evaluator_results": results,
                 "trace_summary": judgement.trace_summary,
                 "judge_usage": judgement.judge_usage,
@@ -258,7 +260,7 @@ def request_of(eval_file: str, case: EvalCase, trial: int, run_id: str = "") -> 
         brief=case.brief,
         agent=case.agent,
         run_id=run_id,
-        looked_at=tuple(spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)),
+        looked_at=tuple([spec.path for spec in case.evaluators if isinstance(spec, ABOUT_FILES)]),
     )
 
 

@@ -37,17 +37,22 @@ async def judge(context: EvaluationContext) -> Judgement:
 async def _first_failure(context: EvaluationContext) -> Judgement:
     """In order, stopping at the first failure (tool-forge runner contract, "Assertion Execution")."""
     evaluations: list[Evaluation] = []
+    failed, score, run = None, 1.0, 0
     for spec in context.case.evaluators:
-        evaluations.append(await evaluate(spec, context))
-        if not evaluations[-1].passed:
+        said = await evaluate(spec, context)
+        evaluations.append(said)
+        run += said.checks_run
+        if not said.passed:
+            failed, score = said, said.score
             break
-    failed = next((said for said in evaluations if not said.passed), None)
-    # an assertion's score is 1 or 0; a rubric may pass with less than all of it
-    score = failed.score if failed else min((said.score for said in evaluations), default=1.0)
-    joined = _joined(context, evaluations, score, failed.error if failed else None, passed=failed is None)
-    run = sum(said.checks_run for said in evaluations)
+        score = min(score, said.score)  # an assertion's score is 1 or 0; a rubric may pass with less than all of it
+    joined = _joined(
+        context, evaluations, score, failed.error if failed else None, passed=failed is None, assertions_run=run
+    )
+    if run:
+        return joined
     idle = "all assertions skipped" if joined.assertions_skipped else "the case has no assertions"
-    return replace(joined, assertions_run=run, warnings=joined.warnings if run else (*joined.warnings, idle))
+    return replace(joined, warnings=(*joined.warnings, idle))
 
 
 async def _all(context: EvaluationContext) -> Judgement:
@@ -78,21 +83,28 @@ async def _weighted(context: EvaluationContext) -> Judgement:
 
 
 def _joined(
-    context: EvaluationContext, evaluations: Sequence[Evaluation], score: float, error: str | None, *, passed: bool
+    context: EvaluationContext,
+    evaluations: Sequence[Evaluation],
+    score: float,
+    error: str | None,
+    *,
+    passed: bool,
+    assertions_run: int | None = None,
 ) -> Judgement:
-    """What the first evaluators of the case, or all of them, said; each counts as one assertion."""
+    """What the first evaluators of the case, or all of them, said; each counts as one assertion unless it is given."""
+    # lists, not generators: this is done for every case, and most have a handful of evaluators that say nothing else
     specs = context.case.evaluators
     return Judgement(
         passed=passed,
         score=score,
         error=error,
-        assertions_run=len(evaluations),
-        assertions_skipped=sum(said.checks_skipped for said in evaluations),
-        skipped_tokens=tuple(token for said in evaluations for token in said.skipped_tokens),
-        warnings=tuple(warning for said in evaluations for warning in said.warnings),
-        results=tuple(result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)),
-        judge_usage=Usage.total(said.usage for said in evaluations),
-        judge_cost_usd=total(said.cost_usd for said in evaluations),
+        assertions_run=len(evaluations) if assertions_run is None else assertions_run,
+        assertions_skipped=sum([said.checks_skipped for said in evaluations]),
+        skipped_tokens=tuple([token for said in evaluations for token in said.skipped_tokens]),
+        warnings=tuple([warning for said in evaluations for warning in said.warnings]),
+        results=tuple([result_of(spec, said, spec.weight) for spec, said in zip(specs, evaluations, strict=False)]),
+        judge_usage=Usage.total([said.usage for said in evaluations]),
+        judge_cost_usd=total([said.cost_usd for said in evaluations]),
     )
 
 

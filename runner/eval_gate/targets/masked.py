@@ -6,7 +6,7 @@ It is also where tries are told whose pace is theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
@@ -58,8 +58,14 @@ class MaskedTarget:
 
     async def respond(self, request: Request) -> Response:
         """The target's answer. Raises TargetError."""
-        with self._errors(), self._rate.here() if self._rate else nullcontext():
-            return self._redact.model(await self.inner.respond(request))
+        try:
+            if self._rate is None:
+                return self._redact.model(await self.inner.respond(request))
+            with self._rate.here():
+                return self._redact.model(await self.inner.respond(request))
+        except TargetError as error:
+            error.mask(self._redact)
+            raise
 
     async def check_health(self) -> None:
         """Ask the target's health check. Raises TargetError."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eval_gate.errors import GateError
-from eval_gate.evaluators.expectation import expectation_of
+from eval_gate.evaluators.expectation import Expectation, expectation_of
+from eval_gate.model.base import made
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.conversation import Message
 from eval_gate.model.limits import KEPT_QUESTION
@@ -17,10 +18,11 @@ from eval_gate.text.redact import MASK
 from eval_gate.text.tokens import TokenData
 
 
-def asked_of(case: EvalCase, tokens: TokenData) -> Asked:
-    """Question and expectation in words, cut to what a record holds."""
-    question, expected = _question(case.messages), expectation_of(case, tokens)
-    return Asked(
+def asked_of(case: EvalCase, tokens: TokenData, expected: Expectation | None = None) -> Asked:
+    """Question and expectation in words, cut to what a record holds. `expected` is that of the case, if it is known."""
+    question, expected = _question(case.messages), expected or expectation_of(case, tokens)
+    return made(
+        Asked,
         question=question[:KEPT_QUESTION],
         expectation=expected.lines,
         cut=expected.cut or len(question) > KEPT_QUESTION,
@@ -29,7 +31,16 @@ def asked_of(case: EvalCase, tokens: TokenData) -> Asked:
 
 def every_asked(suites: Iterable[EvalSuite], tokens: TokenData, patterns: Sequence[str]) -> Mapping[CaseKey, Asked]:
     """The same of every case, without what the patterns find. Raises GateError where they cannot look through it."""
-    found = {CaseKey(suite.file, case.id): asked_of(case, tokens) for suite in suites for case in suite.cases}
+    known: dict[int, Expectation] = {}  # by the identity of the evaluators: cases that expect the same share them
+
+    def expected(case: EvalCase) -> Expectation:
+        if case.brief is not None or id(case.evaluators) not in known:
+            known[id(case.evaluators)] = expectation_of(case, tokens)
+        return known[id(case.evaluators)]
+
+    found = {
+        CaseKey(suite.file, case.id): asked_of(case, tokens, expected(case)) for suite in suites for case in suite.cases
+    }
     if not patterns:
         return found
     masked = Masked()

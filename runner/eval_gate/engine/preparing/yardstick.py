@@ -12,12 +12,12 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.judging import Judges, wanted_judges
 from eval_gate.model import limits
-from eval_gate.model.base import JsonValue
+from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Yardstick
@@ -92,18 +92,39 @@ def yardsticks(
     suites: Sequence[EvalSuite], judges: Judges, tokens: TokenData, scripts: Scripts, tmp: str | None = None
 ) -> Mapping[CaseKey, Yardstick]:
     """What every case of these suites is measured with. `tmp` names the files that agents of suites begin with."""
+    # cases that expect the same share their evaluators; all of them are here as long as this takes
+    known: dict[tuple[str, str | None, int], _Graded] = {}
+
+    def graded(file: str, case: EvalCase) -> _Graded:
+        key = file, case.target, id(case.evaluators)
+        if key not in known:
+            known[key] = _Graded(
+                grader=_grader(case, scripts),
+                judge=_judge(file, case, judges),
+                seeds=_values(case, tokens, snapshot=False),
+                snapshot=_values(case, tokens, snapshot=True),
+            )
+        return known[key]
+
     return {
-        CaseKey(suite.file, case.id): Yardstick(
+        CaseKey(suite.file, case.id): made(
+            Yardstick,
             question=_question(case, tmp),
             expectation=case.expectation,
-            grader=_grader(case, scripts),
-            judge=_judge(suite.file, case, judges),
-            seeds=_values(case, tokens, snapshot=False),
-            snapshot=_values(case, tokens, snapshot=True),
+            **graded(suite.file, case)._asdict(),
         )
         for suite in suites
         for case in suite.cases
     }
+
+
+class _Graded(NamedTuple):
+    """The parts of a yardstick that come with the evaluators."""
+
+    grader: str | None
+    judge: str | None
+    seeds: str | None
+    snapshot: str | None
 
 
 def _question(case: EvalCase, tmp: str | None) -> str | None:

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from eval_gate.evaluators.base import Evaluation
+
+
+@lru_cache(maxsize=1_000)
+def _passed(checks_run: int) -> Evaluation:
+    """One object for all assertions of which no more is to be said."""
+    return Evaluation(1.0, checks_run=checks_run)
 
 
 class Tally:
@@ -36,7 +43,10 @@ class Tally:
 
     def passed(self) -> Evaluation:
         """Everything that was evaluated holds. An assertion without single values counts as one."""
-        return self._evaluation(1.0, self._held or (0 if self._skipped else 1), None)
+        checks_run = self._held or (0 if self._skipped else 1)
+        if self._skipped or self._tokens or self._warnings:
+            return self._evaluation(1.0, checks_run, None)
+        return _passed(checks_run)
 
     def failed(self, what: str) -> Evaluation:
         """The value that is evaluated now is not as expected."""

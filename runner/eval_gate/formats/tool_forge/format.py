@@ -17,7 +17,7 @@ from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import EvalCase, EvalSuite, Location, SuiteMetadata, Tier
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs import evaluator as specs
-from eval_gate.text.digest import digest, fingerprint
+from eval_gate.text.digest import DIGITS, digest, fingerprint
 
 _PREFIXES = {"gs-": Tier.GOLDEN, "ls-": Tier.LABELED, "rg-": Tier.REGRESSION}
 
@@ -57,6 +57,7 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         checks.check_case(case, ("cases", index), tier or Tier.GOLDEN, warned)
     checks.check_keys(envelope, warned)
     warnings = reader.warnings(warned, envelope.cases, strict=reading.strict)
+    alike: dict[str, tuple[specs.EvaluatorSpec, ...]] = {}
     if tier is None:
         warnings.insert(0, "neither metadata, file name nor ids say which tier this is: taken as golden")
     return EvalSuite(
@@ -67,7 +68,13 @@ def load(document: JsonValue, positions: Positions, source: Source, reading: Rea
         metadata=_metadata(envelope),
         file_hash=source.file_hash,
         cases=tuple(
-            _case(case, raw, Location(file=source.file, line=reader.line(("cases", index))), warned.of_case(index))
+            _case(
+                case,
+                raw,
+                made(Location, file=source.file, line=reader.line(("cases", index))),
+                warned.of_case(index),
+                alike,
+            )
             for index, (case, raw) in enumerate(zip(envelope.cases, raw_cases, strict=True))
         ),
         warnings=tuple(warnings),
@@ -112,13 +119,26 @@ def _metadata(envelope: Envelope) -> SuiteMetadata | None:
     )
 
 
-def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, ...]) -> EvalCase:
+def _case(
+    case: Case,
+    raw: JsonValue,
+    location: Location,
+    warnings: tuple[str, ...],
+    alike: dict[str, tuple[specs.EvaluatorSpec, ...]],
+) -> EvalCase:
+    """`alike` has the evaluators by what is expected in words: one object for all cases that expect the same."""
+    expected = fingerprint(_part(raw, _EXPECTATION))
+    evaluators = alike.get(expected)
+    if evaluators is None:
+        evaluators = (*(_evaluators(case.expect) if case.expect else ()), *_rubric(case))
+        if not case.rubric:  # which has the question in it
+            alike[expected] = evaluators
     return made(  # all of it was checked as it is written, and is large where somebody means harm
         EvalCase,
         id=case.id,
         description=case.description,
-        messages=(Message(role="user", content=case.input.message),),
-        evaluators=(*(_evaluators(case.expect) if case.expect else ()), *_rubric(case)),
+        messages=(made(Message, role="user", content=case.input.message),),
+        evaluators=evaluators,
         difficulty=case.difficulty,
         tags=tuple(case.tags or ()),
         stubs=case.stubs,
@@ -126,7 +146,7 @@ def _case(case: Case, raw: JsonValue, location: Location, warnings: tuple[str, .
         location=location,
         fingerprint=fingerprint(_part(raw, _ASKED)),
         question=digest(_part(raw, _QUESTION)),
-        expectation=digest(_part(raw, _EXPECTATION)),
+        expectation=expected[:DIGITS],
         warnings=warnings,
     )
 

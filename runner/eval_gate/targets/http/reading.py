@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from eval_gate.model.base import made
 from eval_gate.model.conversation import Response, ToolCall
@@ -26,6 +27,8 @@ _FORMATS: Final = {
     "application/x-ndjson": ResponseFormat.NDJSON,
     "application/jsonl": ResponseFormat.NDJSON,
 }
+_INPUT: Final = ("inputTokens", "prompt_tokens", "input_tokens")
+_OUTPUT: Final = ("outputTokens", "completion_tokens", "output_tokens")
 _NEVER_NULL: Final = "response"
 """The contract's own field: null there is no answer. Elsewhere an agent that only calls tools may say so with null."""
 
@@ -159,17 +162,15 @@ def usage_in(document: JsonValue) -> Usage | None:
     usage = document.get("usage") if isinstance(document, dict) else None
     if not isinstance(usage, dict):
         return None
-    counts = [
-        next((usage[key] for key in keys if isinstance(usage.get(key), int) and in_range(usage[key], MAX_TOKENS)), None)
-        for keys in (
-            ("inputTokens", "prompt_tokens", "input_tokens"),
-            ("outputTokens", "completion_tokens", "output_tokens"),
-        )
-    ]
-    try:
-        return Usage.model_validate({"input_tokens": counts[0], "output_tokens": counts[1]})
-    except ValidationError:
-        return None
+    return made(Usage, input_tokens=_tokens(usage, _INPUT), output_tokens=_tokens(usage, _OUTPUT))
+
+
+def _tokens(usage: dict[str, JsonValue], keys: Sequence[str]) -> int | None:
+    for key in keys:
+        count = usage.get(key)
+        if isinstance(count, int) and in_range(count, MAX_TOKENS):  # no tokens at all is what an unset field says
+            return count
+    return None
 
 
 def _cost(document: JsonValue) -> float | None:
