@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypeAlias
@@ -88,12 +88,19 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
             "measuring": _measuring(plan, cases),
             "complete": all(case.status is not Status.NOT_RUN for case in cases),
             "suites": suites,
-            "summary": summarise(cases, wall_ms),
+            "summary": _whole(suites, cases, wall_ms),
             "stopped": progress.stopped,
             "control": progress.control,
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
+
+
+def _whole(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
+    """Of all suites; of a single one all is counted already."""
+    if len(suites) == 1:
+        return suites[0].summary.model_copy(update={"wall_ms": wall_ms})
+    return summarise(cases, wall_ms)
 
 
 def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:

@@ -113,17 +113,22 @@ class TrialRunner:
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:
                 raise NoAnswerError(record, error.hint) from error
             return record
-        begun = self._record(eval_file, case, trial, response.duration_ms)
         if response.dry_run:
             said = "; ".join(("dry run: nobody was asked", *response.warnings))
+            begun = self._record(eval_file, case, trial, response.duration_ms)
             return begun.model_copy(update={"status": Status.SKIPPED, "error": said[:MAX_ERROR]})
+        duration_ms = round(response.duration_ms, 3)
         try:
             judgement = await judge(self._shared.context(eval_file, case, response))
         except EvaluatorError as error:
-            return _not_judged(self._answered(begun, case, response), error)
-        return await self._with_leavings(
-            self._judged(self._answered(begun, case, response), response, judgement), response
-        )
+            answered = self._answered(case, response)
+            return _not_judged(self._record(eval_file, case, trial, duration_ms, **answered), error)
+        judged = self._answered(case, response) | _judged(judgement, response)
+        if judgement.skipped_tokens:
+            details = details_of(response, self._shared.margin)
+            judged["details"] = details.model_copy(update={"skipped_tokens": judgement.skipped_tokens})
+        record = self._record(eval_file, case, trial, duration_ms, **judged)
+        return await self._with_leavings(record, response)
 
     async def _with_leavings(self, record: TrialRecord, response: Response) -> TrialRecord:
         """A failing trial with where its files are kept."""
@@ -153,17 +158,16 @@ class TrialRunner:
             return case.timeout_ms
         return None if self._target.timeout_ms is not None else self._limits.timeout_ms
 
-    def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float) -> TrialRecord:
-        """A trial that has come to nothing yet."""
+    def _record(self, eval_file: str, case: EvalCase, trial: int, duration_ms: float, **known: object) -> TrialRecord:
+        """A trial that has come to nothing yet but for what is known of it."""
+        values: dict[str, object] = {"status": Status.ERROR, "duration_ms": duration_ms, "attempts": 1, **known}
         return made(
             TrialRecord,
             eval_file=eval_file,
             case_id=case.id,
             trial=trial,
             fingerprint=case.fingerprint,
-            status=Status.ERROR,
-            duration_ms=duration_ms,
-            attempts=1,
+            **values,
         )
 
     def _broken(
@@ -176,42 +180,36 @@ class TrialRunner:
             update={"error": said[:MAX_ERROR], "blame": error.blame, "timed_out": error.timed_out}
         )
 
-    def _answered(self, record: TrialRecord, case: EvalCase, response: Response) -> TrialRecord:
-        """With what the target gave back, whatever comes of judging it."""
+    def _answered(self, case: EvalCase, response: Response) -> dict[str, object]:
+        """What the target gave back, whatever comes of judging it."""
         silent = response.calls_known is None and not response.tool_calls and checks_tools(case.evaluators)
-        return record.model_copy(
-            update={
-                "duration_ms": round(response.duration_ms, 3),
-                "attempts": response.attempts,
-                "calls_listed": response.calls_known is True or bool(response.tool_calls),
-                "calls_missing": response.calls_place if silent else None,
-                "details": details_of(response, self._shared.margin),
-                "usage": response.usage,
-                "cost_usd": response.cost_usd,
-                "warnings": response.warnings,
-            }
-        )
+        return {
+            "attempts": response.attempts,
+            "calls_listed": response.calls_known is True or bool(response.tool_calls),
+            "calls_missing": response.calls_place if silent else None,
+            "details": details_of(response, self._shared.margin),
+            "usage": response.usage,
+            "cost_usd": response.cost_usd,
+            "warnings": response.warnings,
+        }
 
-    def _judged(self, record: TrialRecord, response: Response, judgement: Judgement) -> TrialRecord:
-        results, details = results_of(judgement.results), record.details
-        if judgement.skipped_tokens:
-            details = details.model_copy(update={"skipped_tokens": judgement.skipped_tokens})
-        return record.model_copy(
-            update={
-                "status": Status.PASSED if judgement.passed else Status.FAILED,
-                "score": judgement.score,
-                "assertions_run": judgement.assertions_run,
-                "assertions_skipped": judgement.assertions_skipped,
-                "error": judgement.error and judgement.error[:MAX_ERROR],
-                "vetoed": any(result.vetoed and result.weight > 0 for result in results),
-                "details": details,
-                "evaluator_results": results,
-                "trace_summary": judgement.trace_summary,
-                "judge_usage": judgement.judge_usage,
-                "judge_cost_usd": judgement.judge_cost_usd,
-                "warnings": response.warnings + judgement.warnings,
-            }
-        )
+
+def _judged(judgement: Judgement, response: Response) -> dict[str, object]:
+    """What the evaluators made of it."""
+    results = results_of(judgement.results)
+    return {
+        "status": Status.PASSED if judgement.passed else Status.FAILED,
+        "score": judgement.score,
+        "assertions_run": judgement.assertions_run,
+        "assertions_skipped": judgement.assertions_skipped,
+        "error": judgement.error and judgement.error[:MAX_ERROR],
+        "vetoed": any(result.vetoed and result.weight > 0 for result in results),
+        "evaluator_results": results,
+        "trace_summary": judgement.trace_summary,
+        "judge_usage": judgement.judge_usage,
+        "judge_cost_usd": judgement.judge_cost_usd,
+        "warnings": response.warnings + judgement.warnings,
+    }
 
 
 def defective(record: TrialRecord, error: Exception) -> TrialRecord:

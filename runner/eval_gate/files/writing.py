@@ -67,9 +67,11 @@ def open_to_append(file: Path) -> int:
 
 def append(descriptor: int, data: bytes, file: Path) -> None:
     """Write all of it at the end; once this returns the system has it. Raises GateError, naming `file`."""
-    with _trouble_with(file):
+    try:
         while data:
             data = data[os.write(descriptor, data) :]
+    except (OSError, ValueError) as error:
+        raise _trouble(file, error) from error
 
 
 def open_new(file: Path) -> int | None:
@@ -147,7 +149,11 @@ def _trouble_with(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError) as error:
-        raise exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error)) from error
+        raise _trouble(path, error) from error
+
+
+def _trouble(path: Path, error: OSError | ValueError) -> GateError:
+    return exhausted(error, f"{path} cannot be written") or _not_writable(path, _words(error))
 
 
 def _words(error: OSError | ValueError) -> str:

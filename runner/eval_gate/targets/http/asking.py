@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
@@ -74,7 +75,12 @@ class Asking:
         if self._template is not None:
             body = filled(self._template, values.__getitem__)
         else:
-            body = {"message": request.messages[-1].content}
+            content = request.messages[-1].content
+            if isinstance(content, str) and len(request.messages) == 1 and not settings.request_fields:
+                return (
+                    b'{"message": %b}' % encode_basestring_ascii(content).encode()
+                )  # as below, in a third of the time
+            body = {"message": content}
             if len(request.messages) > 1:
                 body["conversation"] = values["conversation"]
         if settings.request_fields:

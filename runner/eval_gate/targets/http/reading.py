@@ -18,7 +18,7 @@ from eval_gate.targets.http.rules import Rule, failure_in
 from eval_gate.targets.http.settings import HttpSettings, ResponseFormat
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.quote import MAX_QUOTE, quote
-from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.foreign.well_formed import may_hold_halves, well_formed
 
 _FORMATS: Final = {
     "application/json": ResponseFormat.JSON,
@@ -50,7 +50,7 @@ class Reader:
         except ForeignJsonError as error:
             raise malformed(f"the answer {error}", body) from None
         try:
-            return self.response(document, duration_ms, escaped=b"\\u" in body)
+            return self.response(document, duration_ms, escaped=may_hold_halves(body))
         except ShapeError as error:
             raise malformed(str(error), body) from None
 
