@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
-.PHONY: git help demo test lint format types check lock schemas action conformance interop tools agents pages audit bench fuzz clean
+.PHONY: git help demo test lint format types check lock schemas action conformance interop tools agents pages audit bench beside fuzz clean
 
 help:  ## list the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,9 @@ pages: $(VENV)/dev  ## test the page of a run in Chromium (needs that and node)
 
 audit: $(VENV)/audit  ## ask for known weaknesses of the locked dependencies (needs the network)
 	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --strict -r requirements/runtime.txt -r requirements/dev.txt
+
+beside: $(VENV)/dev  ## measure a run beside bare HTTP clients; ARGS=--check fails where it has become worse by a third
+	@$(BIN)/python -m benchmarks.beside $(ARGS)
 
 bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table beside the floors
 	@$(BIN)/python benchmarks/run.py $(ARGS)

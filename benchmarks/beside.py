@@ -2,6 +2,8 @@
 
     python -m benchmarks.beside            # about two minutes
     python -m benchmarks.beside --quick    # a fifth of the cases, once
+    python -m benchmarks.beside --check    # a fifth of the cases; fails where a ratio is a third worse than beside.json
+    python -m benchmarks.beside --note     # the same, and beside.json has its ratios
 
 Whole processes, one after the other in turns, so that a busy machine is as busy for all of them; of several runs the
 median. What the program does beyond the clients is everything: reading the eval file, judging, journal, results.
@@ -10,11 +12,13 @@ median. What the program does beyond the clients is everything: reading the eval
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,7 +27,11 @@ from run import HERE, agent, gate
 from suites import write_suite
 from tabulate import tabulate
 
-CLIENTS = {"bare aiohttp": "aiohttp", "bare httpx over aiohttp": "httpx"}
+BARE = "bare aiohttp"
+CLIENTS = {BARE: "aiohttp", "bare httpx over aiohttp": "httpx"}
+REFERENCES = HERE / "beside.json"
+ALLOWED = 4 / 3
+"""Times the reference: two measurements of the same on a busy machine differ by a tenth."""
 OURS = "Eval Gate"
 Value = Callable[[Cost], float]
 
@@ -57,48 +65,80 @@ class Measurement:
         return gate("run", str(file), "--agent-endpoint", url, *at_once)
 
 
-def told(what: str, costs: dict[str, list[Cost]], value: Value, unit: str) -> Iterator[list[str]]:
-    """One row: how much more than each client, and the values."""
-    yield row(what, {who: median(map(value, some)) for who, some in costs.items()}, unit)
+class Row(NamedTuple):
+    """What was measured of each of them; `key` names it in the file of references."""
+
+    key: str
+    what: str
+    of: dict[str, float]
+    unit: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times ours is what the bare client's is."""
+        return self.of[OURS] / self.of[BARE]
+
+    @property
+    def cells(self) -> list[str]:
+        """Ratios, then values."""
+        ratios = [f"{self.of[OURS] / self.of[who]:.2f}" for who in CLIENTS]
+        return [self.what, *ratios, *(f"{one:.2f} {self.unit}" for one in self.of.values())]
 
 
-def row(what: str, of: dict[str, float], unit: str) -> list[str]:
-    """Ratios, then values."""
-    ratios = [f"{of[OURS] / of[who]:.2f}" for who in CLIENTS]
-    return [what, *ratios, *(f"{one:.2f} {unit}" for one in of.values())]
+def told(key: str, what: str, costs: dict[str, list[Cost]], value: Value, unit: str) -> Row:
+    """One row of medians."""
+    return Row(key, what, {who: median(map(value, some)) for who, some in costs.items()}, unit)
 
 
-def rows(*, quick: bool) -> Iterator[list[str]]:
-    """The table, row by row as it is measured."""
-    part, times = (5, 1) if quick else (1, 3)
+def rows(*, part: int, times: int) -> Iterator[Row]:
+    """The table, row by row as it is measured: `part` of the most cases, so many times."""
     one = Measurement(1, 0, 1, times=5)
     costs = one.costs()
     start = {who: median(cost.processor_s for cost in some) for who, some in costs.items()}
-    yield from told("1 case: processor", costs, lambda cost: cost.processor_s, "s")
+    yield told("start", "1 case: processor", costs, lambda cost: cost.processor_s, "s")
     many = Measurement(1_000, 0, 50, times=times + 2)
     costs = many.costs()
     in_all = f"{many.cases:,} cases at 0 ms, 50 at once: processor a case"
-    yield from told(in_all, costs, lambda cost: cost.processor_s, "ms")
+    yield told("case", in_all, costs, lambda cost: cost.processor_s, "ms")
     above = {who: [c.processor_s - start[who] for c in some] for who, some in costs.items()}
     of = {who: median(some) for who, some in above.items()}
-    yield row(f"{in_all}, above its start", of, "ms")
+    yield Row("above", f"{in_all}, above its start", of, "ms")
     for concurrency in (200, 50):
         large = Measurement(10_000 // part, 50, concurrency, times=times)
         costs, what = large.costs(), f"{large.cases:,} cases at 50 ms, {concurrency} at once"
-        yield from told(f"{what}: wall", costs, lambda cost: cost.wall_s, "s")
-        yield from told(f"{what}: processor", costs, lambda cost: cost.processor_s, "s")
-        yield from told(f"{what}: peak memory", costs, lambda cost: cost.peak_mb, "MB")
+        yield told(f"wall-{concurrency}", f"{what}: wall", costs, lambda cost: cost.wall_s, "s")
+        yield told(f"processor-{concurrency}", f"{what}: processor", costs, lambda cost: cost.processor_s, "s")
+        yield told(f"memory-{concurrency}", f"{what}: peak memory", costs, lambda cost: cost.peak_mb, "MB")
         ideal = large.ideal_s
-        yield from told(f"{what}: share of the ideal", costs, lambda cost, ideal=ideal: ideal / cost.wall_s * 100, "%")
+        share = f"{what}: share of the ideal"
+        yield told(f"share-{concurrency}", share, costs, lambda cost, ideal=ideal: ideal / cost.wall_s * 100, "%")
+
+
+def worse(found: Sequence[Row], references: Mapping[str, float]) -> list[str]:
+    """A sentence for each ratio that is worse than its reference by a third or more."""
+    return [
+        f"{row.what}: {row.ratio:.2f} times the bare client's, where it was {references[row.key]:.2f}"
+        for row in found
+        if row.key in references and row.ratio > references[row.key] * ALLOWED
+    ]
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; with `--check` fail where it has become worse."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer cases, once")
+    parser.add_argument("--check", action="store_true", help="fewer cases; fails where a ratio is worse by a third")
+    parser.add_argument("--note", action="store_true", help="fewer cases; its ratios are what is compared with")
     asked = parser.parse_args()
+    fewer = asked.quick or asked.check or asked.note
+    found = list(rows(part=5 if fewer else 1, times=1 if asked.quick else 3))
     headers = ["what", *(f"ours to {who}" for who in CLIENTS), *CLIENTS, OURS]
-    print(tabulate(list(rows(quick=asked.quick)), headers=headers, disable_numparse=True))
+    print(tabulate([row.cells for row in found], headers=headers, disable_numparse=True))
+    if asked.note:
+        ratios = {row.key: round(row.ratio, 2) for row in found if not row.key.startswith("share")}
+        REFERENCES.write_text(json.dumps(ratios, indent=2) + "\n")
+    if asked.check and (said := worse(found, json.loads(REFERENCES.read_text()))):
+        sys.exit("\n".join(["slower than it was:", *said]))
 
 
 if __name__ == "__main__":

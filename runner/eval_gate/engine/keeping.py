@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from eval_gate.config.settings import Store
 from eval_gate.engine.journal import TrialRecord
@@ -39,6 +39,9 @@ from eval_gate.results.redacting import Change, Masked, details_with, results_wi
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.redact import MASK
+
+_NOTHING: Final[dict[str, int]] = {}
+"""One object for all of which nothing is left out; never changed."""
 
 
 def stored(record: TrialRecord, store: Store) -> TrialRecord:
@@ -118,7 +121,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
         replayed=response.replayed,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         tool_calls=_calls(response, margin),
-        left_out={what: count for what, count in left_out.items() if count > 0},
+        left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING,
     )
 
 

@@ -41,7 +41,7 @@ NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
 class Progress:
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
 
-    trials: Mapping[CaseKey, list[TrialRecord]]
+    trials: Trials
     stopped: str | None
     notices: tuple[str, ...]
     held_back: bool
@@ -52,6 +52,8 @@ class Progress:
     control: Control | None = None
     fresh: Set[CaseKey] = frozenset()
     """Cases that were run more often because no earlier run knows them."""
+    over: bool = False
+    """Nobody asks for the trials again."""
 
 
 def begun(plan: RunPlan) -> RunResult:
@@ -78,7 +80,11 @@ def begun(plan: RunPlan) -> RunResult:
 
 
 def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
-    """The result of all trials so far, in file order. A case without any was not run, and the run is not complete."""
+    """The result of all trials so far, in file order. A case without any was not run, and the run is not complete.
+
+    Where it is the last time that anybody asks (`progress.over`), each case's trials are let go as its result is made:
+    both of all cases at once would be in memory at the peak of a large run.
+    """
     lists = listing(plan, progress.trials)
     suites = tuple(_suite(plan, progress, suite, lists) for suite in plan.suites)
     cases = [case for suite in suites for case in suite.cases]
@@ -136,7 +142,7 @@ def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) 
 
 def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
     key = CaseKey(suite.file, case.id)
-    records = progress.trials.get(key, [])
+    records = progress.trials.pop(key, []) if progress.over else progress.trials.get(key, [])
     if not records and progress.held_back and plan.waits(case):
         case = case.model_copy(update={"skip_reason": HELD_BACK})
     target = plan.target_of(suite.file, case)

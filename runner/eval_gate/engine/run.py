@@ -111,7 +111,7 @@ class Run:
                     await self._work(waiting, journal)
             if plan.confirming is not None and self._stopped is None:
                 await self._confirm(plan.confirming, journal)
-        return self._result(round((time.perf_counter() - started) * 1000, 3))
+        return self._result(round((time.perf_counter() - started) * 1000, 3), over=True)
 
     async def _work(self, jobs: list[Job], journal: Journal) -> None:
         """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
@@ -382,7 +382,7 @@ class Run:
         )
         return [job for job in jobs if job.key not in finished]
 
-    def _result(self, wall_ms: float) -> RunResult:
+    def _result(self, wall_ms: float, *, over: bool = False) -> RunResult:
         held_back = self._held_back and self._stopped is None
         control = self._control
         progress = Progress(
@@ -394,5 +394,6 @@ class Run:
             control.trials if control else NOTHING_ASKED,
             control.facts if control else None,
             self._fresh,
+            over,
         )
         return outcome(self._plan, progress, wall_ms)
