@@ -2,6 +2,7 @@
 
 import gzip
 import zlib
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -55,7 +56,7 @@ def answers(draw: st.DrawFn) -> tuple[bytes, bytes]:
 def test_feed__in_any_pieces__gives_the_same_answer(answer: tuple[bytes, bytes], cuts: list[int]) -> None:
     sent, body = answer
     places = [0, *sorted(min(cut, len(sent)) for cut in cuts), len(sent)]
-    pieces = [sent[a:b] for a, b in zip(places, places[1:], strict=False)]
+    pieces = [sent[a:b] for a, b in pairwise(places)]
     found = fed(pieces)
     assert told(found) == told(fed([sent[at : at + 1] for at in range(len(sent))])) == told(fed([sent]))
     assert (found.whole, bytes(found.body), found.reusable) == (True, body, True)
