@@ -42,6 +42,13 @@ def empty(script, tmp_path) -> World:
     return World(tmp_path, script)
 
 
+@pytest.fixture(autouse=True)
+def _no_model(script) -> Iterator[None]:
+    """Answers say which model they are from only where a test wants it."""
+    yield
+    script.model = None
+
+
 @pytest.fixture
 def github() -> Iterator[FakeGitHub]:
     with fake_github() as server:

@@ -43,6 +43,8 @@ class Script:
     url: str = ""
     does: list[str] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
+    model: str | None = None
+    """The model that its answers say they are from."""
 
     def begin(self, letters: str) -> None:
         """Another run."""
@@ -55,13 +57,13 @@ class Script:
         letters = self.does[number].replace("(", "").replace(")", "")
         letter = letters[min(self.asked.count(number), len(letters) - 1)]
         self.asked.append(number)
-        await _do(letter, exchange)
+        await _do(letter, exchange, {} if self.model is None else {"model": self.model})
 
 
-async def _do(letter: str, exchange: Exchange) -> None:
+async def _do(letter: str, exchange: Exchange, more: dict[str, str]) -> None:
     match letter:
         case "P" | "F":
-            exchange.answer({"response": "ok" if letter == "P" else "no", "toolCalls": []})
+            exchange.answer({"response": "ok" if letter == "P" else "no", "toolCalls": [], **more})
         case digit if digit.isdigit():
             exchange.answer({"response": f"0.{digit}", "toolCalls": []})
         case "C":

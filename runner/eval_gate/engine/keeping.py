@@ -21,6 +21,7 @@ from eval_gate.model.limits import (
     KEPT_CALLS,
     KEPT_CONVERSATION,
     KEPT_MESSAGES,
+    KEPT_MODEL,
     KEPT_PROMPT,
 )
 from eval_gate.model.result import CaseResult
@@ -36,6 +37,7 @@ from eval_gate.results.lessening import (
     without_prompts,
 )
 from eval_gate.results.redacting import Change, Masked, details_with, results_with
+from eval_gate.text.escape import one_line
 from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.redact import MASK
@@ -119,6 +121,7 @@ def details_of(response: Response, margin: int = 0) -> CaseDetails:
         conversation=conversation,
         max_turns_reached=response.max_turns_reached,
         replayed=response.replayed,
+        model=one_line(response.model, KEPT_MODEL) or None if response.model else None,
         first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
         tool_calls=_calls(response, margin),
         left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING,

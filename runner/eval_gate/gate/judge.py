@@ -15,6 +15,7 @@ from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
 from eval_gate.gate.control.answers import notes_of_control
+from eval_gate.gate.drift.models import notes_of_models
 from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
@@ -126,6 +127,7 @@ def _compared(held: RunResult, then: RunResult, known: Known, question: Question
         *_judged_otherwise(held, concluded),
         *_only_varied(held, concluded, policy),
         *notes_of_control(held, concluded),
+        *notes_of_models(held, then),
     )
     return concluded.model_copy(update={"notes": notes})
 

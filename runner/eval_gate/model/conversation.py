@@ -121,6 +121,8 @@ class Response(Frozen):
     """The exchange ended at the case's `maxTurns`, not with a turn without calls."""
     replayed: bool = False
     """Answered from a recording: nothing was asked and nothing spent."""
+    model: str | None = None
+    """The model that gave the answer, as whoever runs it names it there; None where it does not say."""
     messages: tuple[OutputMessage, ...] | None = None
     """Messages as the target reports them; None where it reports none. Then `tool_calls` are theirs."""
     trace: tuple[TraceEvent, ...] | None = None

@@ -83,6 +83,8 @@ class CaseDetails(Record):
     max_turns_reached: bool = False
     replayed: bool = False
     """Answered from a recording: nothing was asked and nothing spent."""
+    model: str | None = None
+    """The model that the answer says it is from, which may be more precise than what was asked for, on one line."""
     tool_calls: tuple[KeptCall, ...] = ()
     """The calls with arguments and results, in call order, where answers are stored."""
     first_token_ms: float | None = None

@@ -128,6 +128,8 @@ KEPT_QUESTION: Final = 4_000
 KEPT_CHECKS: Final = 20
 KEPT_CHECK: Final = 300
 KEPT_ANSWER: Final = 20_000
+KEPT_MODEL: Final = 200
+"""Characters of the name by which an answer says which model gave it."""
 KEPT_CALLS: Final = 100
 KEPT_CALL: Final = 2_000
 """Characters of the JSON text of a call's arguments, and of its result."""
@@ -260,6 +262,7 @@ TABLE: Final = (
     Row("the lines that say what a case expects", KEPT_CHECKS, "lines"),
     Row("one of them", KEPT_CHECK, "characters"),
     Row("an answer in the record, and one message of an exchange", KEPT_ANSWER, "characters"),
+    Row("the model that an answer says it is from", KEPT_MODEL, "characters"),
     Row("tool calls of one execution in the record", KEPT_CALLS, "calls"),
     Row("arguments, or result, of one of them, as JSON text", KEPT_CALL, "characters"),
     Row("messages of one exchange in the record", KEPT_MESSAGES, "messages"),

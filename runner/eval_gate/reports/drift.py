@@ -8,6 +8,7 @@ from typing import Final
 
 from eval_gate.gate.drift.cases import CaseSince
 from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, LEAST_RUNS, Drift, Worse
+from eval_gate.gate.drift.models import ModelChange, names
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import MINUS, count
 from eval_gate.results.levels import Measured
@@ -62,10 +63,13 @@ def render_part(drift: Drift, branch: str, context: ReportContext, issue_url: st
     if not drift.known:
         return (
             f"\n<sub>Whether {shown} gets worse over its runs is not known yet: {count(drift.runs, 'run')} of the"
-            f" {LEAST_RUNS} that this takes are on record.</sub>\n"
+            f" {LEAST_RUNS} that this takes are on record.{_model_alone(drift, context)}</sub>\n"
         )
     if not drift.found:
-        return f"\n<sub>{shown} has not become worse over {count(drift.runs, 'run')}.</sub>\n"
+        return (
+            f"\n<sub>{shown} has not become worse over {count(drift.runs, 'run')}."
+            f"{_model_alone(drift, context)}</sub>\n"
+        )
     more = [f"[The issue about it]({issue_url})"] if issue_url else []
     return "\n".join(
         ["", f"### {shown} got worse over its runs", "", *_findings(drift, branch, context), "", *more, ""]
@@ -90,18 +94,32 @@ def console_lines(drift: Drift) -> Iterator[str]:
     """The same for a terminal."""
     if not drift.known:
         yield f"not known: {count(drift.runs, 'run')} on record, {LEAST_RUNS} are needed"
+        yield from _model_line(drift)
         return
     if not drift.found:
         yield f"nothing has become worse over {count(drift.runs, 'run')}"
+    yield from _model_line(drift)
     for one in drift.worse:
         yield escape.console_line(f"WORSE  {_sentence(one)}")
         yield escape.console_line(f"       {_since_plain(one)}")
+        if one.model is not None:
+            yield escape.console_line(f"       {_model(one.model, code=False)}")
         for case in one.cases[:MOST_CASES]:
             yield escape.console_line(f"       {case.key.case_id} ({case.key.suite}): {_rates(case)}")
     for case in drift.broken:
         yield escape.console_line(f"BROKEN {case.key.case_id} ({case.key.suite}): {_rates(case)}")
         yield escape.console_line(f"       good at {_short(case.good.sha)}, not since {_short(case.bad.sha)}")
     yield f"while nothing changes, one alarm in {FALSE_ALARM_RUNS} runs or less"
+
+
+def _model_line(drift: Drift) -> Iterator[str]:
+    change = _not_told(drift)
+    if change is None:
+        return
+    between = f"{_short(change.before.sha)}..{_short(change.since.sha)} in between"
+    if change.same_commit:
+        between = f"nothing in the repository changed then ({_short(change.since.sha)} before and since)"
+    yield escape.console_line(f"MODEL  {_model(change, code=False)}, {count(change.runs, 'run')}; {between}")
 
 
 def _findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str]:
@@ -115,6 +133,35 @@ def _findings(drift: Drift, branch: str, context: ReportContext) -> Iterator[str
             yield f"  - {_case(case)}: {_rates(case)}; {where}"
         if left := len(drift.broken) - MOST_CASES:
             yield from ([f"  - and {left} more"] if left > 0 else [])
+    if alone := _model_alone(drift, context).strip():
+        yield f"- {alone}"
+
+
+def _model_alone(drift: Drift, context: ReportContext) -> str:
+    """The newest change of the model, where nothing that is worse is said with it; one blank before it."""
+    change = _not_told(drift)
+    if change is None:
+        return ""
+    what = f"{_capital(_model(change, code=True))} ({count(change.runs, 'run')})"
+    if change.same_commit:
+        return f" {what}; nothing in the repository changed then."
+    return f" {what}; in between: {_range(change.before.sha, change.since.sha, context)}."
+
+
+def _not_told(drift: Drift) -> ModelChange | None:
+    told = [one.model for one in drift.worse if one.model is not None]
+    return next(iter(drift.models), None) if not told else None
+
+
+def _model(change: ModelChange, *, code: bool) -> str:
+    before, since = (names(one.models) for one in (change.before, change.since))
+    if code:
+        before, since = escape.code_span(before), escape.code_span(since)
+    return f"the model behind it is another one since {_day(change.since.timestamp)}: {before} before, {since} since"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _cases(cases: tuple[CaseSince, ...]) -> Iterator[str]:
@@ -170,13 +217,23 @@ def _since(one: Worse, branch: str, context: ReportContext) -> str:
     if one.same_commit:
         return (
             f"It is so {when}, **and nothing in the repository changed then**: {_commit(one.since.sha, context)} was"
-            " run before and since. What did is outside of it: the model behind the agent, a service, data."
+            f" run before and since. {_outside(one)}"
         )
     probable = f"It is so {when}, probably by {_range(one.before.sha, one.since.sha, context)}"
     wide = (one.safely_before.sha, one.at_latest.sha)
     if None in wide or wide == (one.before.sha, one.since.sha):
-        return f"{probable}."
-    return f"{probable}; in any case by {_range(*wide, context)}."
+        return f"{probable}.{_with_model(one)}"
+    return f"{probable}; in any case by {_range(*wide, context)}.{_with_model(one)}"
+
+
+def _outside(one: Worse) -> str:
+    if one.model is not None:
+        return f"{_capital(_model(one.model, code=True))}."
+    return "What did is outside of it: the model behind the agent, a service, data."
+
+
+def _with_model(one: Worse) -> str:
+    return f" {_capital(_model(one.model, code=True))}." if one.model is not None else ""
 
 
 def _since_plain(one: Worse) -> str:

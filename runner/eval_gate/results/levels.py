@@ -6,6 +6,7 @@ before, and by how much the cases that both have differ: added, removed and rewr
 
 from __future__ import annotations
 
+from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -13,9 +14,14 @@ from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapV
 
 from eval_gate.model import limits
 from eval_gate.model.base import Record
+from eval_gate.model.result import RunResult
 
 MAX_LEVELS: Final = limits.LEDGER_LEVELS
 """Newest runs whose levels are kept: more than runs of the ledger, because slow rot takes long and they are small."""
+
+
+MAX_MODELS: Final = 8
+"""Names of models that are kept of a run: where more answered, those that answered most."""
 
 
 class Measured(StrEnum):
@@ -46,8 +52,16 @@ class RunLevels(Record):
     cases: int = Field(0, ge=0)
     """Cases that were judged."""
     levels: dict[Measured, float] = Field(default_factory=dict, max_length=len(Measured))
+    models: tuple[Annotated[str, Field(max_length=limits.KEPT_MODEL)], ...] = Field((), max_length=MAX_MODELS)
+    """The models that answered, as whoever runs them names them in their answers; none where none says."""
     anew: tuple[Measured, ...] = Field((), max_length=len(Measured))
     """Levels that do not go on from the run before: too few cases were in both."""
+
+
+def models_of(run: RunResult) -> tuple[str, ...]:
+    """The models that answered in a run, in the order of their names."""
+    named = Counter(case.details.model for _, case in run.cases() if case.details.model)
+    return tuple(sorted(name[: limits.KEPT_MODEL] for name, _ in named.most_common(MAX_MODELS)))
 
 
 def _or_none(value: Any, check: ValidatorFunctionWrapHandler) -> Any:

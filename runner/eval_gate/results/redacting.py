@@ -53,6 +53,7 @@ def details_with(details: CaseDetails, change: Change) -> CaseDetails:
     return details.model_copy(
         update={
             "response": details.response and change(details.response),
+            "model": details.model and change(details.model),
             "conversation": tuple(_message(message, change) for message in details.conversation),
             "tool_calls": tuple(_call(call, change) for call in details.tool_calls),
         }

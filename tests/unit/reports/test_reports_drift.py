@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from eval_gate.gate.drift.cases import CaseSince
 from eval_gate.gate.drift.drift import Drift, Worse
+from eval_gate.gate.drift.models import ModelChange
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts, RunName
 from eval_gate.reports.context import ReportContext
@@ -65,6 +67,42 @@ def test_issue__no_commit_between__says_that_nothing_of_ours_changed() -> None:
     body = render_issue(drift(worse(Measured.TIME, 1.0, 2.0, same=True)), "main", CONTEXT)
     assert "nothing in the repository changed then" in body
     assert "the model behind the agent" in body
+
+
+def changed_model(*, same: bool = False, **names: str) -> ModelChange:
+    before, since = names.get("before", "gpt-x-0613"), names.get("since", "gpt-x-1106")
+    return ModelChange(
+        run(16, sha="e" * 40).model_copy(update={"models": (before,)}),
+        run(17, sha="e" * 40 if same else "f" * 40).model_copy(update={"models": (since,)}),
+        7,
+    )
+
+
+def test_issue__another_model_answered_then__is_said_with_what_is_worse_and_only_once() -> None:
+    one = replace(worse(Measured.TIME, 1.0, 2.0, same=True), model=changed_model(same=True))
+    found = replace(drift(one), models=(changed_model(same=True),))
+    body = render_issue(found, "main", CONTEXT)
+    assert (
+        "was run before and since. The model behind it is another one since 2026-11-17: `gpt-x-0613` before, "
+        "`gpt-x-1106` since." in body
+    )
+    assert body.count("gpt-x-0613") == 1
+    assert "a service, data" not in body
+    assert sum("gpt-x-0613" in line for line in console_lines(found)) == 1
+
+
+@pytest.mark.parametrize(("same", "says"), [(True, "nothing in the repository changed then"), (False, "in between: [")])
+def test_part__another_model_answered_and_nothing_is_worse__is_said_as_a_fact(same, says) -> None:
+    part = render_part(replace(drift(), models=(changed_model(same=same),)), "main", CONTEXT)
+    assert "has not become worse over 30 runs. The model behind it is another one since 2026-11-17" in part
+    assert "(7 runs)" in part
+    assert says in part
+
+
+def test_part__model_named_with_markup__is_dead_text() -> None:
+    change = changed_model(since="`</sub>` @everyone <img src=x>")
+    part = render_part(replace(drift(), models=(change,)), "main", CONTEXT)
+    assert "`` `</sub>` @everyone <img src=x> ``" in part
 
 
 def test_issue__names_with_markup_and_mentions__are_dead_text() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -12,8 +12,13 @@ from eval_gate.config.load import find_config, load_config
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.drift.cases import CaseSince
 from eval_gate.gate.drift.drift import FALSE_ALARM_RUNS, Drift, Worse, drift_of
-from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.read import find_baseline
+from eval_gate.gate.drift.models import ModelChange
+from eval_gate.gate.evidence.past import ledger_after
+from eval_gate.model.result import RunResult
+from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
+from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.results.names import RUN_NAME
+from eval_gate.results.read import find_baseline, runs_in
 
 
 def looked_back(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
@@ -22,7 +27,20 @@ def looked_back(reference: str, flags: Mapping[str, JsonValue]) -> Drift:
     found = find_baseline(reference, Path(config.output_dir), config.history)
     if isinstance(found, NoBaseline):
         raise GateError(found.code, found.reason, "name a run, or make one: `eval-gate run`")
-    return drift_of(found.ledger, config.policy.pass_score)
+    folder = Path(reference)
+    among = _over(runs_in(folder)) if folder.is_dir() and not (folder / RUN_NAME).is_file() else found.ledger
+    known = max(found.ledger, among, key=lambda ledger: len(ledger.levels))
+    return drift_of(known, config.policy.pass_score)
+
+
+def _over(runs: Sequence[RunResult]) -> Ledger:
+    """The ledger that these runs would have left, newest first, had each known of the one before it."""
+    ledger, before = EMPTY, None
+    for run in reversed(runs):
+        if run.complete and not run.partial and run.shard is None:
+            ledger = ledger_after(run, Baseline(before, "", ledger=ledger) if before else NOT_ASKED_FOR)
+            before = run
+    return ledger
 
 
 def exit_code_of(found: Drift) -> ExitCode:
@@ -41,6 +59,7 @@ def as_data(found: Drift) -> dict[str, JsonValue]:
         "lookedAt": [one.value for one in found.looked_at],
         "worse": [_worse(one) for one in found.worse],
         "broken": [_case(one) for one in found.broken],
+        "models": [_model(one) for one in found.models],
     }
 
 
@@ -56,7 +75,20 @@ def _worse(one: Worse) -> JsonValue:
         "safelyGoodSha": one.safely_before.sha,
         "safelyBadSha": one.at_latest.sha,
         "sameCommit": one.same_commit,
+        "model": _model(one.model) if one.model else None,
         "cases": [_case(case) for case in one.cases],
+    }
+
+
+def _model(one: ModelChange) -> JsonValue:
+    return {
+        "before": list(one.before.models),
+        "since": list(one.since.models),
+        "runs": one.runs,
+        "goodSha": one.before.sha,
+        "badSha": one.since.sha,
+        "timestamp": one.since.timestamp,
+        "sameCommit": one.same_commit,
     }
 
 

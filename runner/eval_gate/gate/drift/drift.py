@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from eval_gate.gate.drift.cases import CaseSince, broken_cases, cases_since
 from eval_gate.gate.drift.detector import LEAST_BEFORE, Evidence, evidence_of_rise
+from eval_gate.gate.drift.models import ModelChange, change_between, model_changes
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.levels import Measured, RunLevels
 
@@ -61,6 +62,8 @@ class Worse:
     """Runs since, with that one."""
     cases: tuple[CaseSince, ...] = ()
     """Which cases fail since, where that can be said of any by itself."""
+    model: ModelChange | None = None
+    """The change of the model behind it that may be why: between what was safely good and what is bad in any case."""
 
     @property
     def same_commit(self) -> bool:
@@ -86,6 +89,8 @@ class Drift:
     """What had been worse until the newest run."""
     looked_at: tuple[Measured, ...] = ()
     """What there were enough runs of."""
+    models: tuple[ModelChange, ...] = ()
+    """Where other models began to answer, among the newest runs, the newest change first. No alarm by itself."""
     run_ids: frozenset[str] = frozenset()
     """The runs on record, but the oldest few, before which nothing can be seen to be better."""
 
@@ -118,19 +123,23 @@ def drift_of(ledger: Ledger, pass_score: float = 1.0) -> Drift:
         found = row.worse()
         if found is not None:
             worse.append(found)
-    told = tuple(_with_cases(one, ledger, pass_score) for one in worse)
+    models = model_changes(own)
+    told = tuple(
+        replace(
+            _with_cases(one, ledger, pass_score),
+            model=change_between(models, own, one.safely_before, one.at_latest),
+        )
+        for one in worse
+    )
     broken = broken_cases(ledger, LIMIT, pass_score)
     run_ids = frozenset(one.run_id for one in own[: -LEAST_BEFORE or None])
-    return Drift(newest, longest, told, broken, tuple(mended), tuple(looked_at), run_ids)
+    return Drift(newest, longest, told, broken, tuple(mended), tuple(looked_at), models, run_ids)
 
 
 def _with_cases(one: Worse, ledger: Ledger, pass_score: float) -> Worse:
     if one.measured not in {Measured.FAILING, Measured.FIRST}:
         return one
-    return Worse(
-        *(one.measured, one.then, one.now, one.before, one.since, one.safely_before, one.at_latest, one.runs),
-        cases=cases_since(ledger, one.since.run_id, pass_score),
-    )
+    return replace(one, cases=cases_since(ledger, one.since.run_id, pass_score))
 
 
 def _in_one_row(levels: Sequence[RunLevels], measured: Measured) -> list[RunLevels]:

@@ -12,7 +12,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import Ledger, alike, target_of, yardstick_of
-from eval_gate.results.levels import Measured, RunLevels
+from eval_gate.results.levels import Measured, RunLevels, models_of
 
 DIGITS: Final = 6
 LEAST_SHARED: Final = 0.5
@@ -96,6 +96,7 @@ def _levels(
         cases=number,
         levels=levels,
         anew=tuple(anew),
+        models=models_of(run),
     )
 
 

@@ -119,6 +119,7 @@ def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
         tool_calls=tool_calls,
         usage=_usage(document),
         cost_usd=_cost(document),
+        model=model if isinstance(model := document.get("model"), str) else None,
         messages=messages or None,
         trace=trace,
         calls_known=bool(messages) or trace is not None,

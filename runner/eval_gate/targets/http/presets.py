@@ -31,6 +31,7 @@ _TEXT_PARTS: Final[JsonValue] = [{"type": "text", "text": "{{content}}"}]
 _LANGGRAPH: Final[Row] = {
     "requestTemplate": {"assistant_id": "agent", "input": {"messages": "{{conversation}}"}},
     "responsePath": "messages[?type=ai|AIMessageChunk][-1].content",
+    "modelPath": "messages[?type=ai|AIMessageChunk][-1].response_metadata.model_name",
     "toolCallsPath": "messages[?type=ai|AIMessageChunk].tool_calls[]",
     "argsField": "args",
     "toolResults": {
@@ -44,6 +45,7 @@ _LANGGRAPH: Final[Row] = {
 _LANGSERVE: Final[Row] = {
     "requestTemplate": {"input": "{{prompt}}"},
     "responsePath": ["output.content", "output"],
+    "modelPath": "output.response_metadata.model_name",
     "toolCallsPath": "output.tool_calls",
     "argsField": "args",
 }
@@ -52,11 +54,12 @@ _A2A_1_PARTS: Final = ("message.parts", "task.artifacts[].parts[]", "task.status
 _FAILED: Final = "TASK_STATE_FAILED|TASK_STATE_REJECTED|TASK_STATE_CANCELED"
 
 PRESETS: Final[Mapping[PresetName, Row]] = {
-    PresetName.EVAL_GATE: {},
+    PresetName.EVAL_GATE: {"modelPath": "model"},
     PresetName.TOOL_FORGE_SIDECAR: {"responsePath": "message", "argsField": "args"},
     PresetName.OPENAI_CHAT: {
         "requestTemplate": {"messages": "{{conversation}}"},
         "responsePath": "choices[0].message.content",
+        "modelPath": "model",
         "toolCallsPath": "choices[0].message.tool_calls",
         "calledNoneAt": "choices[0].message",
         "nameField": "function.name",
@@ -66,6 +69,7 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
     PresetName.OPENAI_RESPONSES: {
         "requestTemplate": {"input": "{{conversation}}"},
         "responsePath": "output[?type=message].content[?type=output_text]",
+        "modelPath": "model",
         "toolCallsPath": "output[?type=function_call|mcp_call]",
         "argsField": "arguments",
         "idField": "call_id",
@@ -166,6 +170,7 @@ PRESETS: Final[Mapping[PresetName, Row]] = {
     PresetName.OLLAMA: {
         "requestTemplate": {"messages": "{{conversation}}", "stream": False},
         "responsePath": "message.content",
+        "modelPath": "model",
         "toolCallsPath": "message.tool_calls",
         "calledNoneAt": "message",
         "nameField": "function.name",
@@ -242,6 +247,8 @@ def with_preset(values: dict[str, JsonValue]) -> dict[str, JsonValue]:
     if "toolCallsPath" in values:
         for key in _OF_THE_LIST:
             row.pop(key, None)
+    if name is PresetName.EVAL_GATE and "responsePath" in values:
+        row.pop("modelPath")  # answers of another shape: their `model` may be a car's
     headers, own = row.get("headers"), values.get("headers")
     if isinstance(headers, dict) and isinstance(own, dict):
         row["headers"] = {**headers, **own}

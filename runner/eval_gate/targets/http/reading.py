@@ -40,6 +40,7 @@ class Reader:
         self._texts = tuple(Path.parse(path) for path in settings.response_path)
         self.calls = CallFields(settings)
         self.failures = tuple(map(Rule.of, settings.failure))
+        self._model = None if settings.model_path is None else Path.parse(settings.model_path)
         self._none_at = None if settings.called_none_at is None else Path.parse(settings.called_none_at)
         self._calls_place = f"a list of tool calls at `{settings.tool_calls_path[:MAX_QUOTE]}` (toolCallsPath, preset)"
 
@@ -74,6 +75,7 @@ class Reader:
             usage=usage_in(document),
             cost_usd=_cost(document),
             duration_ms=duration_ms,
+            model=self.model_in(document),
         )
 
     def text(self, body: bytes, encoding: str | None, duration_ms: float) -> Response:
@@ -125,6 +127,13 @@ class Reader:
     def _said_none(self, document: JsonValue) -> bool:
         """Whether an answer without a list says that no tool was called: by null in its place, or by its protocol."""
         return self.calls.path.is_there(document) or self.says_none(document)
+
+    def model_in(self, document: JsonValue) -> str | None:
+        """The model that the answer, or an event of it, says it is from."""
+        if self._model is None:
+            return None
+        found = self._model.all(document).values[-1:] if self._model.gathers else [self._model.one(document)]
+        return next((name for name in found if isinstance(name, str)), None)
 
     def says_none(self, document: JsonValue) -> bool:
         """Whether this is of a protocol that has a place for calls and leaves it out where there were none."""

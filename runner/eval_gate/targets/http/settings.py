@@ -225,6 +225,7 @@ class HttpSettings(TargetSettings):
     called_none_at: PathText | None = Field(
         None, description="Where something is here, an answer without a list of calls says that no tool was called."
     )
+    model_path: PathText | None = Field(None, description="Where an answer says which model gave it.")
     name_field: PathText = Field("name", description="Where a call has the tool's name.")
     args_field: PathText = Field("params", description="Where a call has its arguments.")
     success_field: PathText = Field("success", description="Where a call says whether it went well.")

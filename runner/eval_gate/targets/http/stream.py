@@ -80,6 +80,7 @@ class Collector:
         self._called: dict[object, list[Said]] = {}
         self._calls_known = False
         self._usage: Usage | None = None
+        self._model: str | None = None
         self._document: JsonValue | Missing = MISSING
         self._began = time.perf_counter()
         self._first_ms: float | None = None
@@ -113,7 +114,7 @@ class Collector:
         if not self._text and not calls:
             raise ShapeError(f"none of {self._events:,} events has text where it is looked for")
         response = self._reader.put_together(well_formed("".join(self._text)), calls, known=self._calls_known)
-        return response.model_copy(update={"duration_ms": duration_ms, "usage": self._usage})
+        return response.model_copy(update={"duration_ms": duration_ms, "usage": self._usage, "model": self._model})
 
     def _malformed(self, what: str) -> TargetError:
         return malformed(what, self._mask(bytes(self._head)), "events, responsePath, responseFormat or preset")
@@ -147,6 +148,8 @@ class Collector:
         for rule in self._whole:
             if event.fits(rule) and not isinstance(event.value, Missing):
                 self._document = rule.at(event.value)
+        if self._model is None and b"model" in event.data and not isinstance(event.value, Missing):
+            self._model = self._reader.model_in(event.value)
         if b"usage" in event.data and not isinstance(event.value, Missing):
             self._usage = usage_in(event.value) or self._usage
 

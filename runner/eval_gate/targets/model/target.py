@@ -92,6 +92,8 @@ class Talk:
     costs: list[float | None] = field(default_factory=list)
     attempts: int = 0
     replayed: bool = True
+    model: str | None = None
+    """The model as its provider named it, of the last turn that said so."""
     open_calls: bool = False
 
     def add(self, asked: Asked) -> None:
@@ -105,6 +107,7 @@ class Talk:
         self.costs.append(asked.cost_usd)
         self.attempts += asked.attempts
         self.replayed = self.replayed and asked.replayed
+        self.model = turn.model or self.model
         self.messages.append(Message(role="assistant", content=turn.text, tool_calls=turn.tool_calls))
 
     def answer(self, calls: Sequence[ToolCall], stubs: Mapping[str, JsonValue]) -> None:
@@ -129,4 +132,5 @@ class Talk:
             conversation=tuple(self.messages),
             max_turns_reached=stub_mode and self.open_calls,
             replayed=self.replayed,
+            model=self.model,
         )

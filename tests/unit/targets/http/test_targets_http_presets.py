@@ -278,6 +278,46 @@ def test_preset__tokens__are_counted(name) -> None:
     assert (response.usage.input_tokens, response.usage.output_tokens) == (3, 4)
 
 
+MODEL = "gpt-x-1106"
+NAMED = {
+    "openai-chat": ({}, {"model": MODEL, "choices": [{"message": {"content": "hi"}}]}),
+    "openai-chat sse": (
+        {"responseFormat": "sse"},
+        sse({"model": MODEL, "choices": [{"delta": {"content": "hi"}}]}),
+    ),
+    "openai-responses": (
+        {},
+        {"model": MODEL, "output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}]},
+    ),
+    "langgraph": (
+        {},
+        {"messages": [{"type": "ai", "content": "hi", "response_metadata": {"model_name": MODEL}}]},
+    ),
+    "langserve": ({}, {"output": {"content": "hi", "response_metadata": {"model_name": MODEL}}}),
+    "ollama": ({}, {"model": MODEL, "message": {"content": "hi"}}),
+    "eval-gate": ({}, {"model": MODEL, "response": "hi"}),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_preset__answer_that_names_its_model__is_known_to_be_from_it(name) -> None:
+    settings, body = NAMED[name]
+    response, _ = ask(body, preset=name.partition(" ")[0], **settings)
+    assert (response.text, response.model) == ("hi", MODEL)
+
+
+@pytest.mark.parametrize("model", [7, None, {"name": "x"}, [MODEL]])
+def test_preset__model_that_is_no_text__is_not_known(model) -> None:
+    response, _ = ask({"model": model, "response": "hi"})
+    assert response.model is None
+
+
+def test_settings__answer_of_another_shape__is_from_the_model_at_its_model_path_only() -> None:
+    body = {"model": "Golf", "data": {"text": "hi", "llm": MODEL}}
+    assert ask(body, responsePath="data.text")[0].model is None
+    assert ask(body, responsePath="data.text", modelPath="data.llm")[0].model == MODEL
+
+
 FAILURES = {
     "langgraph": ({}, {"__error__": {"error": "RuntimeError", "message": "out of order"}}),
     "langgraph sse": (

@@ -36,6 +36,7 @@ def read(events: Sequence[Event]) -> Response:
         usage=None if counted == Usage() else counted,
         cost_usd=dollars(result.get("total_cost_usd")),
         calls_known=any(event.get("type") in _SPEAKERS for event in events),
+        model=_model(events, result),
         warnings=(*_denied(result), *nameless),
     )
 
@@ -66,6 +67,15 @@ def _calls(events: Iterable[Event]) -> tuple[Calls, tuple[str, ...]]:
                 broke = member(part, "is_error") is True
                 calls.end(member(part, "tool_use_id"), member(part, "content"), success=not broke)
     return calls, (f"left out of the answer: {nameless} calls without a name",) if nameless else ()
+
+
+def _model(events: Sequence[Event], result: Event) -> str | None:
+    """The model of its own last words, not those of an agent that a task started; `<synthetic>` is none."""
+    own = [event for event in events if event.get("type") == "assistant" and not event.get("parent_tool_use_id")]
+    named = (member(event, "message", "model") for event in reversed(own))
+    used = result.get("modelUsage")
+    only = next(iter(used)) if isinstance(used, dict) and len(used) == 1 else None
+    return next((name for name in named if isinstance(name, str) and not name.startswith("<")), only)
 
 
 def _parts(events: Iterable[Event]) -> Iterator[JsonValue]:

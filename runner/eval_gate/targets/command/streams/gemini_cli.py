@@ -43,10 +43,12 @@ def read(events: Sequence[Event]) -> Response:
             case "message" if event.get("role") == "assistant":
                 said.append(text_of(event.get("content")) or "")
     stats = result.get("stats")
+    models = (event.get("model") for event in events if event.get("type") == "init")
     return Response(
         text="".join(said) or answer,
         tool_calls=calls.all,
         usage=_usage(tokens(member(stats, "input_tokens")), tokens(member(stats, "output_tokens"))),
+        model=next((model for model in models if isinstance(model, str)), None),
         warnings=(f"left out of the answer: {nameless} calls without a name",) if nameless else (),
     )
 
@@ -82,7 +84,8 @@ def _read_object(events: Sequence[Event]) -> Response:
     used = list(models.values()) if isinstance(models, dict) else []
     made = (member(model, "tokens", kind) for model in used for kind in ("candidates", "thoughts"))
     given = tokens(*(member(model, "tokens", "prompt") for model in used))
-    return Response(text=answer, usage=_usage(given, tokens(*made)), calls_known=False)
+    only = next(iter(models)) if isinstance(models, dict) and len(models) == 1 else None
+    return Response(text=answer, usage=_usage(given, tokens(*made)), model=only, calls_known=False)
 
 
 def _usage(given: int | None, made: int | None) -> Usage | None:
