@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_acceptance_again import shards
-from tests.support.world import NOBODY, Script, World, expect, plain, scripted
+from tests.support.agents import Exchange, agent
+from tests.support.world import ASKED, NOBODY, Script, World, expect, plain, scripted
 
 EIGHT = "PPPPPPPP*4"
 
@@ -259,3 +261,21 @@ def test_attack__answers_of_it_left_in_its_journal__are_not_taken_for_its_own(br
     seen = branch.seen(branch.gate(*again, "--control-endpoint", base.url, *options))
     expect(seen, 1, "1 regression", regression=[0])
     assert base.asked
+
+
+def test_control__second_failure_came_from_a_cache__is_one_answer_and_clears_nothing(branch) -> None:
+    """The first failure took its time; whatever is asked again comes back at once, byte for byte."""
+    first: set[int] = set()
+
+    async def cached(exchange: Exchange) -> None:
+        number = int(ASKED.search(exchange.body.decode())[1])
+        if number == 0 and number not in first:
+            first.add(number)
+            await asyncio.sleep(0.4)
+        exchange.answer({"response": "no" if number == 0 else "ok", "toolCalls": []})
+
+    with agent(cached) as running:
+        seen = branch.here("FPPPPPPP", control_endpoint=running.url)
+    expect(seen, 1, "1 regression", regression=[0])
+    assert seen.change(0)["grounds"]["control"] == {"passes": 0, "failures": 1, "crashes": 0}
+    assert branch.compare().same == seen.same

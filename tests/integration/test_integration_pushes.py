@@ -80,3 +80,32 @@ def test_earlier__damaged__is_an_error_and_says_which_file(tmp_path, run) -> Non
     done, _ = run("P", "--earlier", before)
     assert done.returncode == 2
     assert "pushes.json does not say what earlier pushes saw" in done.stderr
+
+
+def pushed(tmp_path, run_id: str) -> dict:
+    """What this push leaves for the next one, by case."""
+    kept = json.loads((tmp_path / "evals" / "results" / run_id / "pushes.json").read_text())
+    return kept["ledger"].get("suites", {}).get("evals/weather.golden.json", {})
+
+
+def test_earlier__case_that_failed_with_the_base_branchs_agent_too__is_not_held_against_the_next_push(
+    tmp_path, run
+) -> None:
+    main = record(tmp_path)["runId"]
+    _, one = run("P", "--baseline", main)
+    with agent(scripted("F")) as base:
+        done, two = run("F", "--baseline", main, "--earlier", one, "--control-endpoint", base.url)
+    assert (done.returncode, "not of this change" in " ".join(done.stdout.split())) == (0, True), done.stdout
+    assert "gs-002" not in pushed(tmp_path, two)
+    last, _ = run("PFFFFFF", "--baseline", main, "--earlier", two)
+    assert (last.returncode, "earlier push" in last.stdout) == (0, False), last.stdout
+
+
+def test_earlier__re_runs_that_repeat_the_first_failure__count_once_for_the_next_push_too(tmp_path, run) -> None:
+    main = record(tmp_path)["runId"]
+    _, one = run("P", "--baseline", main)
+    done, two = run("F", "--baseline", main, "--earlier", one)
+    assert "answered byte for byte the same" in " ".join(done.stdout.split())
+    assert pushed(tmp_path, two)["gs-002"]["runs"].split()[0] == "0F"
+    last, _ = run("PFPFPFP", "--baseline", main, "--earlier", two)
+    assert last.returncode == 0, last.stdout

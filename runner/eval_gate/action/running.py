@@ -39,6 +39,11 @@ RERUN_HINT = {
     False: "have `eval-gate judge` run it in a step before, and give `results: latest`; or use the action in host/",
 }
 """What to do instead, on the machine of the job and in our container."""
+BASE_FROM_FILE = "controlCommand is not run by the action but without Docker and as its input: it clears what it fails"
+BASE_HINT = {
+    True: "give it as the input control-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest` and the input control-command",
+}
 _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
@@ -113,6 +118,11 @@ def _runs_again(step: Step) -> bool:
     return step.settings.on_host and "rerunCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
 
 
+def _asks_by_command(step: Step) -> bool:
+    """The same of the command for the base branch's agent, which may clear what it fails."""
+    return step.settings.on_host and "controlCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
+
+
 def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
@@ -159,6 +169,10 @@ def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> Ru
     In the container it is not; and a command of the configuration file is the pull request's own.
     """
     choice = session.config.results
+    if session.config.control.command is not None and not _asks_by_command(step):
+        log.commands.warning(f"{BASE_FROM_FILE}; {BASE_HINT[step.settings.on_host]}")
+        nobody = replace(session.config.control, command=None)
+        session = replace(session, config=replace(session.config, control=nobody))
     if choice.rerun_command is not None and not _runs_again(step):
         log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
         results = replace(choice, rerun_command=None)

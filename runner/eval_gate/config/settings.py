@@ -114,9 +114,24 @@ class TargetChoice:
         return any((self.endpoint, self.name, self.targets, self.provider, self.model))
 
 
+def parse_rerun_command(text: str) -> str:
+    """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
+    from eval_gate.text.commands.template import Template
+
+    Template.of_rerun(text)
+    return text
+
+
+def parse_control_command(text: str) -> str:
+    """The same of a command that must leave its results in a file of its own. Raises ValueError."""
+    if "{output}" not in text:
+        raise ValueError("does not name {output}: what it finds must not stand where the results are that are judged")
+    return parse_rerun_command(text)
+
+
 @dataclass(frozen=True, slots=True)
 class ControlChoice:
-    """Who is the base branch's agent, which is asked only where the gate would be red: an address, or a target."""
+    """Who is the base branch's agent, which is asked only where the gate would be red: address, target or command."""
 
     endpoint: Text | None = setting(
         None,
@@ -131,12 +146,28 @@ class ControlChoice:
         metavar="NAME",
     )
 
+    command: Text | None = setting(
+        None,
+        "Command by which another tool runs cases with the base branch's agent, where its results would fail the gate;"
+        " it takes what rerunCommand takes, and has to name {output}.",
+        key="controlCommand",
+        metavar="CMD",
+        each=parse_control_command,
+    )
+
     @property
     def named(self) -> str | None:
-        """What a record calls it: the address without what nobody may see, or the name; None for none."""
+        """What a record calls an agent that we ask: the address without what nobody may see, or the name; or None."""
         from eval_gate.text.urls import public_url
 
         return public_url(self.endpoint) if self.endpoint is not None else self.target
+
+    @property
+    def named_command(self) -> str | None:
+        """What a record calls the command, which may hold what nobody may see; None for none."""
+        from eval_gate.text.digest import digest
+
+        return f"command #{digest(self.command)[:8]}" if self.command is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +219,6 @@ def parse_pattern(text: str) -> str:
     problem = pattern_problem(text)
     if problem is not None:
         raise ValueError(f'"{text[:100]}" is not a regular expression: {problem}')
-    return text
-
-
-def parse_rerun_command(text: str) -> str:
-    """A command whose places for names are where a shell takes them as words. Raises ValueError with what is wrong."""
-    from eval_gate.text.commands.template import Template
-
-    Template.of_rerun(text)
     return text
 
 

@@ -126,6 +126,15 @@ def _trials(records: Sequence[_Made], shown: _Made, first: int | None) -> tuple[
     return tuple(one.model_copy(update=repeated) if same else one for one, same in zip(told, again, strict=True))
 
 
+def trials_of_control(records: Sequence[_Made]) -> tuple[Trial, ...]:
+    """Executions of another agent, in short; a failure that repeats the first one, byte for byte, is known as that."""
+    failed = next((record for record in records if record.status is Status.FAILED), None)
+    return tuple(
+        trial_of(one).model_copy(update={"repeats": True}) if failed and _repeats(one, failed) else trial_of(one)
+        for one in records
+    )
+
+
 def _repeats(record: _Made, failed: _Made) -> bool:
     """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
     said, before = record.details, failed.details

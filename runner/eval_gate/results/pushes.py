@@ -16,7 +16,10 @@ from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.base import Record
-from eval_gate.model.result import RunResult
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Status
+from eval_gate.model.grounds import Why
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.ledger import EMPTY, Entry, Ledger, LedgerCase
 from eval_gate.results.names import RUN_NAME
@@ -40,13 +43,48 @@ class Pushes(Record):
 
     def with_run(self, run: RunResult) -> Pushes:
         """After one more push. Of the older ones as many are kept as count for the next."""
-        ledger = self.ledger.with_run(run)
+        ledger = self.ledger.with_run(_held_against(run))
         suites = {
             suite: kept
             for suite, cases in ledger.suites.items()
             if (kept := {case_id: one for case_id, case in cases.items() if (one := _newest(case)) is not None})
         }
         return self.model_copy(update={"ledger": Ledger(runs=ledger.runs[:MAX_PUSHES], suites=suites)})
+
+
+def _held_against(run: RunResult) -> RunResult:
+    """The run as later pushes may hold it against the change.
+
+    What failed with the base branch's agent too was not of the change, and says nothing of it. Re-runs that only
+    repeated the first failure, byte for byte, counted once, and count once for later pushes too.
+    """
+    changes = run.comparison.changes if run.comparison else ()
+    told = {one.key: one.grounds for one in changes if one.grounds is not None}
+    lesser = {key: _lesser for key, one in told.items() if one.repeats is not None}
+    lesser |= {key: _unsaid for key, one in told.items() if one.why is Why.CONTROL}
+    if not lesser:
+        return run
+    suites = tuple(
+        suite.model_copy(
+            update={
+                "cases": tuple(
+                    change(case) if (change := lesser.get(CaseKey(suite.eval_file, case.id))) else case
+                    for case in suite.cases
+                )
+            }
+        )
+        for suite in run.suites
+    )
+    return run.model_copy(update={"suites": suites})
+
+
+def _unsaid(case: CaseResult) -> CaseResult:
+    return case.model_copy(update={"status": Status.SKIPPED})
+
+
+def _lesser(case: CaseResult) -> CaseResult:
+    trials = case.trials[: len(case.trials) - case.reruns]
+    return case.model_copy(update={"trials": trials, "reruns": 0}) if trials else case
 
 
 def _newest(case: LedgerCase) -> LedgerCase | None:

@@ -1,50 +1,53 @@
-"""Has another tool run its cases in doubt again, by the command that says how, within a budget of time."""
+"""Has another tool run cases once more: those in doubt, and with the base branch's agent what would fail the gate."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
+from eval_gate.config.settings import RunConfig
 from eval_gate.engine.allowance import Allowance
-from eval_gate.engine.preparing.programs import as_whom
-from eval_gate.engine.settling import trial_of
-from eval_gate.errors import GateError
+from eval_gate.engine.settling import Execution, trial_of, trials_of_control
 from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.control.asking import Wanted
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import Blame, Status, Trial
-from eval_gate.model.result import RerunEnd
-from eval_gate.process.environment import Withheld, allowed, secrets_in
-from eval_gate.process.folder import PrivateFolder, private_folder
-from eval_gate.process.run import Command, ProcessError, Refusal, run
-from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.model.execution import NO_DETAILS, Blame, Status, Trial
+from eval_gate.model.result import Control, RerunEnd, RunResult, SuiteResult, TargetIdentity
+from eval_gate.result_formats.load import Brought
 from eval_gate.result_formats.rows import Row
-from eval_gate.session.rows import execution_of, rules_of
-from eval_gate.session.session import Around, Session
-from eval_gate.text.commands.template import Template, quoted
+from eval_gate.session.rows import execution_of
+from eval_gate.session.said import storable
+from eval_gate.session.session import Session
+from eval_gate.session.tool import ToolCommand
 from eval_gate.text.escape import one_line
-from eval_gate.text.redact import Redactor
 
 USUAL_BUDGET_S: Final = 600.0
 USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _SAID: Final = 300
-_NO_ANSWER: Final = Trial(status=Status.ERROR, score=0.0, duration_ms=0.0, blame=Blame.OURS)
-"""A re-run that brought nothing for a case: it says nothing about the target, and is used up."""
+_SAID_NOTHING: Final = Execution(
+    0, Status.ERROR, 0.0, 0.0, None, Blame.OURS, NO_DETAILS, (), assertions_run=0, usage=None, cost_usd=None
+)
+"""An execution that brought nothing for a case: it says nothing about the target, and is used up."""
+_NO_ANSWER: Final = trial_of(_SAID_NOTHING)
 
 
-@dataclass(frozen=True, slots=True)
-class RanAgain:
-    """What the re-runs brought: rows by case, why each case was not run once more, and what went wrong in words."""
+class Spending:
+    """What all executions beyond the first ones may take, those of the base branch's agent too."""
 
-    rows: Mapping[CaseKey, Sequence[Row]]
-    ends: Mapping[CaseKey, RerunEnd]
-    notes: tuple[str, ...]
+    def __init__(self, config: RunConfig) -> None:
+        said = config.limits.rerun_budget
+        budget = USUAL_BUDGET if said is None else parse_rerun_budget(said)
+        self.allowance = Allowance(budget)
+        self.until = time.monotonic() + (budget.seconds or USUAL_BUDGET_S)
+
+    def take(self, count: int) -> bool:
+        """Whether so many more may begin."""
+        return self.allowance.take(count) and time.monotonic() < self.until
 
 
 @dataclass(slots=True)
@@ -62,175 +65,149 @@ class Again:
     Raises GateError where the command would have to be root in a workflow.
     """
 
-    def __init__(self, session: Session, brought: Brought) -> None:
-        choice = session.config.results
-        assert choice.rerun_command is not None
-        whom = as_whom(session.around.environment)
-        self._command = choice.rerun_command
-        said = session.config.limits.rerun_budget
-        budget = USUAL_BUDGET if said is None else parse_rerun_budget(said)
+    def __init__(
+        self, session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey], spending: Spending
+    ) -> None:
+        command = session.config.results.rerun_command
+        assert command is not None
+        self._tool = ToolCommand(session, brought, command, "the command for re-runs", spending.until)
         self._confirm = session.config.policy.confirm
-        self._allowance = Allowance(budget)
-        self._until = time.monotonic() + (budget.seconds or USUAL_BUDGET_S)
-        self._brought = brought
-        self._root = session.around.root
-        names = session.config.pass_env
-        self._environment = allowed(session.around.environment, names=names)
-        self._withheld = Withheld.of(session.around.environment, self._environment)
-        self._rules = rules_of(session.config)
-        self._redact = redactor_of(session.around)
-        self._notes: dict[str, None] = dict.fromkeys(whom)
-        self._broke = False
+        self._reruns = reruns
+        self._doubtful = doubtful
+        self._spending = spending
+        self._notes: dict[str, None] = {}
         self._spent = False
+        rows = {key: brought.cases[key][0] for key in doubtful}
+        self._cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
+        self._waiting = list(self._cases)
 
-    async def rerun(self, reruns: Reruns, doubtful: Sequence[CaseKey]) -> RanAgain:
-        """Run again what `reruns` doubts, for as long as it does and the budget lasts."""
-        rows = {key: self._brought.cases[key][0] for key in doubtful}
-        cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
-        waiting = list(cases)
-        while waiting and (turn := reruns.turn(waiting)):
-            if not await self._turn(reruns, {key: cases[key] for key in turn}):
+    @property
+    def rows(self) -> Mapping[CaseKey, Sequence[Row]]:
+        """What the re-runs brought, by case."""
+        return {key: one.rows for key, one in self._cases.items()}
+
+    @property
+    def ends(self) -> Mapping[CaseKey, RerunEnd]:
+        """Why each case was not run once more."""
+        told = {key: self._end(self._reruns.end(key, one.trials)) for key, one in self._cases.items()}
+        return dict.fromkeys(self._doubtful, RerunEnd.IMPOSSIBLE) | told
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong, in words."""
+        return tuple(dict.fromkeys((*self._tool.notes, *self._notes)))
+
+    async def go_on(self) -> None:
+        """Run again what is in doubt, for as long as it is and the budget lasts."""
+        while self._waiting and (turn := self._reruns.turn(self._waiting)):
+            if not await self._turn({key: self._cases[key] for key in turn}):
                 break
-            waiting = [key for key in waiting if key not in set(turn)]
-        return RanAgain(
-            {key: one.rows for key, one in cases.items()},
-            dict.fromkeys(doubtful, RerunEnd.IMPOSSIBLE)
-            | {key: self._end(reruns.end(key, one.trials)) for key, one in cases.items()},
-            tuple(self._notes),
-        )
+            self._waiting = [key for key in self._waiting if key not in set(turn)]
 
     def _end(self, end: RerunEnd) -> RerunEnd:
         return RerunEnd.SPENT if end is RerunEnd.STOPPED and self._spent else end
 
-    async def _turn(self, reruns: Reruns, cases: Mapping[CaseKey, _Doubtful]) -> bool:
+    async def _turn(self, cases: Mapping[CaseKey, _Doubtful]) -> bool:
         """Run these again until each is decided; false where no more can be run."""
+        reruns, allowance = self._reruns, self._spending.allowance
         while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
-            if (left := self._allowance.left) is not None:  # one after the other to its end, where they are scarce
+            if (left := allowance.left) is not None:  # one after the other to its end, where they are scarce
                 open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
-            if not self._allowance.take(len(open_)) or time.monotonic() >= self._until:
+            if not self._spending.take(len(open_)):
                 self._spent = True
                 new = all(key in reruns.fresh for key in open_)
                 short = "new case was run as often as asked" if new else "case in doubt was decided"
                 self._notes[f"the budget for re-runs was used up before every {short}"] = None
                 return False
             await self._round(open_)
-            if self._broke:  # a command that brings nothing once is not asked another five times
+            if self._tool.broke is not None:  # a command that brings nothing once is not asked another five times
                 return False
         return True
 
     def _can_name(self, row: Row) -> bool:
-        """Whether the command can be told of this case; a name that means something else to a program is not said."""
-        name = row.again or row.id
-        option = name.startswith("-") and re.search(r"\{ids?\}", self._command)
-        lines = "{ids_file}" in self._command and len(name.splitlines()) > 1
-        if not (option or lines or "\0" in name):
+        if self._tool.can_name(row):
             return True
         self._notes[f'"{one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
         return False
 
     async def _round(self, cases: Mapping[CaseKey, _Doubtful]) -> None:
         """One more execution of each of these cases."""
-        found: dict[CaseKey, list[Row]] = {}
-        for part in self._parts(list(cases.values())):
-            for row in await self._run([one.row for one in part]):
-                if row.status is not Status.SKIPPED:  # a runner's filter leaves what it does not run as skipped
-                    found.setdefault(row.key, []).append(row)
-        by_content = self._by_content(found)
-        brought = {
-            key: found.get(key) or by_content.get((key.suite, one.row.content)) or [] for key, one in cases.items()
-        }
-        if not self._broke and not any(brought.values()):
-            self._nothing(f"its results hold none of the cases in doubt, such as {next(iter(cases)).case_id}")
+        brought = await self._tool.once({key: one.row for key, one in cases.items()})
         for key, one in cases.items():
             rows = brought[key]
             one.rows += rows
-            self._allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
+            self._spending.allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
             one.trials += [trial_of(execution_of(row, 0)) for row in rows] or [_NO_ANSWER]
 
-    def _by_content(self, found: Mapping[CaseKey, list[Row]]) -> dict[tuple[str, str | None], list[Row]]:
-        """What came under a name that nobody knows, by what alone asks it in its suite: some names are shorter alone.
 
-        What has the name of another case is that case's, whatever it asks.
-        """
-        known = self._brought.cases
-        asks = Counter((key.suite, rows[0].content) for key, rows in known.items())
-        strange = {(key.suite, rows[0].content): rows for key, rows in found.items() if key not in known}
-        return {asked: rows for asked, rows in strange.items() if asked[1] is not None and asks[asked] == 1}
+class BaseAgent:
+    """Has the tool run cases with the base branch's agent, by the command that does so, only where the gate is red."""
 
-    def _parts(self, cases: list[_Doubtful]) -> Iterator[list[_Doubtful]]:
-        """What one call of the command is for: all of them, or each alone where it takes one name."""
-        yield from ([one] for one in cases) if "{id}" in self._command else (cases,)
-
-    async def _run(self, rows: Sequence[Row]) -> list[Row]:
-        """What one call brought; nothing where it could not be started, took too long, or left nothing to read."""
-        try:
-            with private_folder("eval-gate-again-", self._root) as folder:
-                return await self._run_in(folder, [row.again or row.id for row in rows])
-        except ProcessError as error:
-            longest = error.refusal is Refusal.TOO_LONG
-            return self._nothing(f"{error.message}: name {{ids_file}} in it" if longest else error.message)
-
-    async def _run_in(self, folder: PrivateFolder, names: Sequence[str]) -> list[Row]:
-        output = folder.path / f"again{Path(self._brought.files[0]).suffix}"
-        listed = folder.write("ids.txt", "".join(f"{name}\n" for name in names).encode())
-        before = self._written()
-        done = await run(
-            Command(
-                _filled(self._command, names, listed, output),
-                cwd=self._root,
-                environment=self._environment,
-                timeout_s=max(self._until - time.monotonic(), 1.0),
-                mask=self._redact.data,
-            )
+    def __init__(self, session: Session, brought: Brought, spending: Spending) -> None:
+        choice = session.config.control
+        assert choice.command is not None
+        self._config = session.config
+        self._rows = {key: rows[0] for key, rows in brought.cases.items()}
+        self._tool = ToolCommand(session, brought, choice.command, "the command for the base branch", spending.until)
+        self._spending = spending
+        self._target = TargetIdentity(
+            name="base", provider=brought.format.value, identity=choice.named_command or "command"
         )
-        if done.timed_out:
-            return self._nothing("it was ended when the budget for re-runs was used up")
-        elsewhere = "{output}" not in self._command
-        after = self._written()
-        anew = [place for place in self._brought.files if before.get(place) != after.get(place)]
-        if elsewhere and not anew:  # what is there is what is in doubt
-            return self._nothing(
-                f"it {done.ending} and did not write {self._brought.files[0]} anew: name {{output}} in it"
-            )
-        places = anew if elsewhere else [str(output)]
-        try:
-            if output.is_symlink():
-                raise ProcessError("it left a link in place of its results")
-            return list(load_results(places, self._brought.format, self._rules, self._redact).rows)
-        except GateError as error:
-            # that the tool says no by its exit code is what it was asked for
-            said = done.stderr.text(_SAID).strip() or "; ".join(one.message for one in error.problems)
-            hint = self._withheld.needed(self._command, done.stderr.text())
-            return self._nothing(f"it {done.ending} and left no results: {said}{f' ({hint})' if hint else ''}")
+        self._told: dict[CaseKey, list[Execution]] = defaultdict(list)
+        self._trouble: str | None = None
+        self._usd: float | None = None
+        self._asked = False
 
-    def _written(self) -> dict[str, int]:
-        """When each of the judged files and folders was written last."""
-        return {name: Path(name).stat().st_mtime_ns for name in self._brought.files if Path(name).exists()}
+    def told(self, run: RunResult) -> RunResult:
+        """The run with what the base branch's agent said."""
+        suites = tuple(self._suite(suite) for suite in run.suites) if self._told else run.suites
+        control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
+        return run.model_copy(update={"suites": suites, "control": control})
 
-    def _nothing(self, why: str) -> list[Row]:
-        self._notes[f"the command for re-runs brought nothing: {' '.join(why.split())}"] = None
-        self._broke = True
-        return []
+    def ended(self, run: RunResult) -> RunResult:
+        """The same at the end: of an agent that nobody needed nothing is said."""
+        return self.told(run) if self._asked or self._trouble is not None else run
 
+    async def ask(self, run: RunResult, reruns: Reruns) -> bool:
+        """Ask as long as the gate is red and the answers may turn that. Whether anything is cleared by them."""
+        askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
+        asked = False
+        while await self._more(reruns.of_control(self.told(run), askable)):
+            asked = True
+        return asked and reruns.cleared(self.told(run))
 
-def redactor_of(around: Around) -> Redactor:
-    """What masks the secrets that are set here: a tool that was given them may have written them down."""
-    return Redactor((*around.secrets, *secrets_in(around.environment)))
+    async def _more(self, wanted: Wanted) -> bool:
+        """Have each of these run once; whether it is worth asking what comes next."""
+        self._trouble = self._trouble or wanted.trouble
+        if not wanted.keys or self._trouble is not None or not self._may_begin(wanted):
+            return False
+        self._asked = True
+        brought = await self._tool.once({key: self._rows[key] for key in wanted.keys})
+        kept = await storable(self._config, brought)
+        costs = [row.cost_usd for rows in brought.values() for row in rows if row.cost_usd is not None]
+        if costs:
+            self._usd = (self._usd or 0.0) + sum(costs)
+            self._spending.allowance.cost(sum(costs))
+        for key in wanted.keys:
+            # one answer each, whatever it wrote: it is asked once more where another may turn something
+            told = self._told[key]
+            told.append(execution_of(rows[0], len(told)) if (rows := kept.get(key)) else _SAID_NOTHING)
+        if self._tool.broke is not None:
+            self._trouble = f"its command brought nothing: {self._tool.broke[:_SAID]}"
+        return self._trouble is None
 
+    def _may_begin(self, wanted: Wanted) -> bool:
+        needed, allowance = len(wanted.keys) * wanted.rounds, self._spending.allowance
+        if (allowance.left is not None and allowance.left < needed) or not self._spending.take(len(wanted.keys)):
+            more = "1 more answer" if needed == 1 else f"{needed} more answers"
+            self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
+        return self._trouble is None
 
-def _filled(command: str, names: Sequence[str], listed: Path, output: Path) -> str:
-    """The command as a line for the shell: every name is quoted, whatever it holds."""
-    return Template.of_rerun(command).render(
-        {
-            "ids": " ".join(map(quoted, names)),
-            "id": quoted(names[0]),
-            "ids_regex": quoted(f"^({'|'.join(map(_escaped, names))})$"),
-            "ids_file": quoted(str(listed)),
-            "output": quoted(str(output)),
-        }
-    )
-
-
-def _escaped(name: str) -> str:
-    """The name as a pattern that JavaScript and Python read alike."""
-    return re.sub(r"([\\^$.*+?()\[\]{}|/])", r"\\\1", name)
+    def _suite(self, suite: SuiteResult) -> SuiteResult:
+        cases = tuple(
+            case.model_copy(update={"control": trials_of_control(told)})
+            if (told := self._told.get(CaseKey(suite.eval_file, case.id)))
+            else case
+            for case in suite.cases
+        )
+        return suite.model_copy(update={"cases": cases})

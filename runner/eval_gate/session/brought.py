@@ -21,11 +21,12 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.again import Again, redactor_of
+from eval_gate.session.again import Again, BaseAgent, Spending
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Around, Session
+from eval_gate.session.tool import redactor_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +54,49 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     config = session.config
     rules, confirm = config.results.scores, config.policy.confirm
     named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
-    brought = replace(brought, cases=await storable(config, brought.cases))
-    again_by = config.results.rerun_command
-    rows_of = brought.cases.items() if again_by else brought.let_go()
+    brought = replace(brought, cases=await storable(config, brought.cases), notes=(*brought.notes, *_unasked(config)))
+    again_by, base_by = config.results.rerun_command, config.control.command
+    rows_of = brought.cases.items() if again_by or base_by else brought.let_go()
     cases = {key: case_of(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
     run = _run(session, brought, cases)
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
     wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
     doubtful = list(reruns.doubtful(run)) if wanted else []
-    if doubtful and again_by:
-        again = await Again(session, brought).rerun(reruns, doubtful)
-        said = await storable(config, again.rows)
+    spending = Spending(config)
+    again = Again(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
+    base = BaseAgent(session, brought, spending) if base_by and wanted else None
+
+    async def now() -> RunResult:
+        """The run, with what the re-runs have brought so far."""
+        if again is None:
+            return _not_again(run, frozenset(doubtful) - reruns.fresh) if doubtful else run
+        said, ends = await storable(config, again.rows), again.ends
         for key in doubtful:
-            case = case_of(brought.cases[key], said.get(key, ()), again.ends[key], rules, confirm=confirm)
+            case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
-        run = _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
-    elif doubtful:
-        run = _not_again(run, frozenset(doubtful) - reruns.fresh)
-    return BroughtRun(run, tuple(_known_again(run, named_by, session)))
+        return _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
+
+    if again is not None:
+        await again.go_on()
+    made = await now()
+    while base is not None and await base.ask(made, reruns) and again is not None:
+        await again.go_on()  # what was spared because of what is cleared now
+        made = await now()
+    return BroughtRun(base.ended(made) if base else made, tuple(_known_again(made, named_by, session)))
+
+
+def _unasked(config: RunConfig) -> tuple[str, ...]:
+    """What is worth a line where somebody named the base branch's agent in a way that these results cannot use."""
+    named = config.control.named
+    if named is None or config.control.command is not None:
+        return ()
+    return (
+        (
+            "the base branch's agent is not asked about results of another tool by controlEndpoint or controlTarget: "
+            "only that tool can run its cases, and controlCommand says how"
+        ),
+    )
 
 
 def _refuse_a_rest(run: RunResult, session: Session) -> None:
@@ -142,7 +167,9 @@ def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, Case
         planned=whole.total_cases - whole.skipped,
         confirm=session.config.policy.confirm,
         measuring=Measuring(
-            confirm=session.config.policy.confirm, scores=tuple(map(str, session.config.results.scores))
+            confirm=session.config.policy.confirm,
+            scores=tuple(map(str, session.config.results.scores)),
+            control=session.config.control.named_command,
         ),
     )
 

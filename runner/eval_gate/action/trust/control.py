@@ -20,7 +20,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.result import RunResult
 from eval_gate.targets.listing import read_targets
 
-_KEYS = ("controlEndpoint", "controlTarget")
+_KEYS = ("controlEndpoint", "controlTarget", "controlCommand")
 _NOBODY = ControlChoice()
 
 
@@ -56,7 +56,8 @@ def with_believed_control(run: RunResult, choice: ControlChoice) -> RunResult:
         return run
     by_name = choice.target is not None and run.control.target.name == choice.target
     by_address = choice.endpoint is not None and run.control.target.identity == choice.named
-    if by_name or by_address:
+    by_command = choice.command is not None and run.control.target.identity == choice.named_command
+    if by_name or by_address or by_command:
         return run
     said = (
         "what the base branch's agent said is not counted: this step names "
@@ -66,7 +67,7 @@ def with_believed_control(run: RunResult, choice: ControlChoice) -> RunResult:
 
 
 def _words(choice: ControlChoice) -> str:
-    return (choice.named or "nobody")[:300]
+    return (choice.named or choice.named_command or "nobody")[:300]
 
 
 def _by_the_workflow(step: Step, variables: Mapping[str, str]) -> bool:

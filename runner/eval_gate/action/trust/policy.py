@@ -62,7 +62,7 @@ def _differences(base: RunConfig, own: RunConfig) -> tuple[Difference, ...]:
                 confirm=config.policy.confirm,
                 trials=own.limits.trials,
                 scores=tuple(map(str, config.results.scores)),
-                control=config.control.named,
+                control=config.control.named or config.control.named_command,
             )
         )
         for config in (base, own)

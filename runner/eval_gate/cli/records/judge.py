@@ -12,7 +12,18 @@ from eval_gate.config.settings import OF_OTHER_TOOLS, RULES, SETTINGS
 _USED = (
     RULES
     | OF_OTHER_TOOLS
-    | {"baseline", "history", "earlier", "outputDir", "reports", "exports", "passEnv", "store", "rerunBudget"}
+    | {
+        "controlCommand",
+        "baseline",
+        "history",
+        "earlier",
+        "outputDir",
+        "reports",
+        "exports",
+        "passEnv",
+        "store",
+        "rerunBudget",
+    }
 )
 USED = tuple(key for key in SETTINGS if key in _USED)
 """The configuration keys that judging such results has use for."""
@@ -36,6 +47,8 @@ def judge(
     --rerun-command cases in doubt are run again by that tool, as in
 
       eval-gate judge out.json --rerun-command 'npx promptfoo eval --filter-pattern {ids_regex} -o {output}'
+
+    --control-command does the same with the base branch's agent, where the gate would be red.
 
     Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the tool did not finish.
     """

@@ -17,7 +17,7 @@ from eval_gate.engine.confirming import Wanted
 from eval_gate.engine.journal import Journal, TrialRecord
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
-from eval_gate.engine.settling import trial_of
+from eval_gate.engine.settling import trials_of_control
 from eval_gate.engine.silence import heard
 from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner
 from eval_gate.model.case import CaseKey, EvalCase
@@ -73,7 +73,7 @@ class ControlAsking:
         """What it did, by case, in short."""
         lists = any(record.calls_listed for records in self._records.values() for record in records)
         return {
-            key: tuple(trial_of(one) for one in heard(sorted(records, key=lambda one: one.trial), lists=lists))
+            key: trials_of_control(heard(sorted(records, key=lambda one: one.trial), lists=lists))
             for key, records in self._records.items()
         }
 

@@ -53,6 +53,19 @@ def control_for(config: RunConfig, around: Surroundings, main: Target, eval_file
     return ControlTarget(target, name, book.notices)
 
 
+def unused_control(config: RunConfig) -> tuple[str, ...]:
+    """What is worth a line where somebody named the base branch's agent in a way that is not for evals of ours."""
+    choice = config.control
+    if choice.command is None or choice.named is not None:
+        return ()
+    return (
+        (
+            "controlCommand is for results of another tool: nobody asks the base branch's agent about these evals; "
+            "controlEndpoint or controlTarget names it"
+        ),
+    )
+
+
 def _choice(main: TargetChoice, endpoint: str | None, name: str | None) -> TargetChoice:
     """The choice of it: with how many are asked at once and how long is waited, and with nothing else of the run's."""
     preset = main.preset if endpoint is not None else None

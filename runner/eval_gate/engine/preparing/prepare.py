@@ -13,7 +13,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConf
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.preparing.asked import every_asked
 from eval_gate.engine.preparing.assign import Assignment, assign
-from eval_gate.engine.preparing.control import control_for
+from eval_gate.engine.preparing.control import control_for, unused_control
 from eval_gate.engine.preparing.homes import Tmp, contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
@@ -206,7 +206,7 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         warnings=inputs.warnings
         + home_notices
         + book.notices
-        + (control.notices if control else ())
+        + (control.notices if control else unused_control(config))
         + tuple(filter(None, (book.unread(),)))
         + who
         + snapshot_warnings

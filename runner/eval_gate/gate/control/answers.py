@@ -18,12 +18,14 @@ from typing import Final
 
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.prior import Prior
+from eval_gate.gate.evidence.repeats import FASTER, LEAST_MS
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts, Settled, Settlement
 from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass, Comparison
+from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, Grounds, ScoreFinding, SuiteFinding, Why
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import executions
@@ -85,8 +87,17 @@ def answers_of(run: RunResult, settled: Sequence[Settled], pass_score: float) ->
 
 
 def answered(case: CaseResult, pass_score: float) -> Counts:
-    """Passes and failures among the judged answers of the base branch's agent to one case."""
-    return counted(executions(case.control, graded=case.graded), pass_score).answered
+    """Passes and failures among the judged answers of the base branch's agent to one case.
+
+    A failure that came again from what looks like a cache was seen once: else that one would clear the case alone.
+    """
+    failed = next((one for one in case.control if one.status is Status.FAILED), None)
+    seen = [one for one in case.control if failed is None or not _from_a_cache(one, failed)]
+    return counted(executions(seen, graded=case.graded), pass_score).answered
+
+
+def _from_a_cache(one: Trial, failed: Trial) -> bool:
+    return one.repeats and failed.duration_ms >= LEAST_MS and one.duration_ms * FASTER < failed.duration_ms
 
 
 def with_answers(
