@@ -24,7 +24,7 @@ from eval_gate.action.publishing.publish import Finished, RunFiles, publish, pub
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.relay import find_pull_request
-from eval_gate.action.running import get_result, session_of
+from eval_gate.action.running import get_result, makes_whole, session_of
 from eval_gate.action.step import Step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.action.trust.policy import ruled_by
@@ -134,7 +134,7 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
 def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
     ruled = ruled_by(step, config, variables, log)
-    later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and not step.settings.results
+    later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
     origin = get_baseline(step, ruled.config, log)

@@ -30,7 +30,7 @@ from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import is_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
-from eval_gate.session.run import Made, make_run
+from eval_gate.session.run import Made, ask_base_later, make_run
 from eval_gate.session.session import Around, Session
 
 FROM_FILE = "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
@@ -94,12 +94,19 @@ def get_result(step: Step, session: Session, log: Log) -> Made:
         with log.commands.group("Evals"):
             made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
     else:
-        made = Made(with_believed_control(_stored(step, session, log), session.config.control))
+        result = with_believed_control(_stored(step, session, log), session.config.control)
+        made = Made(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
     return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
 
 
 def _runs(step: Step) -> bool:
     return step.plan.mode is not Mode.RELAY and not step.settings.results
+
+
+def makes_whole(step: Step) -> bool:
+    """Whether this step makes the run that is judged, or joins it of shards, and does not go on with a step before."""
+    reference = (step.settings.results or "").strip()
+    return not reference or ("\n" not in reference and reference != LATEST and is_run(reference))
 
 
 def _asks_later(step: Step, session: Session) -> str | None:
@@ -111,6 +118,14 @@ def _asks_later(step: Step, session: Session) -> str | None:
         return None
     run = _judged([reference], session)
     return run.run_id if (run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
+
+
+def _asked_later(session: Session, result: RunResult, log: Log) -> RunResult:
+    """The result with what the base branch's agent says of it, where it is named and may turn what is red."""
+    told = asyncio.run(ask_base_later(session, result))
+    if told is not result:
+        log.did(f"asked the base branch's agent about run {result.run_id}")
+    return told
 
 
 def _runs_again(step: Step) -> bool:

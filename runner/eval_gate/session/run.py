@@ -11,7 +11,7 @@ from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.run import Observer, Run
 from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import Control, RunResult, TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.interruptible import own_process
 from eval_gate.session.session import Session
@@ -61,6 +61,28 @@ async def plan_run(session: Session) -> RunPlan:
     if not again and config.policy.runs_of_new_cases == 1:
         return plan
     return plan.confirmed_by(reruns_of(session), again)
+
+
+async def ask_base_later(session: Session, run: RunResult) -> RunResult:
+    """A stored run with what the base branch's agent says of it, which is asked only where the run would be red.
+
+    The cases and the agent are read anew, as for a run. Raises GateError for what is wrong with them.
+    """
+    named = session.config.control.named
+    if named is None or run.by_another_tool:
+        return run
+    askable = frozenset(key for key, case in run.cases() if not case.dependent)
+    asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
+    if not reruns_of(session).of_control(run.model_copy(update={"control": asked}), askable).keys:
+        return run
+    from eval_gate.engine.control.later import AskedLater
+
+    plan = await plan_run(session)
+    try:
+        assert plan.control is not None  # it is named
+        return await AskedLater(plan, plan.control, run, session.folder).execute(reruns_of(session))
+    finally:
+        await plan.aclose()
 
 
 def reruns_of(session: Session) -> Reruns:
