@@ -187,6 +187,12 @@ class Limits:
         metavar="BUDGET",
         each=checked_rerun_budget,
     )
+    rerun_nonce: bool = setting(
+        False,
+        "Whether every execution of a case but its first is sent with `cache-control: no-cache` and an"
+        " `x-eval-gate-nonce` of its own, so that caches on the way to a model do not answer in its place.",
+        help="Send executions of a case but its first with headers that caches heed.",
+    )
     store: Store = setting(
         Store.ALL,
         "Of which cases answers, tool calls and judges' prompts are kept in the results: all, failing or none.",

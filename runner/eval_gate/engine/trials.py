@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eval_gate.config.settings import Limits
@@ -107,7 +108,10 @@ class TrialRunner:
         timeout_ms = self._timeout_ms(case)
         started = time.perf_counter()
         try:
-            response = given or await self._ask(request_of(eval_file, case, trial, self._shared.run_id), timeout_ms)
+            request = request_of(eval_file, case, trial, self._shared.run_id)
+            if trial and self._limits.rerun_nonce:
+                request = replace(request, nonce=uuid.uuid4().hex)
+            response = given or await self._ask(request, timeout_ms)
         except TargetError as error:
             record = self._broken(eval_file, case, trial, error, _since(started))
             if error.fault in {TargetFault.UNREACHABLE, TargetFault.LATE}:

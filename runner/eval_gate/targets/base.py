@@ -38,6 +38,13 @@ class Request:
     run_id: str = ""
     looked_at: tuple[str, ...] = ()
     """Paths in the agent's folder that its files are judged by."""
+    nonce: str | None = None
+    """What no other request has, for caches on the way; None where they may answer."""
+
+    @property
+    def past_caches(self) -> Mapping[str, str]:
+        """The headers by which caches are asked to let this through."""
+        return {} if self.nonce is None else {"cache-control": "no-cache", "x-eval-gate-nonce": self.nonce}
 
     @property
     def message(self) -> str:

@@ -197,7 +197,7 @@ def repeats_words(found: Repeats) -> str:
     if not found.cached:
         return f"{said}, so {once}"
     took = f"in {seconds(found.slowest_ms)} at most, where the first took {seconds(found.first_ms)}"
-    return f"{said} {took}: that looks like a cache, so {once}; a header with {{{{uuid}}}} gets past it"
+    return f"{said} {took}: that looks like a cache, so {once}; rerunNonce may get past it"
 
 
 def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:

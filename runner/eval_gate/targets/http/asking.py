@@ -56,6 +56,8 @@ class Asking:
         values = values or self.values(request)
         url = self._url(values) if self._per_case else self.url
         headers = self.headers_of(values)
+        if request.nonce is not None:
+            headers = httpx.Headers({**request.past_caches, **headers})  # what somebody describes wins
         return Sent(settings.method, url, headers, self._body(request, values))
 
     def headers_of(self, values: Values) -> httpx.Headers:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Final, Protocol
 
 from eval_gate.model.base import Frozen, JsonValue
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
+
+NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+more_headers: ContextVar[Mapping[str, str]] = ContextVar("more_headers", default=NO_HEADERS)
+"""What every request of this task carries beside what its provider's library sends."""
 
 
 class Turn(Frozen):

@@ -13,6 +13,7 @@ from eval_gate.model.usage import Usage, total
 from eval_gate.targets.base import DescribedTarget, Request
 from eval_gate.targets.deadline import measured
 from eval_gate.targets.model.asking import Asked, Asker
+from eval_gate.targets.model.chat import more_headers
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import compact_json
 
@@ -53,8 +54,12 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         """One turn without stubs, else turns until one calls nothing or `max_turns` are used. Raises TargetError."""
         started = time.perf_counter()
         talk = Talk([*self._system, *request.messages])
-        with measured() as waits:
-            await self._lead(talk, request)
+        token = more_headers.set(request.past_caches)
+        try:
+            with measured() as waits:
+                await self._lead(talk, request)
+        finally:
+            more_headers.reset(token)
         duration_ms = (time.perf_counter() - started - sum(waits)) * 1000
         return talk.response(duration_ms, stub_mode=request.stubs is not None)
 

@@ -10,6 +10,7 @@ from typing import Final
 import httpx2
 from pydantic_ai.models import create_async_httpx2_client
 
+from eval_gate.targets.model.chat import more_headers
 from eval_gate.text.foreign.http_answer import bounded
 
 MAX_CONNECT_S: Final = 10.0
@@ -21,6 +22,7 @@ def connection_pool(timeout_s: float) -> httpx2.AsyncClient:
     client = create_async_httpx2_client(
         timeout=httpx2.Timeout(timeout_s, connect=min(timeout_s, MAX_CONNECT_S), pool=None)
     )
+    client.event_hooks["request"].append(_with_more_headers)
     client.event_hooks["response"] += [bounded, _note]
     return client
 
@@ -34,6 +36,10 @@ def answers_noted() -> Iterator[list[httpx2.Response]]:
         yield answers
     finally:
         _noted.reset(token)
+
+
+async def _with_more_headers(request: httpx2.Request) -> None:
+    request.headers.update(more_headers.get())
 
 
 async def _note(response: httpx2.Response) -> None:
