@@ -42,6 +42,36 @@ def test_everything_hangs__ends_early_and_could_not_be_decided(world) -> None:
     assert "in a row" in seen.head
 
 
+def test_two_of_five_cases_are_too_late__is_a_slow_provider_and_not_as_many_regressions(world) -> None:
+    seen = world("P" * 20 + "*6").here("PPHPH" * 4, timeout_ms="200")
+    late = [number for number in range(20) if number % 5 in {2, 4}]
+    expect(seen, 3, "could not decide", first="not-confirmed", errored=late)
+    said = "whether 8 cases regressed could not be told: they got no answer in time, as so many that a slow provider"
+    assert said in seen.text.replace("\n", " ")
+    assert "0 regressions" in seen.text
+    assert seen.change(2)["grounds"]["why"] == "slow"
+
+
+def test_a_few_are_late_and_answer_when_asked_again__those_late_twice_are_no_regressions(world) -> None:
+    """One in eight: six are late at first, of which one is late once more."""
+    letters = "PPPPPPPH(P)" * 5 + "PPPPPPPH(HHHHHH)"
+    seen = world("P" * 48 + "*6").here(letters, timeout_ms="200")
+    expect(seen, 3, "could not decide", first="not-confirmed", errored=[47], unsettled=[7, 15, 23, 31, 39])
+
+
+def test_one_tool_hangs__whenever_it_is_asked__its_cases_are_the_regressions(world) -> None:
+    letters = "P" * 42 + "HHHHHH"
+    seen = world("P" * 48 + "*6").here(letters, timeout_ms="200", concurrency="8")
+    assert seen.code == 1, seen.text
+    assert "regressions" in seen.title
+
+
+def test_many_are_late_and_one_is_wrong__is_red_for_that_one(world) -> None:
+    seen = world("P" * 20 + "*6").here("F" + "PPHPH" * 3 + "PPHP", timeout_ms="200")
+    assert (seen.code, seen.classes["gs-000"]) == (1, "regression"), seen.text
+    assert list(seen.classes.values()).count("regression") == 1
+
+
 def test_half_of_the_cases_crash__they_are_the_regressions(world) -> None:
     seen = world(GOOD).here("CCCCPPPP")
     expect(seen, 1, "4 regressions", first="regressions", regression=range(4))

@@ -111,6 +111,7 @@ def _unconfirmed(judged: Judged, policy: Policy) -> tuple[Reason, ...]:
 
 
 _BECAUSE = {
+    Why.SLOW: "they got no answer in time, as so many that a slow provider explains it",
     Why.NOT_RERUN: "the re-runs that would decide are missing",
     Why.SPENT: "the rerun-budget is spent",
     Why.NOT_ASKED: "they failed and were not asked again, because the gate was red already",

@@ -142,11 +142,13 @@ class Why(StrEnum):
 
     SPENT = "spent"
     """Re-runs that would have decided are missing: the budget for them was spent."""
+    SLOW = "slow"
+    """It got no answer in time, as so many others that this is no property of single cases."""
 
     @property
     def undecided(self) -> bool:
         """Whether nobody knows what became of the case."""
-        return self in {Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT}
+        return self in {Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW}
 
 
 MOST_ODDS: Final = 1_000_000

@@ -22,7 +22,7 @@ _SAID: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseCla
 """Classes that say more of a case than that it is flaky."""
 _NO_NEW_ERRORS: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.STILL_ERRORED})
 """Classes of cases that could not be judged, and are no errors of their own."""
-_APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT})
+_APART: Final = frozenset({Why.MUST_PASS, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW})
 """Grounds that have a list of their own, whatever the class."""
 
 

@@ -36,12 +36,13 @@ _NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
 _UNKNOWN: Final = "on record"
 """The place where the branch is not known."""
 _PASSING: Final = frozenset({CaseClass.NEW_PASS, CaseClass.STILL_PASSING})
-_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT})
+_UNDECIDED: Final = frozenset({Why.KNOWN, Why.NOT_RERUN, Why.NOT_ASKED, Why.SPENT, Why.SLOW})
 """Where no chance is said: nothing was decided by it."""
 _PLAIN: Final = {
     Why.PUSHES: "counts because this push and the earlier ones together are proof",
     Why.NOT_RERUN: "the re-runs that would decide gave no result",
     Why.NOT_ASKED: "not asked again: the gate was red already",
+    Why.SLOW: "no answer in time, as of so many others: a slow provider, or all of it is slow with this change",
     Why.SPENT: "not asked again, or not often enough: the rerun-budget is spent",
 }
 
@@ -209,7 +210,7 @@ def _decisive(change: CaseClass, grounds: Grounds, place: str) -> str | None:
         case Why.MUST_PASS:
             failing = grounds.newest_failed or grounds.record.fails
             return f"must pass, though it fails {place} too" if failing else "must pass, whatever its record"
-        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT | Why.PUSHES:
+        case Why.NOT_RERUN | Why.NOT_ASKED | Why.SPENT | Why.SLOW | Why.PUSHES:
             return _PLAIN[grounds.why]
         case Why.RECOVERED if not grounds.here.passes:
             return "its record may explain that"
