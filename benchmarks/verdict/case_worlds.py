@@ -16,6 +16,8 @@ from random import Random
 from rules import ours
 from worlds import Group, World, draw, same
 
+from eval_gate.config.policy import DEFAULT_CONFIRM
+
 PER_BRANCH = 5
 
 
@@ -69,7 +71,7 @@ def lines(cases: int) -> Iterator[Line]:
     yield Line(World("one case that flaked 45% died", one), least=75)
 
 
-def measured(line: Line, gates: int, confirm: int = 6, seed: int = 1) -> Measured:
+def measured(line: Line, gates: int, confirm: int = DEFAULT_CONFIRM, seed: int = 1) -> Measured:
     """By the path that a user's run takes."""
     gate, said, executions, cases = ours(confirm), 0, 0, sum(group.cases for group in line.world.groups)
     for number in range(gates):
@@ -86,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=200)
     parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--confirm", type=int, default=6)
+    parser.add_argument("--confirm", type=int, default=DEFAULT_CONFIRM)
     given = parser.parse_args()
     print(f"| {given.cases} cases | to reach | this gate | executions a case |\n|:--|--:|--:|--:|")
     for line in lines(given.cases):

@@ -19,7 +19,9 @@ from rules import Called, ours
 from simulate import PER_BRANCH, share
 from worlds import Group, World, draw, same
 
-CASES, HISTORY, CONFIRM = 100, 10, 6
+from eval_gate.config.policy import DEFAULT_CONFIRM
+
+CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_CONFIRM
 CHUNK = 10
 
 

@@ -22,11 +22,12 @@ from printing import print_table
 from rules import SHARDED_EACH, STORED_EACH
 from worlds import Drawn, Group, World, draw, same
 
+from eval_gate.config.policy import DEFAULT_CONFIRM
 from eval_gate.errors import ExitCode
 from eval_gate.model.comparison import CaseClass
 from eval_gate.results.pushes import Pushes, pushes_bytes, read_pushes
 
-CASES, HISTORY, CONFIRM = 100, 10, 6
+CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_CONFIRM
 MOST_PUSHES, LOOKED_AT = 5, 3
 """Pushes of one pull request, and those within which a case has to be found."""
 PER_BRANCH = 5

@@ -12,8 +12,10 @@ from random import Random
 from days import day_worlds, draw_day
 from rules import ours, plain, retry_twice
 
+from eval_gate.config.policy import DEFAULT_CONFIRM
+
 PER_BRANCH = 5
-CASES, HISTORY, CONFIRM = 100, 10, 6
+CASES, HISTORY, CONFIRM = 100, 10, DEFAULT_CONFIRM
 _CHUNK = 25
 
 

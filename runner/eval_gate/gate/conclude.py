@@ -20,6 +20,7 @@ from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settled, Settlement, settle
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
+from eval_gate.gate.evidence.today import on_this_day
 from eval_gate.gate.must_pass import must_pass
 from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
@@ -279,9 +280,10 @@ def conclude(
     said = {one.key: (one, repeats[one.key]) for one, other in zip(facts, counted, strict=True) if other is not one}
     scored = _scored(facts, run, known)
     share = SUITE_SHARE / 2 if scored else SUITE_SHARE
-    settlement = settle(counted, known.confirmation, allowed=allowed, share=share, days=known.days)
+    confirmation = on_this_day(known.confirmation, counted, known.days)
+    settlement = settle(counted, confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)
-    heard = with_answers(settlement, counted, answers, known.confirmation)
+    heard = with_answers(settlement, counted, answers, confirmation)
     settled = {one.key: one for one in _without_the_late(heard.cases, run)}
     scores = _score_finding(scored, settlement, known.evidence.error_rate * share, allowed)
 

@@ -20,6 +20,7 @@ from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
+from eval_gate.gate.evidence.today import on_this_day
 from eval_gate.gate.measuring import measured
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import Judged, drop_of, score_share
@@ -108,7 +109,7 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
     # a case that is too late is run again in a shard even if it is the only one there: the whole must know
     plain = _plain(held, then, known, question, heard_elsewhere=run.shard is not None)
     facts = facts_of(plain, held, known, patterns=question.policy.must_pass, quarantined=aside)
-    return facts, known.confirmation
+    return facts, on_this_day(known.confirmation, facts, known.days)
 
 
 def _compared(held: RunResult, then: RunResult, known: Known, question: Question) -> Comparison:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.gate.evidence.prior import RATES, Prior
+from eval_gate.gate.evidence.prior import RATES, Day, Prior
 from eval_gate.model.grounds import Counts
 
-SHARE: Final = 0.3
+SHARE: Final = 0.35
 """The part of the error rate that bars may spend: what is left is for what no belief knows."""
 EVERY_SHARE: Final = 0.15
 """The part of it for cases that failed every time, and now and then on record, where that is less than the bar."""
@@ -30,6 +30,8 @@ _LEAST: Final = 1e-280
 
 def alternative(unchanged: Prior) -> tuple[float, ...]:
     """How the rates of a case that got worse are spread: dead, passing half as often, or anything worse.
+
+    Of anything worse, failing a fifth to two thirds of the time has most weight: a dead case is found anyhow.
 
     Raised where needed, so that in proportion to `unchanged` it grows with the rate: then every failure adds to
     the evidence, and every pass takes from it, whatever came before.
@@ -51,8 +53,12 @@ def alternative(unchanged: Prior) -> tuple[float, ...]:
 
 
 _DEAD, _HALF, _EVEN = 0.3, 0.2, 0.5
+_BETWEEN, _ELSEWHERE = (0.2, 0.7), 0.3
 _EDGES = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(RATES)), 1.0]
-_WIDTHS: Final = tuple(high - low for low, high in itertools.pairwise(_EDGES))
+_WIDTHS: Final = tuple(
+    (high - low) * (1.0 if _BETWEEN[0] < rate < _BETWEEN[1] else _ELSEWHERE)
+    for rate, (low, high) in zip(RATES, itertools.pairwise(_EDGES), strict=True)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +73,15 @@ Table = dict[tuple[int, int], tuple[float, float]]
 """By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
 
 
-def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, error_rate: float) -> Bars:
+def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, error_rate: float, day: Day = ()) -> Bars:
     """Of cases with these records (passes and failures, and how many there are) that are executed `runs` times at most.
 
-    `sure` is never above N / α, which would do for any belief.
+    `sure` is never above N / α, which would do for any belief. `day` is the one that this run is on.
     """
     number = max(math.fsum(records.values()), 1.0)
     most = number / error_rate
     tables = [
-        (many, _table(prior.after(Counts(passes=passes, failures=failures)), runs))
+        (many, _table(prior.after(Counts(passes=passes, failures=failures)).on(day), runs))
         for (passes, failures), many in records.items()
         if passes
     ]
@@ -106,7 +112,12 @@ def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, erro
 
 
 def bars_of(
-    prior: Prior, records: Mapping[tuple[int, int], int], number: int, confirm: int, error_rate: float
+    prior: Prior,
+    records: Mapping[tuple[int, int], int],
+    number: int,
+    confirm: int,
+    error_rate: float,
+    day: Day = (),
 ) -> Bars | None:
     """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
 
@@ -116,14 +127,19 @@ def bars_of(
     if not known or not confirm:
         return None
     factor = max(number / known, 1.0)
-    return _bars_of(prior, tuple(sorted(records.items())), factor, confirm + 1, error_rate)
+    return _bars_of(prior, tuple(sorted(records.items())), factor, confirm + 1, error_rate, day)
 
 
 @lru_cache(64)
 def _bars_of(
-    prior: Prior, records: tuple[tuple[tuple[int, int], int], ...], factor: float, runs: int, error_rate: float
+    prior: Prior,
+    records: tuple[tuple[tuple[int, int], int], ...],
+    factor: float,
+    runs: int,
+    error_rate: float,
+    day: Day,
 ) -> Bars:
-    return bars(prior, {record: number * factor for record, number in records if sum(record)}, runs, error_rate)
+    return bars(prior, {record: number * factor for record, number in records if sum(record)}, runs, error_rate, day)
 
 
 def _table(unchanged: Prior, runs: int) -> Table:

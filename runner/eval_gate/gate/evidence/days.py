@@ -59,6 +59,8 @@ class Days:
     runs: int = 0
     factors: tuple[tuple[float, float], ...] = ()
     lost: bool = False
+    newest: float = 1.0
+    """How many times as much the newest run failed as the older ones."""
 
     @property
     def calm(self) -> float:
@@ -135,7 +137,15 @@ def learned_days(days: tuple[RunDay, ...]) -> Days:
         shifted.append(math.log(belief) + _log_sum(apart))
     whole = _log_sum(same)
     weights = [math.exp(one - whole) for one in same]
-    return Days(len(days), _shared_out(weights, len(days)), lost=_log_sum(shifted) - whole > math.log(LOST))
+    lost = _log_sum(shifted) - whole > math.log(LOST)
+    return Days(len(days), _shared_out(weights, len(days)), lost=lost, newest=_beside_older(days))
+
+
+def _beside_older(days: Sequence[RunDay]) -> float:
+    """How many times as much the newest run failed as was expected, beside the others."""
+    shares = [day.failures / max(day.expected, _NO_VARIANCE) for day in days]
+    older = math.fsum(shares[1:]) / len(shares[1:])
+    return max(shares[0] / max(older, _NO_VARIANCE), 1.0)
 
 
 def _log_chance(day: RunDay, level: float, spread: float) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ _STEPS: Final = 40
 _LEAST: Final = 1e-200
 _PASSES: Final = tuple(math.log1p(-rate) for rate in RATES)
 _FAILURES: Final = tuple(math.log(rate) for rate in RATES)
+
+
+Day = tuple[tuple[float, float], ...]
+"""By how much one day may multiply failures (1 at least), each with its weight; none where days are all alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,10 @@ class Prior:
     def after(self, record: Counts) -> Prior:
         """With the record of one case added."""
         return _after(self, record.passes, record.failures)
+
+    def on(self, day: Day) -> Prior:
+        """The same on such a day, that multiplies failures; what is believed of the others is as it was."""
+        return _on(self, day) if day else self
 
     @property
     def pass_rate(self) -> float:
@@ -130,6 +139,21 @@ def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
             found = [one + factor * other for one, other in zip(found, joint, strict=True)]
         weights = tuple(one / many for one in found)
     return Prior(weights)
+
+
+@lru_cache(2_000)
+def _on(prior: Prior, day: Day) -> Prior:
+    """A rate between two of `RATES` is shared out between them, so that the mean is right."""
+    weights = [0.0] * len(RATES)
+    for factor, share in day:
+        for weight, rate in zip(prior.weights, RATES, strict=True):
+            now = min(rate * factor, RATES[-1])
+            above = bisect_left(RATES, now)
+            part = (RATES[above] - now) / (RATES[above] - RATES[above - 1]) if above else 0.0
+            weights[above] += share * weight * (1 - part)
+            weights[above - 1] += share * weight * part
+    total = math.fsum(weights)
+    return Prior(tuple(max(one / total, _LEAST) for one in weights))
 
 
 @lru_cache(20_000)

@@ -53,7 +53,7 @@ def _from_each_start(confirmation: Confirmation, record: Counts, pushes: Earlier
     """What was before a start is on record, so that what it says is taken into account before anything new is seen."""
     for start in range(len(pushes)):
         known = _together(record, *pushes[:start])
-        yield e_value(confirmation.prior, known, _together(*pushes[start:]))
+        yield e_value(confirmation.prior, known, _together(*pushes[start:]), confirmation.day)
 
 
 def _together(*pushes: Counts) -> Counts:

@@ -17,7 +17,7 @@ from typing import Final
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
 from eval_gate.gate.evidence.bars import alternative
-from eval_gate.gate.evidence.prior import UNKNOWN, Prior
+from eval_gate.gate.evidence.prior import UNKNOWN, Day, Prior
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 
@@ -73,13 +73,15 @@ _KNOWN_BY, _OFTEN = 2, 3
 """A case comes and goes that failed twice, and one time in three, before the newest run: a solid one seldom does."""
 
 
-def e_value(prior: Prior, record: Counts, here: Counts) -> float:
+def e_value(prior: Prior, record: Counts, here: Counts, day: Day = ()) -> float:
     """The evidence that a case fails more often than its record, from `here`, its first failure included.
+
+    `day` is the one that this run is on: it may multiply failures though nothing has changed.
 
     The Bayes factor of "it got worse" (dead, passing half as often, or anything worse) against what suite and record
     let expect. It grows with every failure and shrinks with every pass, whatever came before.
     """
-    return _e_value(prior.after(record), here.passes, here.failures)
+    return _e_value(prior.after(record).on(day), here.passes, here.failures)
 
 
 @lru_cache(50_000)
@@ -118,7 +120,8 @@ class Confirmation:
     branch does not share a regression.
 
     `sure` is the evidence worked out for the records of these cases, `every` that of a case that failed every time here
-    and now and then on record; None where no records are known, and N / α has to do.
+    and now and then on record; None where no records are known, and N / α has to do. `day` is the one that this run
+    shows itself to be on, where the branch has such days.
     """
 
     cases: int
@@ -127,6 +130,7 @@ class Confirmation:
     confirm: int = DEFAULT_CONFIRM
     sure: float | None = None
     every: float | None = None
+    day: Day = ()
 
     @property
     def bar(self) -> float:
@@ -141,16 +145,16 @@ class Confirmation:
     def chance(self, doubt: Doubt, record: Counts, here: Counts) -> float:
         """How likely such results, or worse ones, are in so many executions when nothing has changed."""
         prior, record, here = self._as_failing(doubt, record, here)
-        return prior.after(record).chance_of_failures(here)
+        return prior.after(record).on(self._day(doubt)).chance_of_failures(here)
 
     def suffices(self, doubt: Doubt, record: Counts, here: Counts) -> bool:
         """Whether the evidence is as much as the error rate asks for, and not just all there can be."""
-        return e_value(*self._as_failing(doubt, record, here)) >= self.bar
+        return self._evidence(doubt, record, here) >= self.bar
 
     def needed(self, record: Counts) -> int | None:
         """The failures in a row that are sure, the first execution included; None where no allowed number is."""
         rows = (Counts(failures=number) for number in range(2, self.confirm + 2))
-        return next((row.failures for row in rows if e_value(self.prior, record, row) >= self.bar), None)
+        return next((row.failures for row in rows if e_value(self.prior, record, row, self.day) >= self.bar), None)
 
     def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False) -> Step:
         """What to do after `here` (first execution and re-runs together), with `remaining` re-runs left.
@@ -164,7 +168,8 @@ class Confirmation:
         """
         every = self._every_time(doubt, record, here.runs + remaining)
         prior, record, here = self._as_failing(doubt, record, here)
-        most = e_value(prior, record, Counts(failures=here.runs + remaining))
+        day = self._day(doubt)
+        most = e_value(prior, record, Counts(failures=here.runs + remaining), day)
         remaining = 0 if ended else remaining
         planned = here.runs + remaining
         twice = here.failures >= min(2, planned)
@@ -173,10 +178,10 @@ class Confirmation:
         elif most < min(self.bar, every):
             confirmed, reachable = False, False
         else:
-            all_failures = e_value(prior, record, Counts(failures=planned))
+            all_failures = e_value(prior, record, Counts(failures=planned), day)
             needed = min(self.bar, all_failures) if ended or all_failures >= every else self.bar
-            confirmed = twice and e_value(prior, record, here) >= needed
-            reachable = e_value(prior, record, here.plus(Counts(failures=remaining))) >= needed
+            confirmed = twice and e_value(prior, record, here, day) >= needed
+            reachable = e_value(prior, record, here.plus(Counts(failures=remaining)), day) >= needed
             reachable = reachable and (doubt is Doubt.REGRESSION or here.fails)
         if confirmed:
             return Step.CONFIRMED
@@ -194,6 +199,13 @@ class Confirmation:
         if self.every is not None and planned > self.confirm:
             return self.every
         return self.bar if unsteady(record) else 0.0
+
+    def _evidence(self, doubt: Doubt, record: Counts, here: Counts) -> float:
+        return e_value(*self._as_failing(doubt, record, here), self._day(doubt))
+
+    def _day(self, doubt: Doubt) -> Day:
+        """A bad day does not make a case pass."""
+        return () if doubt is Doubt.NEW_PASS else self.day
 
     def _as_failing(self, doubt: Doubt, record: Counts, here: Counts) -> tuple[Prior, Counts, Counts]:
         """The question as one about failing. About passing too often a suite's own record says nothing."""

@@ -156,7 +156,7 @@ def test_doubt__passes__asks_only_where_the_history_calls_it_flaky(record, stead
     ],
 )
 def test_next_step__results__ends_as_soon_as_it_is_decided(letters, record, cases, asked) -> None:
-    assert steps(Confirmation(cases), letters, seen(record)) == asked
+    assert steps(Confirmation(cases, confirm=6), letters, seen(record)) == asked
 
 
 @pytest.mark.contract("verdict.plain")
@@ -182,8 +182,8 @@ def test_next_step__fails_every_time__is_confirmed_however_few_reruns_there_are(
     ],
 )
 def test_next_step__fails_every_time_and_now_and_then_on_record__needs_the_evidence(record, asked) -> None:
-    assert steps(Confirmation(5_000), "F" * 7, seen(record)) == asked
-    assert steps(Confirmation(1), "F" * 7, seen(record)).endswith(" confirmed")
+    assert steps(Confirmation(5_000, confirm=6), "F" * 7, seen(record)) == asked
+    assert steps(Confirmation(1, confirm=6), "F" * 7, seen(record)).endswith(" confirmed")
 
 
 @pytest.mark.contract("verdict.evidence.few-reruns")

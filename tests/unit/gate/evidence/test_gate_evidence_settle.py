@@ -16,7 +16,7 @@ from eval_gate.model.grounds import NO_RECORD, Counts, Grounds, Why
 from eval_gate.model.result import RerunEnd
 
 CLEAN = "P" * 10
-CONFIRMATION = Confirmation(100)
+CONFIRMATION = Confirmation(100, confirm=6)
 SEVERITY = {
     CaseClass.STILL_PASSING: 0,
     CaseClass.NEW_PASS: 0,
