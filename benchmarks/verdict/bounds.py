@@ -1,0 +1,116 @@
+"""What the best test could reach that knows all rates, with the same executions: the bounds beside missed targets.
+
+    python benchmarks/verdict/bounds.py
+
+Nothing is drawn: every figure is added up exactly. A target above its bound is out of reach for any rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from eval_gate.config.policy import DEFAULT_CONFIRM
+
+CASES, RED, PUSHES = 100, 0.02, 3
+"""Cases of a suite, how many gates may be red where nothing changed, and the pushes within which a case is found."""
+BAD_DAYS, HISTORY = 0.1, 10
+
+
+def exactly(failures: int, runs: int, rate: float) -> float:
+    """The chance of so many failures."""
+    return math.comb(runs, failures) * rate**failures * (1 - rate) ** (runs - failures)
+
+
+def at_least(failures: int, runs: int, rate: float) -> float:
+    """The chance of so many failures or more."""
+    return math.fsum(exactly(one, runs, rate) for one in range(max(failures, 0), runs + 1))
+
+
+def of_a_case(here: float, usual: float = 0.02, reruns: int = DEFAULT_CONFIRM, cases: int = CASES) -> float:
+    """How often one case is found that fails at this rate here, where all others fail at the usual one.
+
+    It has to fail at first, and then often enough: the most powerful test (Neyman and Pearson) that is red in `RED`
+    of all gates, which is also red for a part of the results on the edge.
+    """
+    left, found = RED / cases, 0.0
+    for again in range(reruns, -1, -1):
+        chance = usual * exactly(again, reruns, usual)
+        part = min(left / chance, 1.0)
+        found += part * here * exactly(again, reruns, here)
+        left -= part * chance
+    return found
+
+
+def days_and_losses(rate: float, more: float, times: float, found: float) -> float:
+    """How often a gate is red at least, one run in ten being a bad day, that finds a loss of the same size so often.
+
+    After ten runs without a bad day nobody can tell the first one from such a loss; on all other days it is never red.
+    """
+    assert math.isclose(rate * times, rate + more)
+    return BAD_DAYS * (1 - BAD_DAYS) ** HISTORY * found
+
+
+def own_loss(rate: float, more: float, times: float, *, red: float | None = None, found: float | None = None) -> float:
+    """What is found after a bad day of the newest run, if so few are `red` after the branch's own loss, or the reverse.
+
+    This run fails alike in both, so that only the newest run can tell: it failed `times` as often, or so much `more`.
+    """
+    total = (0.0, 0.0)
+    for failures in range(CASES + 1):  # fewer failures of the newest run speak for a bad day
+        day, loss = exactly(failures, CASES, rate * times), exactly(failures, CASES, rate + more)
+        goal, reached = (red, total[1]) if red is not None else (found, total[0])
+        assert goal is not None
+        step = loss if red is not None else day
+        part = min(max((goal - reached) / step, 0.0), 1.0)
+        total = total[0] + part * day, total[1] + part * loss
+        if part < 1.0:
+            break
+    return total[0] if red is not None else total[1]
+
+
+def lines() -> Iterator[tuple[str, str]]:
+    """What is bounded, and the bound."""
+    for passes in (50, 70, 80):
+        one = of_a_case(1 - passes / 100)
+        yield f"one case 100 → {passes} %, others fail 2 %: found in one run, at 2 % red", f"≤ {one:.1%}"
+        within = 1 - (1 - one) ** PUSHES
+        first = 1 - (passes / 100) ** PUSHES
+        yield (
+            f"the same within {PUSHES} pushes, each judged by itself; or fails at first in any of them",
+            f"≤ {within:.1%}; ≤ {first:.1%}",
+        )
+    for found in (0.85, 0.5):
+        yield (
+            f"one run in ten is a bad day (5 %, × 3): red, where a loss of 10 points is found in {found:.0%}",
+            f"≥ {days_and_losses(0.05, 0.1, 3, found):.1%}",
+        )
+    unseen = 1 - at_least(5, CASES, 0.06)
+    yield (
+        "one bad day (2 %, × 3) on record that is none to see, as no more than 4 of 100 failed; red on the next one at "
+        "least so often, times how often a loss of 4 points is found",
+        f"≥ {unseen:.0%} × found",
+    )
+    yield (
+        "every case −10 points after a bad newest run (2 %, × 3): found, at 2 % red after the branch's own −10",
+        f"≤ {own_loss(0.02, 0.1, 3, red=0.02):.1%}",
+    )
+    yield (
+        "the branch's own −10 points in its newest run (2 %): red, where 85 % are found after a bad newest run",
+        f"≥ {own_loss(0.02, 0.1, 3, found=0.85):.1%}",
+    )
+    yield (
+        "every case −10 points after a bad newest run (5 %, × 3): found, at 2 % red after the branch's own −10",
+        f"≤ {own_loss(0.05, 0.1, 3, red=0.02):.1%}",
+    )
+
+
+def main() -> None:
+    """Print the table as Markdown."""
+    print("| line | bound of any rule |\n|:--|--:|")
+    for line, bound in lines():
+        print(f"| {line} | {bound.replace('%', ' %')} |")
+
+
+if __name__ == "__main__":
+    main()
