@@ -87,9 +87,8 @@ def lines() -> Iterator[tuple[str, str]]:
         )
     unseen = 1 - at_least(5, CASES, 0.06)
     yield (
-        "one bad day (2 %, × 3) on record that is none to see, as no more than 4 of 100 failed; red on the next one at "
-        "least so often, times how often a loss of 4 points is found",
-        f"≥ {unseen:.0%} × found",
+        "the one bad day on record (2 %, × 3) looked like none (at most 4 of 100 failed), the next is as a loss of 4 points",
+        f"red ≥ {unseen:.0%} of what is found of it",
     )
     yield (
         "every case −10 points after a bad newest run (2 %, × 3): found, at 2 % red after the branch's own −10",
