@@ -87,7 +87,7 @@ def lines() -> Iterator[tuple[str, str]]:
         )
     unseen = 1 - at_least(5, CASES, 0.06)
     yield (
-        "the one bad day on record (2 %, × 3) looked like none (4 of 100 failed at most); the next is a loss of 4 points",
+        "the one bad day on record (2 %, × 3) looked like none (at most 4 of 100 failed): the next is like a loss of 4",
         f"red ≥ {unseen:.0%} of what is found of it",
     )
     yield (

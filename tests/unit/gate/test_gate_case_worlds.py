@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-GATES = 30
+GATES = 25
 
 
 @pytest.mark.contract("verdict.targets")
