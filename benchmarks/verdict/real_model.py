@@ -117,7 +117,7 @@ def _run(folder: Path, prompt: str, kind: str, number: int) -> Ended:
         runs = folder / kind
         before = set(runs.glob("*"))
         command = [sys.executable, "-m", "runner", "run", "--config", f"{prompt}.json", "--output-dir", kind]
-        command += ["--confirm", "8", "--max-errors", "1000"]
+        command += ["--confirm", "6", "--max-errors", "1000"]
         if kind == "main":  # what is on the branch is there, whatever its gate says
             command += ["--fail-on", "never", *(["--baseline", "latest"] if number else [])]
         else:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from eval_gate.model.policy import Measuring, RunPolicy
     from eval_gate.model.result import RunResult
 
-DEFAULT_CONFIRM: Final = 8
+DEFAULT_CONFIRM: Final = 6
 """How often the action runs a case again at most: with 2 the error rate cannot be kept."""
 DEFAULT_ERROR_RATE: Final = 0.05
 USUAL_NEW_CASE_RUNS: Final = 3
