@@ -6,7 +6,7 @@ import weakref
 import pytest
 
 from eval_gate.config.load import load_config
-from eval_gate.config.settings import Selection
+from eval_gate.config.selection import Selection
 from eval_gate.gate.judge import judge
 from eval_gate.model.execution import CaseDetails
 from eval_gate.results import fitting
