@@ -21,6 +21,7 @@ class Wire(BaseModel):
         alias_generator=to_camel,
         validate_by_name=False,
         validate_by_alias=True,
+        defer_build=True,
     )
 
 

@@ -33,7 +33,12 @@ class Described(BaseModel):
     """Settings as people write them: keys in camelCase or snake_case, and no unknown ones."""
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,  # few runs describe targets of every kind
     )
 
     @classmethod
