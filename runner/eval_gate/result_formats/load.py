@@ -69,11 +69,14 @@ def load_results(
             if len(row.scores) > BROUGHT_SCORES:
                 raise unreadable(row.place, f"has more than {BROUGHT_SCORES:,} scores")
             row = masked(row, redact) if redact.knows_any else row  # noqa: PLW2901 (nobody sees it as it was)
-            judged = rules.judged(row)
-            there = cases.setdefault(row.key, [])
-            if there and (row.repeat is None or row.repeat != there[0].repeat):
-                clashing.add(row.key)
-            there.append(judged)
+            judged, key = rules.judged(row), CaseKey(row.suite, row.id)
+            there = cases.get(key)
+            if there is None:
+                cases[key] = [judged]
+            else:
+                if row.repeat is None or row.repeat != there[0].repeat:
+                    clashing.add(key)
+                there.append(judged)
             if count > MAX_ROWS or len(cases) > CASES:
                 raise unreadable(row.place, f"is one of more than {CASES:,} cases or {MAX_ROWS:,} executions")
         tools[redact(told.tool)] = None

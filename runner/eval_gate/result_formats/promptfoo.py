@@ -158,7 +158,9 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     described, asserts = (case.get("description"), case.get("assert")) if isinstance(case, dict) else (None, None)
     description = words(described)
     name = _name(result, case, description, variables)
-    response = part(result, "response", "output")
+    answered, grading = result.get("response"), result.get("gradingResult")
+    response = answered.get("output") if isinstance(answered, dict) else None
+    parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
     content = fingerprint([variables, asserts])
     return Row(
@@ -166,7 +168,7 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         id=name.name,
         status=status,
         place=place,
-        scores=tuple([_score(one) for one in members(part(result, "gradingResult", "componentResults"))]),
+        scores=tuple([_score(one) for one in members(parts)]),
         score=number(result.get("score")),
         question=_question(variables),
         expectation=tuple([_wanted(one) for one in members(asserts)[:50]]),
@@ -175,7 +177,7 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
         blame=blame_of(words(result.get("error"))) if broke else Blame.CRASHED,
         duration_ms=milliseconds(result.get("latencyMs")),
         cost_usd=dollars(cost) or None if cost else None,  # 0 where nobody knows
-        usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if part(tokens, "total") else None,
+        usage=usage(part(tokens, "prompt"), part(tokens, "completion")) if tokens and part(tokens, "total") else None,
         description=description[:500],
         content=content,
         repeat=content,
@@ -211,7 +213,7 @@ class _Name(NamedTuple):
 
 
 def _name(result: dict[str, JsonValue], case: JsonValue, description: str, variables: JsonValue) -> _Name:
-    own = part(result, "metadata", "testCaseId") or part(case, "metadata", "testCaseId")
+    own = part(result.get("metadata"), "testCaseId") or part(case, "metadata", "testCaseId")
     if own:
         return _Name(words(own)[:300], "metadata.testCaseId")
     description = description.strip()[:300]
