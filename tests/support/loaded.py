@@ -1,6 +1,6 @@
 """A process that has loaded the program, and forks itself for each run of it (see `program.py`, which starts it).
 
-Over the socket whose number is the argument comes a byte for each run, with three descriptors: a socket with the
+Over the socket whose number is the first argument comes a byte for each run, with three descriptors: a socket with the
 request and for the answers, standard output and standard error. Nothing here has a thread, so that a fork is whole.
 """
 
@@ -18,23 +18,24 @@ import sys
 
 # what the program loads inside functions, and nearly every run does
 LATE = ("aiohttp", "github", "jinja2", "rich.progress", "tabulate", "typer.main")
-# they bring the libraries of model providers, which few runs need
 NOT = (
     "eval_gate.__main__",
-    "eval_gate.targets.model",
     "eval_gate.registry.mcp",
     "eval_gate.text.javascript.regex_worker",
 )
+# it brings the libraries of model providers, a second's work that few runs need: a process by itself has them
+MODELS = "eval_gate.targets.model"
+LATE_OF_MODELS = ("genai_prices", "pydantic_ai.models.openai", "pydantic_ai.providers.openai")
 
 
-def load() -> None:
-    """Import the program's modules and what they import late."""
+def load(models: bool) -> None:
+    """Import the program's modules and what they import late; those that ask models only where they are wanted."""
     os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # as the program has it
     package = importlib.import_module("eval_gate")
     for found in pkgutil.walk_packages(package.__path__, "eval_gate."):
-        if not found.name.startswith(NOT):
+        if not found.name.startswith(NOT if models else (*NOT, MODELS)):
             importlib.import_module(found.name)
-    for name in LATE:
+    for name in (*LATE, *LATE_OF_MODELS) if models else LATE:
         importlib.import_module(name)
     del os.environ["PYDANTIC_DISABLE_PLUGINS"]
 
@@ -79,7 +80,7 @@ def become(request: socket.socket) -> bool:
 
 def main() -> None:
     """Load, wait, and be the program in each fork."""
-    load()
+    load(models=sys.argv[2:] == ["models"])
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks

@@ -35,6 +35,8 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 
 Nobody waits for an agent that is not there: it is away on purpose, but in the tests of waiting.
 """
+VENDORS = {"ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"}
+"""Who is given one of these probably asks a model."""
 READ_BY_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
 
 
@@ -73,9 +75,10 @@ def run_program(
             check=False,
         )
     asked = {"arguments": list(arguments), "folder": str(folder), "environment": dict(environment)}
+    models = list(arguments[:1]) == ["agent-evals"] or not VENDORS.isdisjoint(environment)
     out, their_out = os.pipe()
     err, their_err = os.pipe()
-    answers = _fork(asked, their_out, their_out if together else their_err)
+    answers = _fork(asked, their_out, their_out if together else their_err, models=models)
     os.close(their_out)
     os.close(their_err)
     with answers, answers.makefile() as lines, os.fdopen(out, "rb") as said, os.fdopen(err, "rb") as failed:
@@ -90,23 +93,26 @@ def run_program(
     return subprocess.CompletedProcess(words, code, _text(texts[out]), None if together else _text(texts[err]))
 
 
-def _fork(asked: object, out: int, err: int) -> socket.socket:
+def _fork(asked: object, out: int, err: int, *, models: bool) -> socket.socket:
     """Ask for a run with these streams. Two lines come back: the number of the process, and the status of its end."""
     ours, theirs = socket.socketpair()
     with theirs:
-        socket.send_fds(_loaded(), [b"!"], [theirs.fileno(), out, err])
+        socket.send_fds(_loaded(models=models), [b"!"], [theirs.fileno(), out, err])
     ours.sendall(json.dumps(asked).encode())
     ours.shutdown(socket.SHUT_WR)
     return ours
 
 
 @functools.cache
-def _loaded() -> socket.socket:
-    """The way to the process that has loaded everything. It ends when this end is closed, which is when we end."""
+def _loaded(*, models: bool) -> socket.socket:
+    """The way to the process that has loaded everything, with what asks models or without.
+
+    It ends when this end is closed, which is when we end.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         number = theirs.fileno()
-        words = [sys.executable, "-I", str(LOADED), str(number)]
+        words = [sys.executable, "-I", str(LOADED), str(number), *(["models"] if models else [])]
         process = subprocess.Popen(words, pass_fds=[number], env=CLEAN, stdin=subprocess.DEVNULL)
     atexit.register(process.wait)
     atexit.register(ours.close)  # what is registered last comes first
