@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Comparison
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import Asked, RunResult
+from eval_gate.results import fitting
 from eval_gate.results.fitting import fitted
 from eval_gate.results.forms import Fitted, Form
 from tests.support.results import make_result, make_run, make_suite_result
@@ -139,3 +142,46 @@ def test_fitted__passing_cases_with_many_words__keep_scores_alone() -> None:
     assert found.warnings[0].endswith("evaluators' words about passing cases (1)")
     assert [case.evaluator_results[0].reasoning for _, case in found.cases()] == [None, LONG]
     assert [case.evaluator_results[0].score for _, case in found.cases()] == [1, 1]
+
+
+ANSWERS = st.builds(
+    CaseDetails,
+    response=st.none() | st.sampled_from(["", "a"]),
+    conversation=st.sampled_from([(), (Message(role="user", content="q"),)]),
+    tool_calls=st.sampled_from([(), (KeptCall(name="t"),), (KeptCall(name="t", result="r"),)]),
+    left_out=st.sampled_from([{}, {"characters": 3}]),
+)
+SAID = st.sampled_from(
+    [
+        PROMPT,
+        EvaluatorResult(name="c", type="check", score=1),
+        EvaluatorResult(name="c", type="check", score=0, misses=("m",)),
+    ]
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda status, flaky, details, said: make_result(
+                "a", status, flaky=flaky, details=details, evaluator_results=said
+            ),
+            st.sampled_from(["passed", "failed", "error"]),
+            st.booleans(),
+            ANSWERS,
+            st.lists(SAID, max_size=2).map(tuple),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_fitted__the_first_three_steps_at_once__are_as_one_after_the_other(cases) -> None:
+    suite, steps = make_suite_result(cases), [(at, step.case) for at, step in enumerate(fitting._STEPS[:3])]
+    at_once, one_by_one = ({0: 0, 1: 0, 2: 0} for _ in range(2))
+    found = fitting._suite_taken(suite, steps, at_once)
+    expected = suite
+    for step in steps:
+        expected = fitting._suite_taken(expected, [step], one_by_one)
+    assert found == expected
+    assert at_once == one_by_one
+    assert (found is suite) == (expected is suite)
