@@ -290,6 +290,7 @@ def test_view__same_id_in_two_suites__is_told_apart() -> None:
     assert [row.label for row in view.failing] == [f"same ({FILE})", "own", "same (b)"]
 
 
+@pytest.mark.slow
 def test_html__thousands_of_answers__only_those_of_failing_cases() -> None:
     cases = [make_result(f"c{number}", details={"response": "passing words"}) for number in range(1_001)]
     cases.append(make_result("bad", "failed", details={"response": "failing words"}))

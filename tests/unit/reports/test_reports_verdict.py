@@ -415,6 +415,7 @@ def test_remarks__regression__says_what_was_seen() -> None:
     assert remark.message.endswith("called [escalate]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
 def test_html__trials__say_k_of_n_where_there_are_reruns(state) -> None:
     run = STATES[state]

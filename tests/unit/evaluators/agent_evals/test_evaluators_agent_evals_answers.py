@@ -94,6 +94,7 @@ def test_contains__holds__says_so_too() -> None:
     assert evaluation.provider_request["assertion"]["description"] == "names the city"
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agent_evals.matches_regex", "agent_evals.matches_regex.flags")
 @pytest.mark.parametrize(
     ("pattern", "flags", "answer", "holds"),

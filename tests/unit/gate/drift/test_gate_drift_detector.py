@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eval_gate.gate.drift.detector import LEAST_BEFORE, evidence_of_rise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(LEAST_BEFORE + 1, 8))
 def test_evidence__every_order_of_the_runs__has_the_mean_of_as_many_places(number) -> None:
     totals = [evidence_of_rise(order).total for order in permutations(range(number))]

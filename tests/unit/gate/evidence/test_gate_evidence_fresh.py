@@ -42,6 +42,7 @@ def test_more_runs__in_doubt_already_or_unanswered_or_recorded__none() -> None:
     assert asked(new(1), wanted=1) == {}
 
 
+@pytest.mark.slow
 def test_more_runs__thousands_of_new_cases__take_half_of_the_run_and_the_first_ones_have_all_of_theirs() -> None:
     many = [new(number) for number in range(2_000)]
     bounded = asked(*many, bounded=True)

@@ -38,6 +38,7 @@ def test_found__a_larger_loss__is_found_more_often(trials) -> None:
     assert found[-1] > 0.95
 
 
+@pytest.mark.slow
 def test_smallest__one_point_less__is_not_found_often_enough() -> None:
     known = losses(steady(60, flaky=5))
     smallest = known.smallest()

@@ -333,6 +333,7 @@ def test_nearest__more_entries_than_anybody_needs__is_corrupt(store, keep, monke
     assert "1 corrupt" in found.reason
 
 
+@pytest.mark.slow
 def test_nearest__record_with_a_key_twice_among_very_many__is_refused_in_reasonable_time(store, keep) -> None:
     """Four hundred kilobytes must not keep a job busy for minutes."""
     members = b",".join(b'"k%d":1' % number for number in range(40_000))

@@ -66,6 +66,7 @@ def test_suite_finding__published_example__has_its_exact_value() -> None:
     assert 2 * found.chance == pytest.approx(0.03994, abs=5e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("failing", [470, 500, 520, 540])
 def test_suite_finding__many_cases__agrees_with_the_normal_distribution(failing) -> None:
     strata = [stratum("P" * 9 + "F", "F")] * failing + [stratum("P" * 8 + "FF", "P")] * (2_700 - failing)

@@ -67,6 +67,7 @@ def test_chance_of_sum__few_steps__is_the_share_of_all_draws(cases) -> None:
     assert chance_of_sum(cases) == pytest.approx(by_enumeration(cases))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "fell"), [(1, 0.02), (2, 0.03), (3, 0.03), (4, 0.04), (5, 0.05)])
 def test_chance_of_sum__fine_scores__is_nearly_the_share_of_all_draws(seed, fell) -> None:
     """Five cases of ten runs have 161,051 draws: more sums than are taken one by one."""
