@@ -161,6 +161,7 @@ def test_runs_of_this_level__one_bad_run__is_a_day_and_no_level(place) -> None:
     assert runs_of_this_level(runs(*[good] * place, bad, *[good] * (9 - place))) == 10
 
 
+@pytest.mark.slow
 def test_runs_of_this_level__little_has_happened__takes_all() -> None:
     good, other = "P" * 60, "P" * 58 + "FF"
     assert runs_of_this_level(runs(other, *[good] * 9)) == 10

@@ -55,6 +55,7 @@ def test_judged__dead_and_monotonous__is_a_regression_whatever_its_record_of_pas
     assert judged(case, record).change is CaseClass.REGRESSION
 
 
+@pytest.mark.slow
 def test_judged__flaky_on_record_and_looks_cached__is_not_sure_by_one_failure_fetched_often() -> None:
     record = "PFPFPPFPPPFPPFPPPFPP"
     slow = judged(monotonous("FFFFFFF", first_ms=2_000, again_ms=1_900), record)

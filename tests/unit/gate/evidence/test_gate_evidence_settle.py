@@ -269,6 +269,7 @@ def test_settle__cases_in_another_order__become_the_same(tapes, random) -> None:
     assert shuffled.suite == settled.suite
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.order")
 @given(st.text("PF", min_size=2, max_size=6), st.randoms(use_true_random=False))
 def test_settle__reruns_in_another_order__rest_on_the_same_counts(again, random) -> None:
@@ -366,11 +367,13 @@ def test_settle__drop_of_the_suite__makes_no_regression_of_a_case_without_a_reco
     assert (found.change, found.grounds.why) == (CaseClass.ERRORED, Why.NOT_RERUN)
 
 
+@pytest.mark.slow
 def test_settle__allowed_regressions__stand_for_failures_of_the_suite() -> None:
     assert [settle(suite(9), CONFIRMATION, allowed=allowed).suite.failures for allowed in (0, 1, 9, 20)] == [9, 8, 0, 0]
     assert not settle(suite(9), CONFIRMATION, allowed=9).suite.dropped
 
 
+@pytest.mark.slow
 def test_settle__allowed_regressions_that_cases_are_by_themselves__stand_for_nothing_else() -> None:
     dead = [facts(CLEAN, "F", "FFF", key=CaseKey("b.json", f"c{at}")) for at in range(2)]
     found = [settle([*suite(9), *dead], CONFIRMATION, allowed=allowed).suite.failures for allowed in (1, 2, 3)]

@@ -97,6 +97,7 @@ RECORDS = st.integers(1, 20).flatmap(
 )
 
 
+@pytest.mark.slow
 @given(RECORDS, st.integers(0, 40), st.integers(2, 4), st.integers(1, 500))
 def test_more_history__of_a_case_as_flaky_as_before__never_hides_its_death(record, steady, factor, size) -> None:
     """By one belief: a suite that is known better to flake a lot may need more proof of a case that does as well.

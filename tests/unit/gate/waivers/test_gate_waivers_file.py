@@ -208,6 +208,7 @@ def test_read__more_than_the_limit__is_refused(tmp_path) -> None:
 # --- what is new ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("base", "here", "new"),
     [
