@@ -1,4 +1,4 @@
-"""One HTTP/1.1 answer as its bytes come: head, framing and body, strictly read and within bounds (RFC 9112).
+"""One HTTP/1.1 answer as its bytes come: read by Node's parser (llhttp), within our bounds.
 
 It knows no connection. Whoever has one feeds it, and is told when the answer is whole.
 """
@@ -11,22 +11,19 @@ from email.message import Message
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from httptools import HttpParserError, HttpResponseParser
+
 from eval_gate.text.foreign.quote import quote
-from eval_gate.text.foreign.unpacking import Unpacker
+from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 
 MAX_HEAD: Final = 262_144
-"""Bytes of a head, and of what may follow the last chunk."""
+"""Bytes of a head, and of what may come between two pieces of the body and behind the last."""
 MAX_LINE: Final = 65_536
 MAX_FIELDS: Final = 256
-_PROTOCOL: Final = b"HTTP/1."
+_SHOWN: Final = 80
 _SWITCHES: Final = 101
-_BODILESS: Final = frozenset({_SWITCHES, 204, 304})
-_BLANK_LINE: Final = re.compile(rb"\n\r?\n")  # many servers leave the return out, which every reader bears
-_STATUS: Final = re.compile(rb"HTTP/1\.([01])[ \t]+([1-9][0-9]{2})(?:[ \t]([^\r\0]*))?")
-_NAME: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_DIGITS: Final = re.compile(r"[0-9]{1,18}")
-_CHUNK: Final = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r?")
-_MAX_CHUNK_LINE: Final = 4_096
+_NEW_LINE: Final = b"\n"
+_ENDS_A_LINE: Final = re.compile(rb"[\r\n\0]")
 _STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
@@ -96,12 +93,20 @@ class Incoming:
         self._bodiless = method == "HEAD"
         self._limits = success_limit, error_limit
         self._limit = 0
-        self._buffer = b""
-        self._left: int | None = 0
-        """Bytes of the body, or of this chunk, that are missing; None where the connection's end is the body's."""
-        self._chunked = self._ends_chunk = self._trailing = False
-        self._trailer_left = MAX_HEAD
+        self._first = b""
+        self._said = b""
+        self._fields: dict[str, list[str]] = {}
+        self._count = 0
+        self._quiet = 0
+        """Bytes since the last of the body."""
+        self._until_end = False
+        """The connection's end is the body's."""
         self._unpacker: Unpacker | None = None
+        self._parser = parser = HttpResponseParser(self)
+        # as other clients read answers: lines without a return, fields that go on in the next line
+        parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
 
     @property
     def head(self) -> Head:
@@ -110,162 +115,98 @@ class Incoming:
 
     def feed(self, data: bytes) -> None:
         """The next bytes. Raises NoHttpError, and PackingError for a body that cannot be unpacked."""
-        if self._buffer:
-            data = self._buffer + data
-            self._buffer = b""
-        while not self.begun:
-            found = self._head(data)
-            if found is None:
-                return
-            data = found
-        if self._chunked:
-            self._chunks(data)
-        else:
-            self._plain(data)
+        if not self.begun:
+            self._first = (self._first + data[:_SHOWN])[:_SHOWN]
+        self._quiet += len(data)
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            if not self.whole:
+                raise self._wrong(error) from error
+            self.reusable = False  # nobody asked for what comes behind it
+        if self._quiet > MAX_HEAD and not self.whole:
+            what = "what is around its body" if self.begun else "its head"
+            raise NoHttpError(f"{what} is longer than {MAX_HEAD:,} bytes")
+        if self.whole:
+            del self._parser  # it holds on to what it tells us by, and so to the body
 
     def ended(self) -> bool:
         """The connection is at its end: whether that is also the end of the answer."""
-        if self.begun and not self._chunked and self._left is None:
-            self.whole = True
+        self.whole = self.whole or self._until_end
         return self.whole
 
-    def _head(self, data: bytes) -> bytes | None:
-        """Read the head, and give what is behind it; None where it is not all there yet."""
-        end = _BLANK_LINE.search(data)
-        if end is None or end.end() > MAX_HEAD:
-            if len(data) > MAX_HEAD:
-                raise NoHttpError(f"its head is longer than {MAX_HEAD:,} bytes")
-            begins = data.lstrip(b"\r\n")[: len(_PROTOCOL)]
-            if begins != _PROTOCOL[: len(begins)]:
-                raise NoHttpError(f"it begins {quote(data)}")
-            self._buffer = data
-            return None
-        first, *lines = data[: end.start()].strip(b"\r\n").split(b"\n")
-        status = _STATUS.fullmatch(first.rstrip(b"\r"))
-        if status is None:
-            raise NoHttpError(f"it begins {quote(first)}")
-        self.status = int(status[2])
-        if self.status <= 199 and self.status != _SWITCHES:  # the answer itself comes behind it
-            return data[end.end() :]
-        self.said = (status[3] or b"").decode("utf-8", "surrogateescape").strip()
-        self._framed(_fields(lines), modern=status[1] == b"1")
-        return data[end.end() :]
+    def _wrong(self, error: HttpParserError) -> Exception:
+        """What it is that came."""
+        ours = error.__context__
+        if isinstance(ours, NoHttpError | PackingError):
+            return ours
+        if not self._parser.get_status_code():
+            return NoHttpError(f"it begins {quote(self._first.strip().partition(_NEW_LINE)[0].rstrip())}")
+        return NoHttpError(str(error))
 
-    def _framed(self, fields: dict[str, list[str]], *, modern: bool) -> None:
-        """What the head says about where the body ends."""
-        self.begun = True
+    # what the parser tells, in this order; it brings what is raised here to `feed`
+
+    def on_message_begin(self) -> None:
+        """An answer begins: ours, or one that says to go on and wait, or one that nobody asked for."""
+        if self.whole:
+            self.reusable = False
+        self._said, self._count = b"", 0
+        self._fields.clear()
+
+    def on_status(self, data: bytes) -> None:
+        """A part of the words behind the status."""
+        self._said += data
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the head, or of what follows the last chunk, in which nothing is that anybody wants to know."""
+        if self.begun:
+            return
+        self._count += 1
+        if self._count > MAX_FIELDS:
+            raise NoHttpError(f"its head has more than {MAX_FIELDS} lines")
+        if len(value) > MAX_LINE or _ENDS_A_LINE.search(value):
+            raise NoHttpError(f"a line of its head is none: {quote(name + b': ' + value)}")
+        values = self._fields.setdefault(name.decode("ascii").lower(), [])
+        values.append(value.decode("utf-8", "surrogateescape").strip(" \t"))
+
+    def on_headers_complete(self) -> None:
+        """The head is there, of the answer or of one that comes before it."""
+        if self.whole:
+            return
+        status = self._parser.get_status_code()
+        if status <= 199 and status != _SWITCHES:
+            return
+        self.begun, self.status = True, status
+        self.said = self._said.decode("utf-8", "surrogateescape").strip()
+        fields = self._fields
         self.headers = {name: values[0] for name, values in fields.items()}
-        self._limit = self._limits[0] if 200 <= self.status <= 299 else self._limits[1]
-        wants = {word.strip().lower() for value in fields.get("connection", ()) for word in value.split(",")}
-        self.reusable = "close" not in wants if modern else "keep-alive" in wants
+        self._limit = self._limits[0] if 200 <= status <= 299 else self._limits[1]
         if "content-encoding" in fields:
             self._unpacker = Unpacker(fields["content-encoding"])
-        coded = fields.get("transfer-encoding")
-        if self._bodiless or self.status in _BODILESS:
-            self._left = 0
-            self.reusable = self.reusable and self.status != _SWITCHES
-        elif coded is not None:
-            if ",".join(coded).strip().lower() != "chunked":
-                raise NoHttpError(f"its Transfer-Encoding is {quote(','.join(coded).encode('utf-8', 'replace'))}")
-            self._chunked = True
-            self.reusable = self.reusable and "content-length" not in fields
-        elif "content-length" in fields:
-            lengths = set(fields["content-length"])
-            (length, *others) = lengths
-            if others or not _DIGITS.fullmatch(length):
-                raise NoHttpError(f"its Content-Length is {quote(','.join(lengths).encode('utf-8', 'replace'))}")
-            self._left = int(length)
-        else:
-            self._left, self.reusable = None, False
+        coded = ",".join(fields.get("transfer-encoding", ()))
+        if self._bodiless or status == _SWITCHES:
+            self.whole = True
+        elif coded and coded.lower() != "chunked":
+            raise NoHttpError(f"its Transfer-Encoding is {quote(coded.encode('utf-8', 'replace'))}")
+        self._until_end = not coded and "content-length" not in fields
 
-    def _plain(self, data: bytes) -> None:
-        left = self._left
-        if left is None:
-            self._take(data)
+    def on_body(self, data: bytes) -> None:
+        """The next bytes of the body. They are kept as far as there is room for them."""
+        self._quiet = 0
+        if self.whole:
             return
-        if len(data) > left:
-            data, self.reusable = data[:left], False  # nobody asked for what comes behind it
-        self._left = left = left - len(data)
-        self._take(data)
-        self.whole = self.whole or left == 0
-
-    def _chunks(self, data: bytes) -> None:
-        at = 0
-        while not self.whole:
-            if self._left:
-                piece = data[at : at + self._left]
-                if not piece:
-                    return
-                at += len(piece)
-                self._left -= len(piece)
-                self._take(piece)
-                self._ends_chunk = not self._left
-                continue
-            end = data.find(b"\n", at)
-            if end < 0:
-                self._buffer = data[at:]
-                if len(self._buffer) > _MAX_CHUNK_LINE:
-                    raise NoHttpError("the line before a chunk is too long")
-                return
-            line, at = data[at:end], end + 1
-            if self._trailing:
-                self._trailer(line)
-            elif self._ends_chunk:
-                if line not in {b"", b"\r"}:
-                    raise NoHttpError(f"a chunk is longer than it says: {quote(line)}")
-                self._ends_chunk = False
-            else:
-                self._chunk(line)
-        if at < len(data):
-            self.reusable = False
-
-    def _chunk(self, line: bytes) -> None:
-        size = _CHUNK.fullmatch(line)
-        if size is None:
-            raise NoHttpError(f"a chunk begins {quote(line)}")
-        self._left = int(size[1], 16)
-        self._trailing = not self._left
-
-    def _trailer(self, line: bytes) -> None:
-        """What follows the last chunk says nothing that anybody wants to know."""
-        self._trailer_left -= len(line) + 1
-        if self._trailer_left < 0:
-            raise NoHttpError(f"what follows it is longer than {MAX_HEAD:,} bytes")
-        self.whole = line in {b"", b"\r"}
-
-    def _take(self, data: bytes) -> None:
-        """Keep these bytes of the body, as far as there is room for them."""
         if self._unpacker is None:
             self.body += data
-            self._stop_beyond()
+            self.whole = len(self.body) > self._limit
             return
-        for piece in self._unpacker.pieces(data) if data else ():
+        for piece in self._unpacker.pieces(data):
             self.body += piece
-            self._stop_beyond()
+            self.whole = len(self.body) > self._limit
             if self.whole:
                 return
 
-    def _stop_beyond(self) -> None:
-        if len(self.body) > self._limit:
-            self.whole, self.reusable = True, False
-
-
-def _fields(lines: list[bytes]) -> dict[str, list[str]]:
-    """The header fields by their names in small letters. Raises NoHttpError."""
-    if len(lines) > MAX_FIELDS:
-        raise NoHttpError(f"its head has more than {MAX_FIELDS} lines")
-    found: dict[str, list[str]] = {}
-    latest: list[str] = []
-    for given in lines:
-        line = given.removesuffix(b"\r")
-        if len(line) > MAX_LINE or b"\r" in line or b"\0" in line:
-            raise NoHttpError(f"a line of its head is none: {quote(line)}")
-        if line[:1] in {b" ", b"\t"} and latest:  # a line that goes on, as they were once written
-            latest[-1] += " " + line.decode("utf-8", "surrogateescape").strip(" \t")
-            continue
-        name, colon, value = line.partition(b":")
-        if not colon or not _NAME.fullmatch(name):
-            raise NoHttpError(f"a line of its head is none: {quote(line)}")
-        latest = found.setdefault(name.decode("ascii").lower(), [])
-        latest.append(value.decode("utf-8", "surrogateescape").strip(" \t"))
-    return found
+    def on_message_complete(self) -> None:
+        """The answer is whole, or the one that comes before it."""
+        if self.begun and not self.whole:
+            self.whole = True
+            self.reusable = self._parser.should_keep_alive()
