@@ -16,7 +16,7 @@ from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
-from eval_gate.results.forms import Fitted, Form, Short, bare, short_of, too_many, written
+from eval_gate.results.forms import Fitted, Form, Short, bare, short_of, short_without_suites, too_many, written
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
 
 CaseStep = Callable[[CaseResult], CaseResult]
@@ -88,6 +88,8 @@ def _as_it_is(run: RunResult, short: Short, most: int, values: int) -> Fitted | 
 def _certainly_too_large(run: RunResult, most: int) -> int:
     """After how many steps a large run is not worth a try yet, by a part of its cases; 0 of a run with few cases.
 
+    What stands beside the cases is counted in full: compared with a baseline it may be half as much as they are.
+
     Writing a large run takes a second. Its size by that part is too large by chance once in thirty thousand times:
     four standard errors are taken off it.
     """
@@ -96,13 +98,18 @@ def _certainly_too_large(run: RunResult, most: int) -> int:
         return 0
     from statistics import fmean, stdev  # 5 ms that few runs need
 
-    part = cases[::_EVERY]
+    part, beside = cases[::_EVERY], len(short_without_suites(run))
     for done in range(len(_STEPS) + 1):
-        if done and (leave_out := _STEPS[done - 1].case):
-            part = list(map(leave_out, part))
+        step = _STEPS[done - 1] if done else _Step("nothing")
+        if step.case is not None:
+            part = list(map(step.case, part))
+        if step.change is not None and run.comparison is not None:
+            changes = tuple(map(step.change, run.comparison.changes))
+            run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
+            beside = len(short_without_suites(run))
         sizes = [len(short_of(case)) for case in part]
         error = len(cases) * stdev(sizes) / len(sizes) ** 0.5
-        if len(cases) * fmean(sizes) - 4 * error <= most:
+        if beside + len(cases) * fmean(sizes) - 4 * error <= most:
             return done
     return len(_STEPS)
 

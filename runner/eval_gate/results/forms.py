@@ -82,7 +82,7 @@ class Short:
                     if then is not now:
                         cases[at] = short_of(now)
         self._run = run
-        rest = _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
+        rest = short_without_suites(run)
         # a record is known by its first key, which is always there
         self._head = b'{"schemaVersion":%d,%b,"suites":[' % (run.schema_version, rest[1:-1])
         return self
@@ -119,6 +119,11 @@ class Short:
 def _in_parts(of: Sequence[_Thing], so_many: int = _AT_ONCE) -> Iterator[tuple[int, Sequence[_Thing]]]:
     """Some at a time, with the index of the first of them."""
     return ((begin, of[begin : begin + so_many]) for begin in range(0, len(of), so_many))
+
+
+def short_without_suites(run: RunResult) -> bytes:
+    """A run beside its suites, without what is as it is where nothing is said; its comparison is most of it."""
+    return _RUN.dump_json(run.model_copy(update={"suites": ()}), by_alias=True, exclude_defaults=True)
 
 
 def short_of(case: CaseResult) -> bytes:

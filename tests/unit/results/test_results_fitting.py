@@ -185,3 +185,21 @@ def test_fitted__the_first_three_steps_at_once__are_as_one_after_the_other(cases
     assert found == expected
     assert at_once == one_by_one
     assert (found is suite) == (expected is suite)
+
+
+@pytest.mark.parametrize("most", [10_000, 60_000, 150_000, 250_000, 10_000_000])
+def test_fitted__a_large_run_beside_a_large_comparison__is_as_if_every_step_were_tried(monkeypatch, most) -> None:
+    cases = [make_result(f"{n:03}", "failed", details=CaseDetails(response="y" * 300)) for n in range(200)]
+    before = Before(status=Status.FAILED, details=CaseDetails(response="z" * 300))
+    changes = tuple(
+        CaseChange(suite="s", case_id=f"{n:03}", change=kind, before=before)
+        for n, kind in enumerate([CaseClass.STILL_FAILING, CaseClass.REGRESSION] * 100)
+    )
+    compared = Comparison(baseline=BaselineFacts(run_id="b", timestamp="t", source="x"), changes=changes)
+    run = make_run(make_suite_result(cases), comparison=compared)
+    monkeypatch.setattr(fitting, "_MANY", 1_000)
+    every = fitted(run, most)
+    monkeypatch.setattr(fitting, "_MANY", 100)
+    some = fitted(run, most)
+    assert some.run == every.run
+    assert data_of(some) == data_of(every)
