@@ -75,6 +75,21 @@ def test_judge__of_openai__is_held_to_the_form_that_the_prompt_asks_for(tmp_path
     assert (result["score"], result["hits"], result["reasoning"]) == (1, ["says so"], "It does.")
 
 
+def test_judge__is_another_model_than_in_the_baseline__is_said_with_both_names(tmp_path) -> None:
+    (tmp_path / "suite.yaml").write_text(CASES)
+    for name in ("gpt-4o-2024-08-06", "gpt-4o-2024-11-20"):
+        with model_server(openai_answer(VERDICT) | {"model": name}) as server:
+            done = judged_by(tmp_path, server.url)
+        assert done.returncode == 0, done.stdout + done.stderr
+    runs = sorted((tmp_path / "evals" / "results").glob("*/run.json"), key=lambda file: file.stat().st_mtime_ns)
+    compared = gate(tmp_path, "compare", *(str(file) for file in runs))
+    said = " ".join(compared.stdout.split())
+    assert (
+        "the model behind the judge is another one than in the baseline: gpt-4o-2024-08-06 graded there, "
+        "gpt-4o-2024-11-20 here (2 of 2 cases)" in said
+    ), said
+
+
 @pytest.mark.parametrize(
     ("evals", "text", "reply", "names"),
     [

@@ -5,13 +5,14 @@ Nothing of ours need have changed for that. It is a fact beside a verdict or an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from eval_gate.gate.drift.cases import MOST_SINCE
-from eval_gate.model.result import RunResult
+from eval_gate.model.execution import EvaluatorResult
+from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.levels import RunLevels
 from eval_gate.text.escape import one_line
 
@@ -57,19 +58,45 @@ def change_between(
 
 
 def notes_of_models(here: RunResult, then: RunResult) -> Iterator[str]:
-    """What is to be said where other models answered here than in the baseline, by the cases that both have."""
-    before = {key: case.details.model for key, case in then.cases() if case.details.model}
+    """What is to be said where other models answered, or judged, than in the baseline, by the cases that both have."""
+    if (answered := _differing(here, then, lambda case: case.details.model)) is not None:
+        there, now, share = answered
+        yield (
+            f"the model behind the agent is another one than in the baseline: its answers were from {there}, these "
+            f"are from {now} ({share} cases). The verdict is as without that"
+        )
+    if (judged := _differing(here, then, lambda case: _judge_of(case.evaluator_results))) is not None:
+        there, now, share = judged
+        yield (
+            f"the model behind the judge is another one than in the baseline: {there} graded there, {now} here "
+            f"({share} cases). The verdict is as without that"
+        )
+
+
+def _differing(
+    here: RunResult, then: RunResult, named: Callable[[CaseResult], str | None]
+) -> tuple[str, str, str] | None:
+    """The names there and here, and in how many cases they differ; None where both sides have the same."""
+    before = {key: name for key, case in then.cases() if (name := named(case))}
     if not before:
-        return
-    both = [(before[key], case.details.model) for key, case in here.cases() if case.details.model and key in before]
+        return None
+    both = [(before[key], name) for key, case in here.cases() if key in before and (name := named(case))]
     there, now = {one for one, _ in both}, {one for _, one in both}
     if there == now:
-        return
+        return None
     differ = sum(one != other for one, other in both)
-    yield (
-        f"the model behind the agent is another one than in the baseline: its answers were from {names(there)}, these "
-        f"are from {names(now)} ({differ} of {len(both)} cases). The verdict is as without that"
-    )
+    return names(there), names(now), f"{differ} of {len(both)}"
+
+
+def _judge_of(results: Sequence[EvaluatorResult]) -> str | None:
+    """The model that graded, as its provider named it; None where none did, or nobody said."""
+    for result in results:
+        name = (result.evaluator_provider_request or {}).get("model")
+        if isinstance(name, str):
+            return name
+        if (within := _judge_of(result.evaluator_results)) is not None:
+            return within
+    return None
 
 
 def names(models: set[str] | Sequence[str]) -> str:
