@@ -21,7 +21,7 @@ def test_graded_case_near_the_pass_score__dips_once__its_reruns_decide(graded) -
     """0.9 is a pass for the engine as for the verdict: nothing is run again for ever, and nothing is left open."""
     seen = graded.here("7(9)989", pass_score="0.8")
     expect(seen, 0, "no regressions", unsettled=[0])
-    assert graded.script.asked.count(0) < 5
+    assert graded.script.asked.count(0) <= 5
 
 
 def test_graded_case__is_below_the_pass_score_ever_after__is_a_regression(graded) -> None:

@@ -31,9 +31,10 @@ from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.waivers.command import commands_in
 from eval_gate.gate.waivers.file import parse_waivers
-from eval_gate.github.comments import _state_in
+from eval_gate.github.comments import State
 from eval_gate.github.event import read_event
 from eval_gate.github.failure import Answer, refusal
+from eval_gate.github.ours import state_in
 from eval_gate.model.result import CaseResult, GitFacts
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext
@@ -312,7 +313,7 @@ def _tokens(data: bytes) -> None:
         value_at({"a": [1, {"b": None}]}, text)
     for command in commands_in(text):
         assert len(repr(command)) < 100_000
-    _state_in(text)
+    state_in(State, text)
 
 
 def _escapes(data: bytes) -> None:

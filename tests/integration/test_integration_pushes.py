@@ -54,7 +54,7 @@ def test_earlier__three_runs_of_a_change__are_judged_by_all_of_them(tmp_path, ru
     assert first.returncode == 0
     alone, _ = run("PFFFFFF", "--baseline", main)
     assert alone.returncode == 0
-    second, two = run("P", "--baseline", main, "--earlier", one)
+    second, two = run("PFPPPPP", "--baseline", main, "--earlier", one)
     assert second.returncode == 0
     third, three = run("PFFFFFF", "--baseline", main, "--earlier", two)
     assert third.returncode == 1, third.stdout

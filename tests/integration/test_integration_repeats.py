@@ -60,7 +60,7 @@ def test_run__re_runs_come_from_a_cache__count_once_and_the_report_says_what_to_
     said = " ".join(done.stdout.split())
     assert "counts because it failed every time" in said
     assert "1 re-run answered byte for byte the same in" in said
-    assert "that looks like a cache, so it counts for no more than the first; a header with {{uuid}}" in said
+    assert "that looks like a cache, so it counts for no more than the first; rerunNonce may get past it" in said
     found = grounds(folder)
     assert (found["why"], found["repeats"]["cached"]) == ("every-run", True)
     assert found["here"]["failures"] == found["reruns"] + 1 > 1

@@ -55,12 +55,13 @@ def test_page__table_of_pushes__has_every_world_and_remembering_costs_little_and
     [
         ("one case 100 → 50% (2%)", 0.45, 1.0),
         ("one case dead in the first push, then mended (2%)", 0.0, 0.08),
-        ("nothing changed, every case fails 5% of the time", 0.0, 0.08),
+        # each of five pushes may be red two times in a hundred, and 15 pull requests have an error of eight
+        ("nothing changed, every case fails 5% of the time", 0.0, 0.16),
     ],
 )
 def test_simulation__pushes__the_code_does_what_the_page_says(pushes, world, least, most) -> None:
     at = [line.world.name for line in pushes.lines()].index(world)
-    remembering, alone = pushes.chunk(at, 3, 0, 25)
+    remembering, alone = pushes.chunk(at, 3, 0, 15)
     within = pushes.LOOKED_AT if least else pushes.MOST_PUSHES
     assert least <= remembering.found[within - 1] / remembering.worlds <= most
     assert remembering.found[within - 1] >= alone.found[within - 1] - (1 if least else 0)
@@ -68,5 +69,5 @@ def test_simulation__pushes__the_code_does_what_the_page_says(pushes, world, lea
 
 
 def test_simulation__pushes__same_seed__same_figures_however_it_is_divided(pushes) -> None:
-    whole, parts = pushes.chunk(0, 7, 0, 6), [pushes.chunk(0, 7, start, start + 3) for start in (0, 3)]
+    whole, parts = pushes.chunk(0, 7, 0, 4), [pushes.chunk(0, 7, start, start + 2) for start in (0, 2)]
     assert whole == tuple(one.plus(other) for one, other in zip(*parts, strict=True))

@@ -268,7 +268,7 @@ def test_record__in_words__has_rate_and_runs(record, said) -> None:
         (
             Repeats(reruns=1, slowest_ms=4, first_ms=2_100, cached=True),
             (
-                "1 re-run answered byte for byte the same in 4 ms at most, where the first took 2.1 s: that looks like "
+                "1 re-run answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like "
                 "a cache, so it counts for no more than the first; rerunNonce may get past it"
             ),
         ),

@@ -189,7 +189,7 @@ def _needed(change: CaseClass, grounds: Grounds) -> str | None:
 
 
 def repeats_words(found: Repeats) -> str:
-    """`3 re-runs answered byte for byte the same in 4 ms at most, where the first took 2.1 s: that looks like a cache`.
+    """`3 re-runs answered byte for byte the same in 4 ms at most, the first in 2.1 s: that looks like a cache`.
 
     And what that means for the evidence.
     """
@@ -197,7 +197,7 @@ def repeats_words(found: Repeats) -> str:
     once = f"{'it counts' if found.reruns == 1 else 'they count'} for no more than the first"
     if not found.cached:
         return f"{said}, so {once}"
-    took = f"in {seconds(found.slowest_ms)} at most, where the first took {seconds(found.first_ms)}"
+    took = f"in {seconds(found.slowest_ms)} at most, the first in {seconds(found.first_ms)}"
     return f"{said} {took}: that looks like a cache, so {once}; rerunNonce may get past it"
 
 
