@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
-settings.register_profile("ours", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ours",
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+    # a change is tried with fewer; what a property finds with more, main's own run finds
+    max_examples=100 if os.environ.get("EVAL_GATE_TEST_FULL") else 40,
+)
 settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
