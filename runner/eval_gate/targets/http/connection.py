@@ -190,7 +190,7 @@ class Connection:
         found = None
         begin = _begin_of(request)
         if begin is not None and request.url.scheme == "http" and not proxied(request.url):
-            host, port = request.url.raw_host.decode("ascii"), request.url.port or 80
+            host, port = request.url.raw_host.decode("ascii"), 80 if request.url.port is None else request.url.port
             if (host, port) not in self._pools:
                 self._pools[host, port] = Pool(
                     *(host, port, self._concurrency + 1),

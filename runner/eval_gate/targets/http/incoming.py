@@ -11,7 +11,7 @@ from email.message import Message
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from httptools import HttpParserError, HttpResponseParser
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
@@ -22,6 +22,7 @@ MAX_LINE: Final = 65_536
 MAX_FIELDS: Final = 256
 _SHOWN: Final = 80
 _SWITCHES: Final = 101
+_BODILESS: Final = frozenset({204, 304})
 _NEW_LINE: Final = b"\n"
 _ENDS_A_LINE: Final = re.compile(rb"[\r\n\0]")
 _STATUSES: Final = frozenset(map(int, HTTPStatus))
@@ -102,9 +103,9 @@ class Incoming:
         self._until_end = False
         """The connection's end is the body's."""
         self._unpacker: Unpacker | None = None
-        self._parser = parser = HttpResponseParser(self)
+        self._parser = HttpResponseParser(self)
         # as other clients read answers: lines without a return, fields that go on in the next line
-        parser.set_dangerous_leniencies(
+        self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
@@ -120,22 +121,24 @@ class Incoming:
         self._quiet += len(data)
         try:
             self._parser.feed_data(data)
-        except HttpParserError as error:
+        except (HttpParserError, HttpParserUpgrade) as error:
             if not self.whole:
                 raise self._wrong(error) from error
             self.reusable = False  # nobody asked for what comes behind it
         if self._quiet > MAX_HEAD and not self.whole:
             what = "what is around its body" if self.begun else "its head"
             raise NoHttpError(f"{what} is longer than {MAX_HEAD:,} bytes")
-        if self.whole:
-            del self._parser  # it holds on to what it tells us by, and so to the body
 
     def ended(self) -> bool:
         """The connection is at its end: whether that is also the end of the answer."""
         self.whole = self.whole or self._until_end
         return self.whole
 
-    def _wrong(self, error: HttpParserError) -> Exception:
+    def let_go(self) -> None:
+        """Nothing more will come. The parser holds on to whom it tells, and so to the body."""
+        del self._parser
+
+    def _wrong(self, error: Exception) -> Exception:
         """What it is that came."""
         ours = error.__context__
         if isinstance(ours, NoHttpError | PackingError):
@@ -166,14 +169,18 @@ class Incoming:
             raise NoHttpError(f"its head has more than {MAX_FIELDS} lines")
         if len(value) > MAX_LINE or _ENDS_A_LINE.search(value):
             raise NoHttpError(f"a line of its head is none: {quote(name + b': ' + value)}")
-        values = self._fields.setdefault(name.decode("ascii").lower(), [])
-        values.append(value.decode("utf-8", "surrogateescape").strip(" \t"))
+        # the parser bears a space before the colon, and goes by such a length: what it goes by is what we see
+        field = name.decode("ascii").rstrip(" ").lower()
+        around = " " if field == "transfer-encoding" else " \t"  # a tab behind it, and the parser sees no chunks
+        self._fields.setdefault(field, []).append(value.decode("utf-8", "surrogateescape").strip(around))
 
     def on_headers_complete(self) -> None:
         """The head is there, of the answer or of one that comes before it."""
         if self.whole:
             return
         status = self._parser.get_status_code()
+        if status < 100:  # three digits that are no status (RFC 9110, 15), behind which a body may come
+            raise NoHttpError(f"its status is {status}")
         if status <= 199 and status != _SWITCHES:
             return
         self.begun, self.status = True, status
@@ -186,8 +193,8 @@ class Incoming:
         coded = ",".join(fields.get("transfer-encoding", ()))
         if self._bodiless or status == _SWITCHES:
             self.whole = True
-        elif coded and coded.lower() != "chunked":
-            raise NoHttpError(f"its Transfer-Encoding is {quote(coded.encode('utf-8', 'replace'))}")
+        elif coded and coded.lower() != "chunked" and status not in _BODILESS:
+            raise NoHttpError(f"its Transfer-Encoding is {quote(coded.encode('unicode_escape'))}")
         self._until_end = not coded and "content-length" not in fields
 
     def on_body(self, data: bytes) -> None:

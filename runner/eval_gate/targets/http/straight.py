@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Final
 
 from aiohappyeyeballs import AddrInfoType, start_connection
@@ -80,7 +82,7 @@ class Pool:
     def _kept(self) -> _Line | None:
         while self._idle:
             line = self._idle.pop()  # the one that was used last: what is left over grows old
-            if line.is_open and self._clock() - line.used < _IDLE_S:
+            if self._clock() - line.used < _IDLE_S and line.is_quiet():
                 return line
             line.close()
         return None
@@ -90,7 +92,8 @@ class Pool:
         try:
             await line.ask(request, answer)
         finally:
-            if answer.whole and answer.reusable and line.is_open:
+            answer.let_go()
+            if answer.whole and answer.reusable and line.is_open and line.is_sent:
                 line.used = self._clock()
                 self._idle.append(line)
             else:
@@ -100,10 +103,10 @@ class Pool:
     async def _connected(self) -> _Line:
         try:
             found = await self._addresses_of_host()
+            at = self._turn % len(found)  # of several addresses each has its share, beginning with the system's first
             self._turn += 1
-            at = self._turn % len(found)  # a name with several addresses: each has its share
             connection = await start_connection([*found[at:], *found[:at]], happy_eyeballs_delay=_NEXT_ADDRESS_S)
-            _, line = await asyncio.get_running_loop().create_connection(_Line, sock=connection)
+            _, line = await asyncio.get_running_loop().create_connection(lambda: _Line(connection), sock=connection)
         except (OSError, UnicodeError) as error:  # the second of a name that can be none
             self._addresses = None
             raise NotConnectedError(error) from error
@@ -118,11 +121,22 @@ class Pool:
 
     async def _looked_up(self) -> Sequence[AddrInfoType]:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        # a machine with IPv6 for itself alone, as containers have it, must find an agent that listens on ::1
+        flags = 0 if _is_here(self._host) else socket.AI_ADDRCONFIG
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM, flags=flags)
         self._addresses_until = self._clock() + _KNOWN_S
         if not found:
             raise OSError(f"{self._host} has no address")
         return found
+
+
+def _is_here(host: str) -> bool:
+    """Whether this is an address, or the name of the machine itself: whatever it is reached by is tried."""
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return host.lower().rstrip(".").rpartition(".")[2] == "localhost"
+    return True
 
 
 def _seen(task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
@@ -134,9 +148,10 @@ def _seen(task: asyncio.Task[Sequence[AddrInfoType]]) -> None:
 class _Line(asyncio.Protocol):
     """One connection: idle, or with one request under way."""
 
-    def __init__(self) -> None:
+    def __init__(self, connection: socket.socket) -> None:
         self.used = 0.0
         self.is_open = False
+        self._connection = connection
         self._answer: Incoming | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._silent = True
@@ -145,6 +160,28 @@ class _Line(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self.is_open = True
+        with suppress(OSError):  # some systems complain where the other side is gone already, which shows soon enough
+            self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    @property
+    def is_sent(self) -> bool:
+        """Nothing of a request waits to be sent: some answer before they have read it all."""
+        return self._transport.get_write_buffer_size() == 0
+
+    def is_quiet(self) -> bool:
+        """Whether it is open and nothing has come since the last answer, neither an end nor bytes nobody asked for.
+
+        The loop may not have had its turn since: the system is asked, so that no request is lost that need not be.
+        """
+        if not self.is_open or self._transport.is_closing():
+            return False
+        try:
+            self._connection.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     async def ask(self, request: bytes, answer: Incoming) -> None:
         """Send the request and wait until the answer is whole."""

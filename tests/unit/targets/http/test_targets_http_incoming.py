@@ -78,11 +78,14 @@ def test_feed__any_bytes__is_an_answer_or_one_of_two_errors(data: bytes, before:
     [
         (b"SSH-2.0-OpenSSH_9.6\r\n", "it begins «SSH-2.0-OpenSSH_9.6»"),
         (b"HTTP/1.1 two hundred\r\n\r\n", "it begins «HTTP/1.1 two hundred»"),
+        (head("Content-Length: 2", status="HTTP/1.1 099 No") + b"ok", "its status is 99"),
+        (head("Content-Length: 2", status="HTTP/1.1 000 No") + b"ok" + head("Content-Length: 0"), "its status is 0"),
         (head("Content-Length: many"), "Invalid character in Content-Length"),
         (head("Content-Length: -1"), "Invalid character in Content-Length"),
         (head("Content-Length: 2", "Content-Length: 2"), "Duplicate Content-Length"),
         (head("Content-Length: 9", "Transfer-Encoding: chunked"), "Transfer-Encoding can't be present with Content-L"),
         (head("Transfer-Encoding: gzip, chunked"), "its Transfer-Encoding is «gzip, chunked»"),
+        (head("Transfer-Encoding: chunked\t") + b"2\r\nok\r\n0\r\n\r\n", "its Transfer-Encoding is «chunked\\t»"),
         (head("no colon"), "Invalid header token"),
         (head("a name: 1"), "Invalid header token"),
         (head("X: " + "a" * 70_000), "a line of its head is none: «X: aaa"),
@@ -95,7 +98,7 @@ def test_feed__any_bytes__is_an_answer_or_one_of_two_errors(data: bytes, before:
         (head("Transfer-Encoding: chunked") + b"1;" + b"a" * 300_000, "what is around its body is longer than 262,144"),
         (head("Transfer-Encoding: chunked") + b"0\r\n" + b"X: 1234567\r\n" * 30_000, "what is around its body is "),
     ],
-    ids=range(18),
+    ids=range(21),
 )
 def test_feed__no_http__says_what_is_wrong(sent: bytes, said: str) -> None:
     with pytest.raises(NoHttpError) as caught:
@@ -132,12 +135,22 @@ def test_feed__neither_length_nor_chunks__is_whole_at_the_connections_end() -> N
 def test_ended__before_the_length_is_there__is_not_whole() -> None:
     assert not fed([head("Content-Length: 9"), b"half"], ended=True).whole
     assert not fed([head("Transfer-Encoding: chunked"), b"9\r\nhalf"], ended=True).whole
+    assert not fed([head("Content-Length : 9"), b"half"], ended=True).whole
+    assert not fed([head("Transfer-Encoding : chunked"), b"9\r\nhalf"], ended=True).whole
 
 
 @pytest.mark.parametrize(("method", "status"), [("POST", "204 No Content"), ("POST", "304 Same"), ("HEAD", "200 OK")])
 def test_feed__answer_that_has_no_body__ends_with_its_head(method: str, status: str) -> None:
-    answer = fed([head("Content-Length: 5", status=f"HTTP/1.1 {status}")], method=method)
-    assert (answer.whole, bytes(answer.body)) == (True, b"")
+    for line in "Content-Length: 5", "Transfer-Encoding: chunked", "Transfer-Encoding: gzip, chunked":
+        answer = fed([head(line, status=f"HTTP/1.1 {status}")], method=method)
+        assert (answer.whole, bytes(answer.body)) == (True, b"")
+
+
+@pytest.mark.parametrize("lines", [[], ["Connection: upgrade", "Upgrade: websocket"]], ids=["bare", "upgrade"])
+@pytest.mark.parametrize("behind", [b"", b"\x81\x02hi"], ids=["nothing", "frames"])
+def test_feed__switches_to_something_else__is_an_answer_without_body(lines: list[str], behind: bytes) -> None:
+    answer = fed([head(*lines, status="HTTP/1.1 101 Switching Protocols") + behind])
+    assert (answer.whole, answer.status, bytes(answer.body), answer.reusable) == (True, 101, b"", False)
 
 
 @pytest.mark.parametrize(("status", "limit"), [("200 OK", LIMIT), ("500 Oh", 10)])
