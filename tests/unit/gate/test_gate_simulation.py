@@ -67,7 +67,8 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
         for rate in ("2%", "5%"):
             assert page[f"one case died ({rate})"][at][0] >= 99.5
             assert page[f"every case lost 10 points ({rate})"][at][0] >= 80.0
-        assert max(cells[at][1] for cells in page.values()) <= 1.4
+        assert max(cells[at][1] for name, cells in page.items() if name.startswith("nothing changed")) <= 1.25
+        assert max(cells[at][1] for cells in page.values()) <= 1.6
 
 
 @pytest.mark.contract("verdict.targets")

@@ -121,7 +121,7 @@ def test_more_history__of_a_case_that_never_failed__finds_its_death_every_time(r
 
 @given(RECORDS, st.integers(0, 40), st.integers(1, 12), st.integers(1, 12), st.integers(1, 500))
 def test_more_reruns__never_hide_a_death(record, steady, some, more, size) -> None:
-    known = cases(record, *[Counts(passes=record.runs)] * steady, number=size, confirm=some)
+    known = with_confirm(cases(record, *[Counts(passes=record.runs)] * steady, number=size), some)
     further = with_confirm(known, some + more)
     assert Tree(further.kinds[0], further).found(1.0) >= Tree(known.kinds[0], known).found(1.0)
 
