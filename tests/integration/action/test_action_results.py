@@ -251,3 +251,75 @@ def test_results__on_the_machine_of_the_job__root_in_a_folder_of_roots__runs_no_
     assert ended.code == 2
     assert "commands never run as root in a workflow" in ended.log
     assert not (job.workspace / "ran").exists()
+
+
+# --- the base branch's agent, asked by a command
+
+
+def broken_case(job, github) -> str:
+    """Six green runs of main before this pull request; the command by which the tool confirms that case 2 fails."""
+    for _ in range(6):
+        job.begin_run(event="push")
+        assert job.step("push", push_event(github), {"results": promptfoo(job.workspace, "main.json")}).code == 0
+    return rerun_script(job, 2)
+
+
+def base_script(job, *failing: int) -> str:
+    """The same tool with the base branch's agent, which fails these; it leaves a mark where it ran."""
+    return f"cp {promptfoo(job.workspace, 'base.json', *failing)} {{output}} && touch asked.txt"
+
+
+def was_asked(job) -> bool:
+    return (job.workspace / "asked.txt").exists()
+
+
+def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_fails_too_is_cleared(job, github) -> None:
+    rerun = broken_case(job, github)
+    pull = github.state.add_pull(7)
+    ended = on_host(job, pull, 2, **{"rerun-command": rerun})
+    assert (ended.code, was_asked(job)) == (1, False), ended.log
+    ended = on_host(job, pull, 2, **{"rerun-command": rerun, "control-command": base_script(job, 2)})
+    assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (0, "0", True), ended.log
+    assert "passed 0 of 2 there too" in next(iter(github.state.comments.values())).body
+
+
+def test_control__on_the_machine_of_the_job__what_the_base_branchs_agent_passes_stays_red(job, github) -> None:
+    inputs = {"rerun-command": broken_case(job, github), "control-command": base_script(job)}
+    ended = on_host(job, github.state.add_pull(7), 2, **inputs)
+    assert (ended.code, ended.outputs["regressions"], was_asked(job)) == (1, "1", True), ended.log
+
+
+@pytest.mark.parametrize("on_main", [False, True])
+def test_control__command_of_the_configuration_file__is_not_run_and_clears_nothing(job, github, on_main) -> None:
+    rerun = broken_case(job, github)
+    text = json.dumps({"controlCommand": base_script(job, 2)})
+    (job.workspace / "eval-gate.json").write_text(text)
+    if on_main:
+        github.state.files[github.state.branches["main"], "eval-gate.json"] = text.encode()
+    ended = on_host(job, github.state.add_pull(7), 2, **{"rerun-command": rerun})
+    assert (ended.code, was_asked(job)) == (1, False), ended.log
+    told = "give it as the input control-command" if on_main else "what the pull request names counts for nothing"
+    assert told in ended.log
+
+
+def test_control__in_the_container__the_command_is_not_run_and_the_way_out_is_named(job, github) -> None:
+    broken_case(job, github)
+    given = {"results": promptfoo(job.workspace, "out.json", 2), "control-command": base_script(job, 2)}
+    job.begin_run(event="pull_request")
+    ended = job.step("pull_request", pull_request_event(github, github.state.add_pull(7)), given)
+    assert (ended.code == 0, was_asked(job)) == (False, False), ended.log
+    assert "have `eval-gate judge` run it in a step before" in ended.log
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_control__asked_in_a_step_before__is_believed_of_the_workflows_own_command_only(job, github, same) -> None:
+    rerun, pull = broken_case(job, github), github.state.add_pull(7)
+    asked = base_script(job, 2)
+    out = promptfoo(job.workspace, "out.json", 2)
+    said = ("--rerun-command", rerun, "--control-command", asked, "--fail-on", "regressions", "--baseline", "latest")
+    done = gate(job.workspace, "judge", out, *said)
+    assert done.returncode == 0, done.stdout + done.stderr
+    given = {"results": "latest", "control-command": asked if same else f"{asked} && true"}
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
+    ended = job.step("pull_request", pull_request_event(github, pull), given)
+    assert (ended.code == 0) is same, ended.log
