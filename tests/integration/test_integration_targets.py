@@ -1,8 +1,11 @@
 """What is wrong with a targets file, as `eval-gate validate` says it: in the words and at the line of its author."""
 
+import json
+
 import pytest
 
 from tests.integration.test_integration_run import gate, write_suite
+from tests.support.agents import Exchange, agent
 
 CLI = "targets:\n- name: desk\n  provider: cli\n  command: echo {PROMPT}\n"
 
@@ -89,3 +92,24 @@ def test_validate__mistake_in_a_targets_file__is_named_as_its_author_wrote_it(tm
     found = [line for line in done.stderr.splitlines() if "targets.yaml" in line]
     assert len(found) == 1, done.stderr
     assert f"{place}: {said}" in found[0]
+
+
+def test_run__headers_beyond_ascii__arrive_as_they_are_written(tmp_path) -> None:
+    seen = []
+
+    async def answers(exchange: Exchange) -> None:
+        seen.append([exchange.header(name) for name in ("x-team", "x-key", "x-case")])
+        exchange.answer({"response": "ok", "toolCalls": []})
+
+    write_suite(tmp_path, 1)
+    with agent(answers) as running:
+        headers = {"x-team": "café", "x-key": "${{ A_KEY }}", "x-case": "é-{{caseId}}"}
+        (tmp_path / "targets.yaml").write_text(
+            json.dumps({"targets": [{"name": "a", "url": running.url, "headers": headers}]})
+        )
+        options = ("--targets", "targets.yaml", "--target", "a")
+        done = gate(tmp_path, "run", *options, A_KEY="clé-très-secrète")
+        assert (done.returncode, seen) == (0, [["café", "clé-très-secrète", "é-gs-000"]]), done.stdout + done.stderr
+        seen.clear()
+        done = gate(tmp_path, "run", *options, "--trials", "2", "--rerun-nonce", A_KEY="clé-très-secrète")
+        assert (done.returncode, len(seen)) == (0, 2), done.stdout + done.stderr

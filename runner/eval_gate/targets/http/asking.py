@@ -57,7 +57,7 @@ class Asking:
         url = self._url(values) if self._per_case else self.url
         headers = self.headers_of(values)
         if request.nonce is not None:
-            headers = httpx.Headers({**request.past_caches, **headers})  # what somebody describes wins
+            headers = httpx.Headers({**request.past_caches, **headers}, "utf-8")  # what somebody describes wins
         return Sent(settings.method, url, headers, self._body(request, values))
 
     def headers_of(self, values: Values) -> httpx.Headers:
@@ -65,7 +65,8 @@ class Asking:
         if not self._own_headers:
             return self.headers
         headers = self.headers.copy()
-        headers.update({name: in_address(text, values.__getitem__) for name, text in self._own_headers.items()})
+        for name, text in self._own_headers.items():
+            headers[name] = in_address(text, values.__getitem__)
         return headers
 
     def _body(self, request: Request, values: Values) -> bytes | None:
@@ -109,7 +110,9 @@ class Asking:
         headers = httpx.Headers({"accept": settings.accepts, "user-agent": "eval-gate"})
         if settings.method.has_body:
             headers["content-type"] = _FORM if settings.form is not None else "application/json"
-        headers.update({name: text for name, text in settings.headers.items() if name not in self._own_headers})
+        for name, text in settings.headers.items():
+            if name not in self._own_headers:
+                headers[name] = text  # one by one: all at once httpx takes ASCII only
         if url.userinfo:
             credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
             headers.setdefault("authorization", f"Basic {credentials}")
