@@ -30,7 +30,7 @@ from eval_gate.results.ledger import EMPTY, Ledger
 from eval_gate.results.merge import merge
 from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import baseline_of, read_run
-from eval_gate.results.write import write_result
+from eval_gate.results.write import write_ledger, write_result
 
 FILE = "suite.json"
 PASS_SCORE = 0.8
@@ -240,13 +240,15 @@ def pull_request(
         results = Path(folder)
         baseline = branch.baseline
         if stored and branch.newest is not None:
-            write_result(results, branch.newest, branch.ledger)
+            write_ledger(results, branch.newest.run_id, branch.ledger)
+            write_result(results, branch.newest)
             baseline = baseline_of(_read(branch.newest), str(results / branch.newest.run_id), results)
 
         def kept(run: RunResult) -> RunResult:
             if not stored:
                 return run
-            write_result(results, run, ledger_after(run, baseline))
+            write_ledger(results, run.run_id, ledger_after(run, baseline))
+            write_result(results, run)
             return read_run(run.run_id, results)
 
         question, again = Question(baseline, ask.rules, pushes=pushes), Question(baseline, ask.rules)

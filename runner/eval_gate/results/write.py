@@ -50,17 +50,11 @@ def write_ledger(output_dir: Path, run_id: str, ledger: Ledger) -> None:
     write_atomically(run_folder(output_dir, run_id) / LEDGER_NAME, ledger_bytes(ledger))
 
 
-def write_result(
-    output_dir: Path, result: RunResult | Lessened, ledger: Ledger | None = None, pushes: Pushes | None = None
-) -> Written:
-    """Write the record, every suite's EvalSuiteResult, and the ledger and the pushes that end with this run."""
+def write_result(output_dir: Path, result: RunResult | Lessened, pushes: Pushes | None = None) -> Written:
+    """Write the record, every suite's EvalSuiteResult, and the pushes that end with this run."""
     names: set[str] = set()
     less = result if isinstance(result, Lessened) else lessened(result)
-    run_id = less.run.run_id
-    folder = run_folder(output_dir, run_id)
-    if ledger is not None:
-        write_ledger(output_dir, run_id, ledger)
-        del ledger
+    folder = run_folder(output_dir, less.run.run_id)
     if pushes is not None:
         write_atomically(folder / PUSHES_NAME, pushes_bytes(pushes))
     if may_fit(less) and _written_in_one_go(output_dir, less.run):

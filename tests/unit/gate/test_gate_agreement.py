@@ -30,7 +30,7 @@ from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import LEDGER_NAME
 from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
-from eval_gate.results.write import write_result
+from eval_gate.results.write import write_ledger, write_result
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 
 pytestmark = pytest.mark.slow
@@ -146,7 +146,8 @@ class Desk:
     def __init__(self, world: World, branch: Branch, folder: Path) -> None:
         self.world, self.folder = world, folder
         assert branch.newest is not None
-        write_result(folder, branch.newest, branch.ledger)
+        write_ledger(folder, branch.newest.run_id, branch.ledger)
+        write_result(folder, branch.newest)
         self.main = str(folder / branch.newest.run_id)
 
     @property
@@ -162,7 +163,8 @@ class Desk:
 
     def kept(self, run: RunResult, name: str) -> RunResult:
         """Written and read again."""
-        write_result(self.folder, run.model_copy(update={"run_id": name}), ledger_after(run, self.baseline))
+        write_ledger(self.folder, name, ledger_after(run, self.baseline))
+        write_result(self.folder, run.model_copy(update={"run_id": name}))
         return read_run(name, self.folder)
 
     def again(self, run: RunResult) -> RunResult:

@@ -18,7 +18,7 @@ from eval_gate.model.result import GitFacts, RunResult, Shard
 from eval_gate.results.merge import merge
 from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import read_run
-from eval_gate.results.write import write_result
+from eval_gate.results.write import write_ledger, write_result
 from tests.support.histories import Asked, Branch, Engine
 
 POLICY = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -81,7 +81,8 @@ TAPE = st.text("PF", min_size=1, max_size=7)
 def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch, tmp_path, tapes) -> None:
     run, pushes = pushed(branch, *tapes)
     again = Question(branch.baseline, POLICY)
-    write_result(tmp_path, run, ledger_after(run, branch.baseline), pushes.with_run(run))
+    write_ledger(tmp_path, run.run_id, ledger_after(run, branch.baseline))
+    write_result(tmp_path, run, pushes.with_run(run))
     stored = read_run(run.run_id, tmp_path)
     assert said(judge(stored, again)) == said(run)
 

@@ -91,7 +91,7 @@ def test_read__larger_than_it_may_be__is_refused(monkeypatch) -> None:
 
 def stored(folder: Path, *runs) -> Pushes:
     pushes = after(*runs)
-    write_result(folder, runs[-1], None, pushes)
+    write_result(folder, runs[-1], pushes)
     return pushes
 
 

@@ -21,7 +21,7 @@ from eval_gate.results.read import (
     read_run,
     runs_in,
 )
-from eval_gate.results.write import write_result
+from eval_gate.results.write import write_ledger, write_result
 from tests.support.results import RUN_ID, make_run
 from tests.support.verdicts import judge_against
 
@@ -295,7 +295,8 @@ def test_history__folder_without_runs__is_no_short_history_but_an_error(results,
 
 def test_history__run_s_folder__is_the_ledger_that_travelled_with_it(results, tmp_path) -> None:
     ledger = ledger_of([judged_run("failed", "older", 1)])
-    write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5), ledger)
+    write_ledger(tmp_path / "elsewhere", "apart", ledger)
+    write_result(tmp_path / "elsewhere", judged_run("passed", "apart", 5))
     found = find_baseline(OLDER, results, str(tmp_path / "elsewhere" / "apart"))
     assert found.ledger == ledger
 
@@ -315,7 +316,8 @@ def test_history__folder_that_knows_more_than_what_travelled__is_what_the_folder
 def test_history__folder_that_knows_as_much_as_what_travelled__is_what_travelled(tmp_path) -> None:
     for name in ("before", OLDER):
         write_result(tmp_path / name, judged_run("passed", name, 1))
-    write_result(tmp_path / OLDER, judged_run("passed", NEWER, 2), ledger_of(runs_in(tmp_path / "before")))
+    write_ledger(tmp_path / OLDER, NEWER, ledger_of(runs_in(tmp_path / "before")))
+    write_result(tmp_path / OLDER, judged_run("passed", NEWER, 2))
     found = find_baseline(str(tmp_path / OLDER / NEWER), tmp_path)
     assert [run.run_id for run in found.ledger.runs] == [NEWER, "before"]
 
