@@ -39,12 +39,13 @@ RUN pip --python /opt/build/bin/python wheel --no-index --no-deps --no-build-iso
 
 # Left out: other packages' programs and the scripts that activate a venv. Nothing here calls them. Dependencies keep
 # their tests and type stubs: without them the image would be one percent smaller.
-# Bytecode is made here, once (-f: also where pip left some): at run time nobody keeps it. unchecked-hash: it is used
-# whatever the files' times are.
+# Bytecode is made here, once (-f: also where pip left some), and templates are compiled: at run time nobody keeps
+# either. unchecked-hash: bytecode is used whatever the files' times are.
 # `python -I` also for who calls the program by its name: their PYTHONPATH has no say in what runs.
 RUN find /opt/gate/bin -type f ! -name eval-gate -delete && \
     sed -i '1s,$, -I,' /opt/gate/bin/eval-gate && \
-    /opt/gate/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/gate/lib
+    /opt/gate/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/gate/lib && \
+    /opt/gate/bin/python -I -c "from eval_gate.reports.compiling import compile_templates; compile_templates()"
 
 
 # No USER: the runner mounts folders that only root may write. No WORKDIR: the runner names one, the user's checkout.

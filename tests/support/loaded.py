@@ -37,7 +37,23 @@ def load(models: bool) -> None:
             importlib.import_module(found.name)
     for name in (*LATE, *LATE_OF_MODELS) if models else LATE:
         importlib.import_module(name)
+    prepare()
     del os.environ["PYDANTIC_DISABLE_PLUGINS"]
+
+
+def prepare() -> None:
+    """Do what every run does when it first needs it: compile the templates, and what validates results and events."""
+    from pydantic import BaseModel
+
+    from eval_gate.reports.compiling import compile_templates
+
+    compile_templates()
+    waiting = [BaseModel]
+    while waiting:
+        found = waiting.pop()
+        waiting += found.__subclasses__()
+        if found.__module__.startswith("eval_gate.") and not found.__pydantic_complete__:
+            found.model_rebuild()
 
 
 def wait(asking: socket.socket) -> socket.socket | None:

@@ -74,6 +74,11 @@ app.command("import")(options.with_options(import_evals.import_evals))
 app.command(cls=agent_evals.AsWritten)(options.with_options(agent_evals.agent_evals))
 app.command()(action.action)
 app.command()(action.publish)
+_ALL: Final = {
+    one.name or typer.main.get_command_name(one.callback.__name__): one
+    for one in app.registered_commands
+    if one.callback is not None
+}
 
 
 def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None = None) -> int:
@@ -86,6 +91,7 @@ def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None =
     try:
         if on_interrupt is not None:
             signal.signal(signal.SIGINT, on_interrupt)
+        app.registered_commands = _asked(sys.argv[1:])
         # standalone mode is how usage errors become exit 2 with the command's own usage line
         app(prog_name="eval-gate", standalone_mode=True)
     except SystemExit as ended:
@@ -99,6 +105,12 @@ def run_program(on_interrupt: Callable[[int, FrameType | None], object] | None =
     except Exception as error:  # noqa: BLE001 (a defect of ours: said as such, never a pass)
         return _interrupted() if _by_interrupt(error) else _broke(error)
     return ExitCode.PASSED
+
+
+def _asked(words: list[str]) -> list[typer.models.CommandInfo]:
+    """The command that is asked for, or all where it is none of them: to read all options takes a while."""
+    name = next((word for word in words if not word.startswith("-")), "")
+    return [_ALL[name]] if name in _ALL else list(_ALL.values())
 
 
 def _code_of(ended: SystemExit) -> int:

@@ -58,16 +58,17 @@ def render_problem(error: GateError, context: ReportContext, heading: str, *, as
     """The page of a step that ended before there was a run; as a comment it begins with the marker."""
     marker = escape.comment_key(context.comment_key) if as_comment else None
     names = {"error": error, "context": context, "heading": heading, "marker": marker}
-    return tidy(_environment().get_template("problem.md.j2").render(names))
+    return tidy(engine().get_template("problem.md.j2").render(names))
 
 
 def _render(name: str, view: View, limit: int, ladder: tuple[Detail, ...]) -> str:
-    template = _environment().get_template(name)
+    template = engine().get_template(name)
     return fit(lambda detail: tidy(template.render(_names(view, detail))), limit, ladder)
 
 
 @cache
-def _environment() -> Environment:
+def engine() -> Environment:
+    """What renders comment, summary and problem."""
     pieces = (
         *(phrases.case_link, phrases.names, phrases.names_seen, phrases.names_here, phrases.names_by_reason),
         *(phrases.prose, phrases.sentence, phrases.measured_block, phrases.staleness),

@@ -1,16 +1,27 @@
-"""From a template to text: no name may be missing, and what is placed on a page of HTML is escaped by the engine."""
+"""From a template to text: no name may be missing, and what is placed on a page of HTML is escaped by the engine.
+
+A template is compiled once on a machine, as Python's modules are, and kept where Python keeps theirs: to compile what
+a job needs takes longer than to judge its run.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Final
 
 from eval_gate.reports.words import numbers
 from eval_gate.text import escape
 from eval_gate.text.inert import visible
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BytecodeCache, Environment
+
+KEPT: Final = Path(__file__).parent / "__pycache__"
+"""Where compiled templates are kept, for each version of Python by itself."""
 
 
 def environment(filters: Mapping[str, Callable[..., object]], *, html: bool, folder: str = "templates") -> Environment:
@@ -28,6 +39,7 @@ def environment(filters: Mapping[str, Callable[..., object]], *, html: bool, fol
         keep_trailing_newline=not html,
         finalize=_shown if html else None,
         autoescape=html,  # noqa: S701 (Markdown is escaped by filters of its own)
+        bytecode_cache=_kept(html=html),
     )
     of_numbers = (numbers.percent, numbers.signed, numbers.seconds, numbers.money, numbers.score)
     made.filters.update({one.__name__: one for one in of_numbers})
@@ -38,6 +50,30 @@ def environment(filters: Mapping[str, Callable[..., object]], *, html: bool, fol
     made.filters.update(filters)
     made.globals["count"] = numbers.count
     return made
+
+
+def _kept(*, html: bool) -> BytecodeCache:
+    """What was compiled before by the same version of the engine; more is added as it is compiled."""
+    import jinja2
+
+    class Kept(jinja2.FileSystemBytecodeCache):
+        def get_source_checksum(self, source: str) -> str:
+            return super().get_source_checksum("\0".join((jinja2.__version__, str(html), source)))
+
+        def load_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            try:
+                super().load_bytecode(bucket)
+            except (OSError, EOFError, ValueError, UnpicklingError):  # a disk was full, or there are no folders here
+                bucket.reset()
+
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            if sys.dont_write_bytecode:
+                return
+            with suppress(OSError):  # a place that nobody may write to, as with Python's own
+                KEPT.mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+    return Kept(str(KEPT), f"template-%s.{sys.implementation.cache_tag}")
 
 
 def _shown(value: object) -> object:

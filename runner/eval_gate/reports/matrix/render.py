@@ -99,16 +99,15 @@ def _signed_words(cell: MatrixCell | None) -> str:
 
 
 def _markdown(matrix: Matrix, rows: int) -> str:
-    return tidy(
-        _environment(html=False).get_template("matrix.md.j2").render(matrix=matrix, foot=foot_of(matrix), rows=rows)
-    )
+    return tidy(engine(html=False).get_template("matrix.md.j2").render(matrix=matrix, foot=foot_of(matrix), rows=rows))
 
 
 def _html(matrix: Matrix) -> str:
-    template = _environment(html=True).get_template("matrix.html.j2")
+    template = engine(html=True).get_template("matrix.html.j2")
     return template.render(matrix=matrix, foot=foot_of(matrix), cases=matrix.cases[:MAX_PAGE_ROWS])
 
 
 @cache
-def _environment(*, html: bool) -> Environment:
+def engine(*, html: bool) -> Environment:
+    """What renders the table of several gates, as a page or as Markdown."""
     return environment({"cell": _words if html else _signed_words}, html=html)

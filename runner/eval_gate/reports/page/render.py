@@ -29,7 +29,7 @@ def render_html(view: View) -> str:
     """The page."""
     page = Page(view)
     page_text = (
-        _environment()
+        engine()
         .get_template("page.html.j2")
         .render(
             view=view,
@@ -57,7 +57,8 @@ def _digest(name: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def engine() -> Environment:
+    """What renders the page of a run."""
     from markupsafe import Markup
 
     filters = {"island": lambda data: Markup(island(data)), "unbroken": lambda text: text.replace(" ", "\u00a0")}  # noqa: S704 (made safe by `island`)
