@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.sizes import size
 
 # a busy machine is no defect of what is tested; what was found is printed so that anybody can have it again
 settings.register_profile(
@@ -17,7 +18,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
     # a change is tried with fewer; what a property finds with more, main's own run finds
-    max_examples=100 if os.environ.get("EVAL_GATE_TEST_FULL") else 40,
+    max_examples=size(100),
 )
 settings.register_profile("inner loop", settings.get_profile("ours"), max_examples=10)
 settings.load_profile("ours")

@@ -19,6 +19,7 @@ from eval_gate.reports.remarks import MAX_WORDS, Remarks, remarks_of
 from eval_gate.reports.view.view import View, view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.sizes import size
 from tests.support.verdicts import judge_against
 
 CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
@@ -83,7 +84,7 @@ def views(draw) -> View:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(views())
 def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_takes(view) -> None:
     text = render_check(view)
@@ -96,7 +97,7 @@ def test_check__any_run__has_a_title_of_one_short_line_and_texts_that_github_tak
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(views())
 def test_check__title__never_says_better_than_the_verdict(view) -> None:
     title = check_title(view)
@@ -112,7 +113,7 @@ def test_check__title__never_says_better_than_the_verdict(view) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(views())
 def test_remarks__any_run__are_lines_in_files_of_the_repository_the_worst_first(view) -> None:
     remarks = remarks_of(view).shown

@@ -32,6 +32,7 @@ from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.slow
 
@@ -211,7 +212,7 @@ def at_desk(world: World, check: Callable[[Desk, RunResult], None]) -> None:
         check(desk, run)
 
 
-@settings(max_examples=80)
+@settings(max_examples=size(80))
 @given(worlds())
 def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
     def check(desk: Desk, run: RunResult) -> None:
@@ -225,7 +226,7 @@ def test_judges__stored_run__is_judged_again_as_at_first(world: World) -> None:
     at_desk(world, check)
 
 
-@settings(max_examples=80)
+@settings(max_examples=size(80))
 @given(worlds(), st.lists(st.integers(0, 3), min_size=7, max_size=7))
 def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: World, places: list[int]) -> None:
     assume(any(one.tape[0] in "PFC" for one in world.here))  # a shard cannot know that nobody answers anywhere
@@ -240,7 +241,7 @@ def test_judges__shards_that_are_merged__say_what_the_whole_run_says(world: Worl
     at_desk(world, check)
 
 
-@settings(max_examples=120)
+@settings(max_examples=size(120))
 @given(worlds(most_cases=8), st.data())
 def test_judge__one_more_failure__is_never_milder(world: World, data: st.DataObject) -> None:
     passes = [(at, place) for at, one in enumerate(world.here) for place, x in enumerate(one.tape) if x == "P"]
@@ -265,7 +266,7 @@ def severity(run: RunResult) -> int:
     return SEVERITY[Outcome.ERROR if failed and unmeasured else run.verdict.outcome]
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(worlds(), st.randoms(use_true_random=False))
 def test_judge__other_order_of_cases_suites_and_ledger__changes_nothing(world: World, random) -> None:
     branch = world.branch()

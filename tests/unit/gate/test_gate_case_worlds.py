@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.sizes import size
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
-GATES = 25
+GATES = size(25)
 
 
 @pytest.mark.contract("verdict.targets")

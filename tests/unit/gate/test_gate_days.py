@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from tests.support.sizes import size
+
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[3]
@@ -43,7 +45,7 @@ def test_page__table_of_days__has_every_world(table) -> None:
 @pytest.mark.parametrize("name", [BAD, SOMETIMES, LOST, LOST_AFTER, MENDED])
 def test_simulation__days_and_trade_offs__are_as_the_page_says(table, name) -> None:
     at = [world.name for world in table.day_worlds()].index(name)
-    found, said = table.reds(at, 2, 0, 40), on_the_page()[name] / 100
+    found, said = table.reds(at, 2, 0, size(40)), on_the_page()[name] / 100
     expected = found.number * min(max(said, 0.01), 0.99)
     away = abs(found.gate - expected) / (expected * (1 - expected / found.number)) ** 0.5
     # pull requests of one branch share its record: five of them are worth about two

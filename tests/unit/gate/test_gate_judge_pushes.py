@@ -20,6 +20,7 @@ from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import read_run
 from eval_gate.results.write import write_ledger, write_result
 from tests.support.histories import Asked, Branch, Engine
+from tests.support.sizes import size
 
 POLICY = Policy(frozenset({FailOn.REGRESSIONS}))
 CASES = 20
@@ -76,7 +77,7 @@ TAPE = st.text("PF", min_size=1, max_size=7)
 
 
 @pytest.mark.slow
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=size(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch, tmp_path, tapes) -> None:
     run, pushes = pushed(branch, *tapes)
@@ -88,7 +89,7 @@ def test_judge__again_without_the_pushes__says_the_same_by_its_own_record(branch
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=size(40))
 @given(tapes=st.lists(TAPE, min_size=2, max_size=4))
 def test_judge__in_parts_that_are_merged__says_what_the_whole_says(branch, tapes) -> None:
     run, pushes = pushed(branch, *tapes)
@@ -101,7 +102,7 @@ def test_judge__in_parts_that_are_merged__says_what_the_whole_says(branch, tapes
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(tapes=st.lists(TAPE, min_size=1, max_size=3), last=TAPE)
 def test_judge__with_what_came_before__is_never_milder(branch, tapes, last) -> None:
     run, _ = pushed(branch, *tapes, last)

@@ -11,6 +11,7 @@ from eval_gate.gate.judge import Question, judge
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult
 from tests.support.histories import Asked, Branch, Engine
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +37,7 @@ def red(run: RunResult) -> bool:
 
 
 @pytest.mark.contract("verdict.evidence")
-@settings(max_examples=25)
+@settings(max_examples=size(25))
 @given(st.integers(0, 30), st.integers(1, 60), st.integers(1, 8))
 def test_judge__cases_that_pass_on_both_sides_are_added__a_case_that_always_fails_stays_red(few, added, runs) -> None:
     assert red(judged("F", few, "P" * runs))
@@ -44,7 +45,7 @@ def test_judge__cases_that_pass_on_both_sides_are_added__a_case_that_always_fail
 
 
 @pytest.mark.contract("verdict.evidence")
-@settings(max_examples=40)
+@settings(max_examples=size(40))
 @given(st.text("FP", min_size=2, max_size=8), st.integers(5, 40), st.integers(1, 12))
 def test_judge__one_more_passing_run_on_record__never_turns_red_green(again, others, runs) -> None:
     if red(judged(f"F{again}P", others, "P" * runs)):
@@ -52,7 +53,7 @@ def test_judge__one_more_passing_run_on_record__never_turns_red_green(again, oth
 
 
 @pytest.mark.contract("verdict.evidence", "verdict.monotone")
-@settings(max_examples=40)
+@settings(max_examples=size(40))
 @given(st.data(), st.text("FP", min_size=8, max_size=8), st.integers(5, 40), st.text("PPPPPPPPF", max_size=10))
 def test_judge__a_rerun_that_fails_instead_of_passing__never_turns_red_green(data, again, others, record) -> None:
     at = data.draw(st.integers(0, 7))

@@ -12,6 +12,7 @@ from eval_gate.engine.settling import settle
 from eval_gate.model.result import RerunEnd
 from eval_gate.results.ledger import executions_of
 from tests.support.histories import Asked
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ def test_page__graded_cases_near_the_pass_score__are_seldom_left_undecided() -> 
 def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, world, least, most) -> None:
     names = [one.name for one in simulate.worlds(100)]
     setting = simulate.Setting(cases=100, world=names.index(world), history=10, confirm=6, seed=2)
-    outcome = simulate.chunk(setting, 0, 60)["gate"]
+    outcome = simulate.chunk(setting, 0, size(60))["gate"]
     share = (outcome.found if least else outcome.red) / outcome.worlds
     assert least <= share <= most
     # 1.25 is promised where nothing changed; where all cases got worse there are many suspects, and each is asked again
@@ -117,7 +118,7 @@ def test_simulation__a_few_worlds__the_code_does_what_the_page_says(simulate, wo
 def test_simulation__scores__the_code_does_what_the_page_says(simulate, world, least, most, history) -> None:
     names = [one.name for one in simulate.every_world(50)]
     setting = simulate.Setting(cases=50, world=names.index(world), history=history, confirm=6, seed=2)
-    outcome = simulate.chunk(setting, 0, 40)["gate"]
+    outcome = simulate.chunk(setting, 0, size(40))["gate"]
     assert least <= outcome.red / outcome.worlds <= most
 
 

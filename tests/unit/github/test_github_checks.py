@@ -12,6 +12,7 @@ from eval_gate.github.checks import MAX_TEXT, Annotation, Check, Conclusion, Lev
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
 from tests.support.github import Fault, fake_github
+from tests.support.sizes import size
 
 
 def annotations(count: int) -> tuple[Annotation, ...]:
@@ -125,7 +126,7 @@ def test_check__any_texts__are_taken_as_they_are() -> None:
         client = Client(github.base, github.token, "acme/bot")
         sha = github.state.branches["main"]
 
-        @settings(max_examples=40)
+        @settings(max_examples=size(40))
         @given(title=TEXT, summary=TEXT, text=TEXT, remark=TEXT, path=TEXT)
         def taken(title, summary, text, remark, path) -> None:
             github.state.check_runs.clear()

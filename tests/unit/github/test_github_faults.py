@@ -275,7 +275,7 @@ def test_call__page_of_a_proxy_instead_of_an_answer__is_an_error_of_the_server(w
     assert "<html" not in str(error).lower()
 
 
-IMPATIENT = Patience(silence_s=1, answer_s=2, transfer_silence_s=1, transfer_s=2)
+IMPATIENT = Patience(silence_s=1, answer_s=1.2, transfer_silence_s=0.5, transfer_s=1.0)
 
 
 def impatient(world: World) -> World:

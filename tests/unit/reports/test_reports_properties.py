@@ -20,6 +20,7 @@ from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
+from tests.support.sizes import size
 from tests.support.verdicts import judge_against
 
 HOSTILE = "</details>|`x`\n::error::no ##[warning] @team #12 ![i](http://x) <script>alert(1)</script> \x1b[31m\u202e"
@@ -41,7 +42,7 @@ def runs(draw):
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs())
 def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
     context = ReportContext()
@@ -57,7 +58,7 @@ COUNTS = re.compile(r"\d+ cases?: \d+ pass, \d+ fail")
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs(), st.integers(min_value=500, max_value=5_000))
 def test_markdown__any_limit__is_kept_with_marker_heading_and_counts(run, limit) -> None:
     view = view_of(run, ReportContext(comment_key="k", name="n" * 200))

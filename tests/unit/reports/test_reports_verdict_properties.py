@@ -26,6 +26,7 @@ from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import View, view_of
 from tests.support.pages import markup_of
+from tests.support.sizes import size
 from tests.support.verdicts import (
     REGRESSIONS,
     STEADY,
@@ -134,7 +135,7 @@ CONTEXTS = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs(), CONTEXTS)
 def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> None:
     for report_format in ReportFormat:
@@ -150,7 +151,7 @@ def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> 
 LINK = re.compile(r"\]\(([^)]*)\)")
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs(), CONTEXTS)
 def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -> None:
     view = view_of(run, context)
@@ -170,7 +171,7 @@ def test_markdown__any_verdict__foreign_text_is_code_or_entities(run, context) -
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs(), st.integers(min_value=700, max_value=8_000))
 def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> None:
     view = view_of(run, ReportContext(comment_key="k", name="n" * 200, accept_hint=True))
@@ -181,7 +182,7 @@ def test_markdown__any_limit__is_kept_with_heading_and_counts(run, limit) -> Non
     assert re.search(r"\d+ cases?: \d+ pass, \d+ fail", comment)
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs())
 def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
     view = view_of(run, ReportContext())
@@ -194,7 +195,7 @@ def test_view__every_failing_case__is_in_exactly_one_list(run) -> None:
     assert {(row.suite, row.id) for row in view.cases if row.status is Status.FAILED} <= set(seen)
 
 
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(runs())
 def test_view__rules_and_lists__count_the_same(run) -> None:
     view = view_of(run, ReportContext())
@@ -207,7 +208,7 @@ def test_view__rules_and_lists__count_the_same(run) -> None:
         assert int(values["Flaky cases"]) >= len(view.unsettled)
 
 
-@settings(max_examples=100)
+@settings(max_examples=size(100))
 @given(runs())
 def test_reports__counts__are_the_same_everywhere(run) -> None:
     context = ReportContext()
@@ -225,7 +226,7 @@ def test_reports__counts__are_the_same_everywhere(run) -> None:
         assert all(view.reruns in text for text in (comment, summary, console, render("html", run, context)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(runs())
 def test_heading__never_says_better_than_what_was_found(run) -> None:
     view = view_of(run, ReportContext())
@@ -241,7 +242,7 @@ def test_heading__never_says_better_than_what_was_found(run) -> None:
         assert not title.startswith(("No regressions", "No baseline"))
 
 
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(runs(), CONTEXTS)
 def test_accept_command__any_names__is_read_as_these_cases_of_this_commit(run, context) -> None:
     view = view_of(run, context)

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eval_gate.text.shell import shell_line
+from tests.support.sizes import size
 
 PRINT = "import sys; sys.stdout.buffer.write('\\0'.join(sys.argv[1:]).encode('utf-8', 'surrogateescape'))"
 
@@ -21,7 +22,7 @@ def read_by_bash(line: str) -> list[str]:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=1))
 @example(["a\nb", "##[error]x", "::error::y", "it's", "\u202e", "$(id)`id`", "\\", "a'\n\\'b", "!x", "\x7f1"])
 def test_shell_line__any_words__are_read_as_they_are(words) -> None:

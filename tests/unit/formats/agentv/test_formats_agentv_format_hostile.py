@@ -13,6 +13,7 @@ from eval_gate.formats.agentv.recognising import NAMES
 from eval_gate.formats.base import Reading, Source
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
+from tests.support.sizes import size
 
 WORDS = sorted(
     {
@@ -53,7 +54,7 @@ def repository(tmp_path_factory) -> Repository:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
+@settings(max_examples=size(300))
 @given(cases=CASES, rest=st.dictionaries(st.sampled_from(WORDS), VALUES, max_size=3), strict=st.booleans())
 def test_load__anything_in_the_place_of_cases__is_a_suite_or_problems_with_lines(
     repository, cases, rest, strict

@@ -10,6 +10,7 @@ from eval_gate.gate.evidence.repeats import FASTER, LEAST_MS, repeats_of
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import CaseResult, RerunEnd
+from tests.support.sizes import size
 from tests.support.verdicts import make_executed, make_judged
 
 SURE = "FFFFF"
@@ -48,7 +49,7 @@ def test_judged__answers_are_the_same__counts_because_it_failed_every_time_and_t
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=size(40))
 @given(st.text("P", min_size=1, max_size=20), st.integers(1, 6), st.sampled_from([1.0, 120.0, 5_000.0]))
 def test_judged__dead_and_monotonous__is_a_regression_whatever_its_record_of_passes(record, reruns, again_ms) -> None:
     case = monotonous("F" * (reruns + 1), first_ms=2_000, again_ms=again_ms)

@@ -12,6 +12,7 @@ from eval_gate.gate.evidence.suite.failures import Stratum, suite_finding
 from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.model.grounds import Counts, RunDay
 from tests.support.bounds import within_cpu
+from tests.support.sizes import size
 
 ALIKE = Days(runs=10**9)
 """Of a branch whose runs are known not to differ."""
@@ -36,7 +37,7 @@ MANY = st.tuples(st.text("PF", min_size=2, max_size=5), st.sampled_from("PF"))
 
 @pytest.mark.slow
 @pytest.mark.contract("verdict.suite", "verdict.suite.trade-offs")
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(st.lists(MANY, min_size=1, max_size=5))
 def test_whole_finding__two_questions__is_the_share_of_all_ways_in_which_one_is_so_rare(cases) -> None:
     """By enumeration: the chance of each sum in every way, and how often the smaller one is as small as here."""

@@ -14,11 +14,12 @@ import pytest
 from eval_gate.gate.power.cases import Cases, cases_before
 from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.tree import Tree
+from tests.support.sizes import size
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[4]
-HISTORY, CONFIRM, BRANCHES, EACH = 10, 6, 24, 5
+HISTORY, CONFIRM, BRANCHES, EACH = 10, 6, size(24), 5
 """Runs of main, re-runs at most, and how many branches with how many pull requests are simulated."""
 ERRORS = 3.5
 """Standard errors that simulation and figure may be apart: by chance once in two thousand times."""

@@ -16,6 +16,7 @@ from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import EvalFile, load_suites
 from eval_gate.importing.made import Imported
 from eval_gate.importing.promptfoo.convert import import_promptfoo
+from tests.support.sizes import size
 
 OK = [{"type": "contains", "value": "ok"}]
 
@@ -232,7 +233,7 @@ configs = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=size(150))
 @given(configs)
 def test_any_configuration__ends_in_a_sentence_or_in_files_that_load_without_a_warning(config) -> None:
     with tempfile.TemporaryDirectory() as name:

@@ -12,6 +12,7 @@ from eval_gate.formats.agentv import format as agentv
 from eval_gate.formats.base import Reading, Source
 from eval_gate.text.sources.json import parse_json
 from tests.support.agentv import Repository
+from tests.support.sizes import size
 
 SUITE = {
     "name": "n",
@@ -116,7 +117,7 @@ def test_load__anything_in_one_place__is_a_suite_or_problems_with_lines(reposito
 
 
 @pytest.mark.slow
-@settings(max_examples=200)
+@settings(max_examples=size(200))
 @given(changes=st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from(WEIRD)), min_size=2, max_size=4))
 def test_load__anything_anywhere__is_a_suite_or_problems_with_lines(repository, changes) -> None:
     document = copy.deepcopy(SUITE)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.suite.failures import Stratum, away, by_rate, stands_out, suite_finding
 from eval_gate.model.grounds import Counts
+from tests.support.sizes import size
 
 SMALL = st.builds(Stratum, *[st.integers(0, 2)] * 4)
 STRATA = st.lists(st.builds(Stratum, *[st.integers(0, 6)] * 4), max_size=12)
@@ -32,7 +33,7 @@ def by_enumeration(strata: list[Stratum]) -> float:
 
 @pytest.mark.slow
 @pytest.mark.contract("verdict.suite")
-@settings(max_examples=60)
+@settings(max_examples=size(60))
 @given(st.lists(SMALL.filter(lambda one: one.runs and one.all_runs > one.runs), max_size=3))
 def test_suite_finding__few_cases__is_the_share_of_all_ways(strata) -> None:
     assert suite_finding(strata).chance == pytest.approx(by_enumeration(strata))
