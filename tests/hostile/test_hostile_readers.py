@@ -18,7 +18,7 @@ from eval_gate.reports.words.problems import error_lines
 from tests.support.bounds import within_cpu
 from tests.support.measured import measured
 
-SIZE = 120_000
+SIZE = 60_000
 KINDS = (
     "a list of numbers",
     "a list of mappings",
@@ -37,7 +37,7 @@ def test_finding_9__too_much_of_anything__is_read_or_refused_soon(tmp_path, monk
     places = list(hostile.holes(document))
     for path in (places[0], places[1], places[-1]):
         text = hostile.with_hole(document, path).replace(json.dumps(hostile.HOLE), filler)
-        with within_cpu(3, f"{reader}: {kind} at {path}"):
+        with within_cpu(2, f"{reader}: {kind} at {path}"):
             try:
                 work(tmp_path, text)
             except GateError as error:

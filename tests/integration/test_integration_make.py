@@ -72,17 +72,23 @@ def test_make_test__no_git__says_so_before_anything_is_set_up(tmp_path) -> None:
 # --- .ci/run
 
 
-def ci(folder: Path, make: str) -> subprocess.CompletedProcess[str]:
-    """`.ci/run` with this script for `make`, and tenths of a second for its minutes."""
-    stubs = folder / "bin"
-    stubs.mkdir()
-    limit = f'shift; tenths=$1; shift; exec {shutil.which("timeout")} "0.${{tenths%m}}" "$@"'
-    for name, script in {"make": make, "timeout": limit}.items():
-        (stubs / name).write_text(f"#!/bin/sh\n{script}\n")
-        (stubs / name).chmod(0o755)
+def ci(folder: Path, make: str = "", container: str = "", *, limits: bool = False) -> subprocess.CompletedProcess[str]:
+    """`.ci/run` beside this script for the container's, with this one for `make`, and all other steps done at once.
+
+    `limits` makes hundredths of a second of its minutes.
+    """
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
+    scripts = {".ci/container": container, ".ci/pages": "", ".ci/host": "", "bin/make": make, "bin/npm": make}
+    if limits:
+        scripts["bin/timeout"] = f'shift; minutes=$1; shift; exec {shutil.which("timeout")} "0.${{minutes%m}}" "$@"'
+    (folder / "bin").mkdir()
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / name).chmod(0o755)
     return subprocess.run(
-        [ROOT / ".ci" / "run"],
-        env={"PATH": f"{stubs}:/usr/bin:/bin"},
+        [folder / ".ci" / "run"],
+        env={"PATH": f"{folder / 'bin'}:/usr/bin:/bin"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -95,12 +101,14 @@ needs_timeout = pytest.mark.skipif(shutil.which("timeout") is None, reason="ther
 
 @needs_timeout
 def test_ci__step_hangs__is_stopped_and_named(tmp_path) -> None:
-    done = ci(tmp_path, 'case "$*" in *lint) sleep 60;; esac')
+    done = ci(tmp_path, 'case "$*" in *lint) sleep 60;; esac', limits=True)
     assert done.returncode == 124
     assert "*** STOPPED: style and import rules: not done after 10 minutes" in done.stderr
     assert [re.sub(r"-- \d:\d\d", "-- 0:00", line) for line in done.stdout.splitlines() if line] == [
         "== demo, as a newcomer runs it",
         "-- 0:00 min: demo, as a newcomer runs it",
+        "== what a developer needs",
+        "-- 0:00 min: what a developer needs",
         "== style and import rules",
         "-- 0:00 min: style and import rules",
     ]
@@ -108,36 +116,14 @@ def test_ci__step_hangs__is_stopped_and_named(tmp_path) -> None:
 
 @needs_timeout
 def test_ci__step_fails__is_the_last_and_its_code_counts(tmp_path) -> None:
-    done = ci(tmp_path, 'case "$*" in *types) exit 7;; esac')
+    done = ci(tmp_path, 'case "$*" in *types) exit 7;; esac', limits=True)
     assert done.returncode == 7
     assert "STOPPED" not in done.stderr
     assert done.stdout.splitlines()[-1].endswith("min: types")
 
 
-def ci_of_stubs(folder: Path, container: str, make: str = "") -> subprocess.CompletedProcess[str]:
-    """`.ci/run` beside this script for the container's, with all its other steps done at once."""
-    (folder / ".ci").mkdir()
-    shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
-    for name, script in {"container": container, "pages": "", "host": ""}.items():
-        (folder / ".ci" / name).write_text(f"#!/bin/bash\n{script}\n")
-        (folder / ".ci" / name).chmod(0o755)
-    stubs = folder / "bin"
-    stubs.mkdir()
-    for name in ("make", "npm"):
-        (stubs / name).write_text(f"#!/bin/sh\n{make}\n")
-        (stubs / name).chmod(0o755)
-    return subprocess.run(
-        [folder / ".ci" / "run"],
-        env={"PATH": f"{stubs}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_ci__image_beside_other_steps__is_said_in_one_piece_and_its_code_counts(tmp_path) -> None:
-    done = ci_of_stubs(tmp_path, "echo built; echo broken >&2; exit 9")
+    done = ci(tmp_path, container="echo built; echo broken >&2; exit 9")
     assert done.returncode == 9
     said = [line for line in done.stdout.splitlines() if line]
     at = said.index("== the container image, as the Actions runner runs it")
@@ -148,10 +134,10 @@ def test_ci__image_beside_other_steps__is_said_in_one_piece_and_its_code_counts(
 @needs_timeout
 def test_ci__step_beside_the_image_fails__the_image_is_given_up_and_cleaned_up_behind(tmp_path) -> None:
     there = tmp_path / "there"
-    done = ci_of_stubs(
+    done = ci(
         tmp_path,
-        f"trap 'touch {there}.ended; exit 143' TERM; touch {there}; sleep 60 & wait",
-        f'case "$*" in *interop) while [ ! -e {there} ]; do sleep 0.05; done; exit 6;; esac',
+        container=f"trap 'touch {there}.ended; exit 143' TERM; touch {there}; sleep 60 & wait",
+        make=f'case "$*" in *interop) while [ ! -e {there} ]; do sleep 0.05; done; exit 6;; esac',
     )
     assert done.returncode == 6
     wait_until(lambda: there.with_suffix(".ended").exists())
