@@ -18,7 +18,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from eval_gate.action.relay import unjudged
-from eval_gate.cli.terminal.console import Form
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
@@ -66,6 +65,7 @@ from eval_gate.text.commands.template import Template
 from eval_gate.text.dotted_path import PathError, value_at
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
+from eval_gate.text.inert import Form
 from eval_gate.text.judge_template import names_in, template_problem, unknown_variables
 from eval_gate.text.redact import Redactor
 from eval_gate.text.shell import shell_line

@@ -9,7 +9,7 @@ import sys
 import jsonschema
 import pytest
 
-from eval_gate.cli.repository.schema import Kind
+from eval_gate.cli.repository.schema import KINDS
 from tests.integration.test_integration_run import ROOT, fails_on, gate, write_suite
 from tests.support.agents import agent
 from tests.support.write_schemas import schema_files
@@ -134,9 +134,9 @@ def test_quiet__before_or_after_the_command__silences_warnings(tmp_path, argumen
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", KINDS)
 def test_schema__each_kind__is_a_json_schema(tmp_path, kind) -> None:
-    done = gate(tmp_path, "schema", kind.value)
+    done = gate(tmp_path, "schema", kind)
     jsonschema.Draft202012Validator.check_schema(json.loads(done.stdout))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.written import FORMATS
 from tests.support.agents import agent
 from tests.support.offered import offered
 from tests.support.program import gate
@@ -56,7 +57,7 @@ def test_finding_7__record_on_standard_output__means_the_same_and_holds_no_comma
     assert found == json.loads(kept.read_text())
 
 
-@pytest.mark.parametrize("form", ["md", "html", "junit", "json", "console", "agentv"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, form) -> None:
     with agent(fails) as running:
         assert gate(project, "run", "--agent-endpoint", running.url).returncode == 1
@@ -65,7 +66,7 @@ def test_finding_7_and_10__report_on_standard_output__holds_no_command(project, 
     if form == "junit":
         names = [case.get("name") for case in ET.fromstring(done.stdout).iter("testcase")]
         assert names == [NASTY, "::error::two"]
-    if form == "agentv":
+    if form in {"agentv", "jsonl"}:
         assert NASTY in [value for line in done.stdout.splitlines() for value in json.loads(line).values()]
     if form == "json":
         assert json.loads(done.stdout)["suites"][0]["cases"][0]["id"] == NASTY

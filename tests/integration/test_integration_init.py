@@ -629,14 +629,13 @@ def test_templates__as_they_are__pass_the_linters(linter) -> None:
 def test_templates__schemas__take_them() -> None:
     import jsonschema
 
-    from eval_gate.cli.repository.schema import Kind as Schema
     from eval_gate.cli.repository.schema import schema_of
 
     files = {
-        "eval-gate.yaml": Schema.CONFIG,
-        "hello.golden.json": Schema.TOOL_FORGE,
-        "hello.eval.yaml": Schema.AGENTV,
-        "hello.json": Schema.AGENT_EVALS,
+        "eval-gate.yaml": "config",
+        "hello.golden.json": "tool-forge",
+        "hello.eval.yaml": "agentv",
+        "hello.json": "agent-evals",
     }
     for name, kind in files.items():
         text = (FILES / name).read_text()

@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
+from eval_gate.text.inert import Form
 
 
-class ReportFormat(StrEnum):
-    """What a result can be rendered as."""
+class Written(NamedTuple):
+    """One form of a result."""
 
-    MD = "md"
-    HTML = "html"
-    JUNIT = "junit"
-    CONSOLE = "console"
-    JSON = "json"
-    AGENTV = "agentv"
-    JSONL = "jsonl"
+    file: str | None
+    """Its usual name in the run's folder; None for what is for other programs, which always say where."""
+    form: Form = Form.TEXT
+
+
+FORMATS: Final[Mapping[str, Written]] = {
+    "md": Written("report.md"),
+    "html": Written("report.html", Form.MARKUP),
+    "junit": Written("junit.xml", Form.MARKUP),
+    "console": Written("report.txt"),
+    "json": Written("report.json", Form.JSON),
+    "agentv": Written(None, Form.JSON),
+    "jsonl": Written(None, Form.JSON),
+}
+"""What a result can be rendered as, by name."""
+REPORTS: Final = tuple(name for name, one in FORMATS.items() if one.file)
+"""For people and for CI systems."""
+EXPORTS: Final = tuple(name for name, one in FORMATS.items() if not one.file)
+"""For other tools that know evals, and for `eval-gate judge`."""
 
 
 class JunitFailures(StrEnum):
@@ -30,12 +43,6 @@ class JunitFailures(StrEnum):
     """Those that keep the gate from passing; others that fail are skipped, with the reason."""
     ALL = "all"
     """All that failed or could not be judged, apart from those that somebody accepted or set aside."""
-
-
-EXPORTS: Final = (ReportFormat.AGENTV, ReportFormat.JSONL)
-"""For other tools that know evals, and for `eval-gate judge`."""
-REPORTS: Final = tuple(one for one in ReportFormat if one not in EXPORTS)
-"""For people and for CI systems."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,7 @@ def _never(_: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One way to write evals: a row of the table in `discovery.py`. A document is recognised by its shape."""
+    """One way to write evals: named in `names.py`. A document is recognised by its shape."""
 
     notations: Mapping[str, Notation]
     """How a file is written, by its suffix."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError, Problem, did_you_mean
-from eval_gate.formats.agent_evals.format import DIALECT as AGENT_EVALS
-from eval_gate.formats.agentv.format import DIALECT as AGENTV
 from eval_gate.formats.base import Dialect, Reading, Source
 from eval_gate.formats.documents import parse_document, read_bytes
-from eval_gate.formats.tool_forge.format import DIALECT as TOOL_FORGE
+from eval_gate.formats.names import DIALECTS as NAMES
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.limits import FINDINGS
 from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
 
-DIALECTS: Final[Mapping[str, Dialect]] = {"agentv": AGENTV, "tool-forge": TOOL_FORGE, "agent-evals": AGENT_EVALS}
-"""By the name that suites have as their format. Asked in this order; the first that recognises a document reads it."""
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    name: import_module(f"eval_gate.formats.{name.replace('-', '_')}.format").DIALECT for name in NAMES
+}
 SUFFIXES: Final = frozenset(suffix for dialect in DIALECTS.values() for suffix in dialect.notations)
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import SerializeAsAny
 
@@ -138,7 +138,7 @@ class EvalSuite(Frozen):
     """
 
     file: str
-    format: Literal["tool-forge", "agentv", "agent-evals"]
+    format: str
     tool_name: str
     version: str | None = None
     """The suite's own version, where its format has one (Agent Evals)."""

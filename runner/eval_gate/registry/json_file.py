@@ -23,7 +23,7 @@ _SHAPES: Final = (
 )
 
 
-def load_json(file: Path, shown: str) -> Registry:
+def load_json(file: Path, shown: str, _root: Path) -> Registry:
     """The tools of a JSON file; `shown` is the file as the user wrote it.
 
     Raises GateError with every problem of the file: not JSON, another shape, a tool without a name, a name twice.

@@ -4,18 +4,36 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from eval_gate.errors import GateError
 from eval_gate.registry.base import Registry
+from eval_gate.registry.typescript import SUFFIXES
 
 if TYPE_CHECKING:
     from eval_gate.registry.mcp import ProgramsGet
     from eval_gate.registry.mcp_file import ServerFile
 
 _BARRELS: Final = ("tools.exports.ts", "tools.exports.js", "tools.exports.mjs", "index.ts", "index.js", "index.mjs")
+
+
+class FileKind(NamedTuple):
+    """A kind of file that holds tool definitions."""
+
+    suffixes: tuple[str, ...]
+    words: str
+    """What people are told it is."""
+    load_at: str
+    """What reads it, as `module:function` below this room: it takes the path, the path as written, and the root."""
+
+
+FILES: tuple[FileKind, ...] = (
+    FileKind((".json",), "a .json file", "json_file:load_json"),
+    FileKind(SUFFIXES, "a .ts or .js file that exports the tools", "typescript.read:load_barrel"),
+)
 _SOURCES: Final = (
-    "a .json file, a .ts or .js file that exports the tools, a folder of *.tool.ts or *.tool.js files, "
+    f"{', '.join(one.words for one in FILES)}, a folder of *.tool.ts or *.tool.js files, "
     "the http(s) URL of an MCP server, or a file such as .mcp.json that says how MCP servers are started"
 )
 
@@ -72,19 +90,12 @@ def _load_path(location: str, root: Path) -> Registry:
     _refuse_link_out(path, location, root)
     if path.is_dir():
         return _load_folder(path, location, root)
-    from eval_gate.registry.typescript.files import SUFFIXES
-
-    if path.suffix.lower() == ".json":
-        from eval_gate.registry.json_file import load_json
-
-        return load_json(path, location)
-    if path.suffix in SUFFIXES:
-        from eval_gate.registry.typescript.read import load_barrel
-
-        return load_barrel(path, root)
-    raise GateError(
-        "unknown-registry", f"{location} is no tool registry: unknown kind of file {path.suffix!r}", f"give {_SOURCES}"
-    )
+    kind = next((one for one in FILES if path.suffix.lower() in one.suffixes), None)
+    if kind is None:
+        what = f"{location} is no tool registry: unknown kind of file {path.suffix!r}"
+        raise GateError("unknown-registry", what, f"give {_SOURCES}")
+    found: Registry = resolve_name(f"{__package__}.{kind.load_at}")(path, location, root)
+    return found
 
 
 def _load_folder(folder: Path, location: str, root: Path) -> Registry:

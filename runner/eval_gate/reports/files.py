@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
-from eval_gate.config.written import ReportRequest
+from eval_gate.config.written import FORMATS, ReportRequest
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 
-DEFAULT_NAMES = {
-    "md": "report.md",
-    "html": "report.html",
-    "junit": "junit.xml",
-    "console": "report.txt",
-    "json": "report.json",
-}
+_USUAL: Final = {name: one.file for name, one in FORMATS.items() if one.file}
 
 
 def write_reports(
     requests: Sequence[ReportRequest], result: RunResult, context: ReportContext, folder: Path
 ) -> tuple[Path, ...]:
     """Write every report; where they are. Reports without a file name go to `folder`."""
-    return write_each(requests, folder, DEFAULT_NAMES, lambda form: render(form, result, context))
+    return write_each(requests, folder, _USUAL, lambda form: render(form, result, context))
 
 
 def write_each(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from eval_gate.config.written import ReportFormat
+from importlib import import_module
+
+from eval_gate.config.written import FORMATS
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
@@ -12,7 +14,10 @@ from eval_gate.reports.view.view import view_of
 
 
 def render(report_format: str, run: RunResult, context: ReportContext, *, style: ConsoleStyle | None = None) -> str:
-    """The run in this form. Raises GateError `unknown-value` for a format there is not."""
+    """The run in this form, one of `FORMATS`: what no case is about has a module of its name in `exports/`.
+
+    Raises GateError `unknown-value` for a format there is not.
+    """
     match report_format:
         case "md":
             from eval_gate.reports.markdown import render_comment
@@ -22,24 +27,15 @@ def render(report_format: str, run: RunResult, context: ReportContext, *, style:
             from eval_gate.reports.page.render import render_html
 
             return render_html(view_of(run, context))
-        case "junit":
-            from eval_gate.reports.exports.junit import render_junit
-
-            return render_junit(view_of(run, context))
         case "console":
             return render_console(view_of(run, context), style or ConsoleStyle())
         case "json":
             return run.model_dump_json(by_alias=True, indent=2) + "\n"
-        case "agentv":
-            from eval_gate.reports.exports.agentv import render_agentv
-
-            return render_agentv(run)
-        case "jsonl":
-            from eval_gate.reports.exports.jsonl import render_jsonl
-
-            return render_jsonl(run)
+        case _ if report_format in FORMATS:
+            made: str = import_module(f"eval_gate.reports.exports.{report_format}").render(run, context)
+            return made
     raise GateError(
         "unknown-value",
-        f'there is no report "{report_format}"{did_you_mean(report_format, ReportFormat)}',
-        f"allowed: {', '.join(ReportFormat)}",
+        f'there is no report "{report_format}"{did_you_mean(report_format, FORMATS)}',
+        f"allowed: {', '.join(FORMATS)}",
     )

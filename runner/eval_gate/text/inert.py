@@ -6,6 +6,7 @@ A runner takes a line that begins with `::` for a command, and `##[` wherever it
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import Final
 
 _BEGIN: Final = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
@@ -13,6 +14,14 @@ _LEGACY: Final = "##["
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
 )
+
+
+class Form(StrEnum):
+    """What a text is, as far as that decides how it is made inert."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKUP = "markup"
 
 
 def plain(text: str) -> str:

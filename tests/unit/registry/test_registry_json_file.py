@@ -15,7 +15,7 @@ WEATHER = ToolDefinition(name="get_weather", description="Gets it.", parameters=
 def load(folder, document) -> Registry:
     file = folder / "tools.json"
     file.write_text(document if isinstance(document, str) else json.dumps(document), encoding="utf-8")
-    return load_json(file, "config/tools.json")
+    return load_json(file, "config/tools.json", file.parent)
 
 
 def problems(folder, document) -> list[str]:

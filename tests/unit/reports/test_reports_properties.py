@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader, nodes
 
 from eval_gate.config.policy import Policy
-from eval_gate.config.written import ReportFormat
+from eval_gate.config.written import FORMATS
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.reports.console.fit import width
 from eval_gate.reports.console.style import ConsoleStyle
@@ -46,7 +46,7 @@ def runs(draw):
 @given(runs())
 def test_reports__any_run__are_made_and_stay_in_their_form(run) -> None:
     context = ReportContext()
-    for report_format in ReportFormat:
+    for report_format in FORMATS:
         assert render(report_format, run, context).endswith("\n") or report_format == "html"
     ET.fromstring(render("junit", run, context))
     for line in render("console", run, context, style=ConsoleStyle(verbose=True)).splitlines():

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eval_gate.config.policy import FailOn
-from eval_gate.config.written import ReportFormat
+from eval_gate.config.written import FORMATS
 from eval_gate.gate.waivers.command import Command, commands_in
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
@@ -138,7 +138,7 @@ CONTEXTS = st.builds(
 @settings(max_examples=size(60))
 @given(runs(), CONTEXTS)
 def test_reports__any_verdict__are_made_and_stay_in_their_form(run, context) -> None:
-    for report_format in ReportFormat:
+    for report_format in FORMATS:
         assert render(report_format, run, context).endswith("\n") or report_format == "html"
     root = ET.fromstring(render("junit", run, context))
     for name, tag in (("failures", "failure"), ("skipped", "skipped")):

@@ -52,11 +52,12 @@ def calibrate(
     """
     from pathlib import Path
 
-    from eval_gate.cli.terminal.console import Form, out
+    from eval_gate.cli.terminal.console import out
     from eval_gate.errors import ExitCode
     from eval_gate.reports.words.calibration import calibration_lines
     from eval_gate.results.read import read_run
     from eval_gate.session.calibrating import as_json, compare_with_people
+    from eval_gate.text.inert import Form
 
     stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
     found = compare_with_people(stored, labels, evaluator, pass_score)

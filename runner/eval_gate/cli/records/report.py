@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from eval_gate.config.settings import SETTINGS
-from eval_gate.config.written import JunitFailures, ReportFormat
+from eval_gate.config.written import FORMATS, JunitFailures
 
 USED = ("outputDir", "junit")
 """The configuration keys that this command has use for."""
@@ -15,7 +15,9 @@ USED = ("outputDir", "junit")
 
 def report(
     result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest: the newest.")],
-    report_format: Annotated[ReportFormat, typer.Option("--format", help="What to make of it.")] = ReportFormat.MD,
+    report_format: Annotated[
+        str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="What to make of it.")
+    ] = "md",
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to.  [default: standard output]")
     ] = None,
@@ -27,7 +29,7 @@ def report(
     """
     from pathlib import Path
 
-    from eval_gate.cli.terminal.console import FORMS, Form, Verbosity, out
+    from eval_gate.cli.terminal.console import Verbosity, out
     from eval_gate.cli.terminal.output import style_of
     from eval_gate.errors import GateError
     from eval_gate.files.place import why_no_file
@@ -45,8 +47,8 @@ def report(
     junit = JunitFailures(which)
     stored = read_run(result, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
     style = style_of(Verbosity.NORMAL) if output is None else None
-    text = render(report_format.value, stored, ReportContext(junit=junit), style=style)
+    text = render(report_format, stored, ReportContext(junit=junit), style=style)
     if output is None:
-        out(text, FORMS.get(report_format.value, Form.TEXT), end="")
+        out(text, FORMATS[report_format].form, end="")
     else:
         write_atomically(Path(output), text)

@@ -19,7 +19,6 @@ from eval_gate.files.place import why_no_file
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
-from eval_gate.reports.files import DEFAULT_NAMES
 from eval_gate.reports.render import render
 from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.words.waiving import accept_line
@@ -44,7 +43,7 @@ def make_page(reference: str, baseline: str | None, output: str | None, flags: M
             raise
         hint = "`eval-gate run` makes one; --output-dir names another folder of runs, and RUN a file or an archive"
         raise GateError("no-such-run", f"there is no run in {results} yet", hint) from error
-    name = DEFAULT_NAMES["html"]
+    name = "report.html"
     if baseline is not None:
         run = judge_again(run, baseline, rules_for(run, {**flags, "outputDir": results}), Path.cwd())
         # beside the run's own page, which says what its record says

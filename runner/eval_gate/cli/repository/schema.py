@@ -2,57 +2,52 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from eval_gate.formats.names import DIALECTS
+
+KINDS = ("config", "run", "suite-result", *DIALECTS, "targets", "result-line")
+"""The files that have a schema."""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Kind(StrEnum):
-    """The files that have a schema."""
-
-    CONFIG = "config"
-    RUN = "run"
-    SUITE_RESULT = "suite-result"
-    TOOL_FORGE = "tool-forge"
-    AGENTV = "agentv"
-    AGENT_EVALS = "agent-evals"
-    TARGETS = "targets"
-    RESULT_LINE = "result-line"
-
-
 def schema(
-    kind: Annotated[Kind, typer.Argument(help="Which file.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which file: {', '.join(KINDS)}.")],
 ) -> None:
     """Print the JSON Schema of a file: a configuration, a result, an eval file, targets, or a line for `judge`."""
     import json
 
-    from eval_gate.cli.terminal.console import Form, out
+    from eval_gate.cli.terminal.console import out
+    from eval_gate.text.inert import Form
 
     out(json.dumps(schema_of(kind), indent=2, ensure_ascii=False), Form.JSON)
 
 
-def schema_of(kind: Kind) -> dict[str, object]:
-    """The schema of one kind of file, as a document of its own."""
+def schema_of(kind: str) -> dict[str, object]:
+    """The schema of one kind of file, as a document of its own. Raises GateError `unknown-value`."""
     from eval_gate.config.wire import json_schema as config_schema
-    from eval_gate.formats.discovery import DIALECTS
+    from eval_gate.errors import GateError, did_you_mean
+    from eval_gate.formats.discovery import DIALECTS as FORMATS
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.result_formats.jsonl import ResultLine
     from eval_gate.targets.kinds import json_schema as targets_schema
 
     match kind:
-        case Kind.CONFIG:
+        case "config":
             body = config_schema()
-        case Kind.RUN:
+        case "run":
             body = RunResult.model_json_schema(mode="serialization")
-        case Kind.SUITE_RESULT:
+        case "suite-result":
             body = SuiteResult.model_json_schema(mode="serialization")
-        case Kind.RESULT_LINE:
+        case "result-line":
             body = ResultLine.model_json_schema()
-        case Kind.TARGETS:
+        case "targets":
             body = targets_schema()
-        case Kind.TOOL_FORGE | Kind.AGENTV | Kind.AGENT_EVALS:
-            body = DIALECTS[kind.value].json_schema()
+        case _ if kind in FORMATS:
+            body = FORMATS[kind].json_schema()
+        case _:
+            what = f'there is no schema "{kind[:80]}"{did_you_mean(kind, KINDS)}'
+            raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
     return {"$schema": DIALECT, **body}

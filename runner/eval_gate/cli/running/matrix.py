@@ -11,7 +11,7 @@ from typing import Final
 
 from eval_gate import __version__
 from eval_gate.cli.running.once import Asked, around, configuration
-from eval_gate.cli.terminal.console import Form, Verbosity, out, say
+from eval_gate.cli.terminal.console import Verbosity, out, say
 from eval_gate.cli.terminal.output import say_written, style_of
 from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.settings import RunConfig
@@ -26,6 +26,7 @@ from eval_gate.session.check import check_each
 from eval_gate.session.keep import Kept, after_asking, evaluate
 from eval_gate.session.session import open_session
 from eval_gate.text.escape import console_line
+from eval_gate.text.inert import Form
 
 MAX_TARGETS: Final = 10
 """Columns that a table may have."""

@@ -7,12 +7,13 @@ import os
 import stat
 import sys
 from collections.abc import Sequence
-from enum import IntEnum, StrEnum
-from typing import Final, TextIO
+from enum import IntEnum
+from typing import TextIO
 
 from eval_gate import __version__
 from eval_gate.errors import GateError, Problem
 from eval_gate.text import inert
+from eval_gate.text.inert import Form
 
 
 class Verbosity(IntEnum):
@@ -50,18 +51,6 @@ def columns_of(stream: TextIO) -> int:
 def in_ci() -> bool:
     """Whether nobody sits in front of this (the variable every CI system sets)."""
     return bool(os.environ.get("CI"))
-
-
-class Form(StrEnum):
-    """What goes to standard output, as far as that decides how it is made inert."""
-
-    TEXT = "text"
-    JSON = "json"
-    MARKUP = "markup"
-
-
-FORMS: Final = {"json": Form.JSON, "agentv": Form.JSON, "html": Form.MARKUP, "junit": Form.MARKUP}
-"""How reports that are not for people to read as they are go to standard output, by format."""
 
 
 def out(text: str, form: Form = Form.TEXT, *, end: str = "\n") -> None:

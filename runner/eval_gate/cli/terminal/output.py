@@ -6,11 +6,12 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from eval_gate.cli.terminal.console import Form, Verbosity, ascii_only, colours, columns_of, out, say
+from eval_gate.cli.terminal.console import Verbosity, ascii_only, colours, columns_of, out, say
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
+from eval_gate.text.inert import Form
 
 
 def print_result(result: RunResult, context: ReportContext, verbosity: Verbosity, *, as_json: bool) -> None:

@@ -9,9 +9,9 @@ from typing import Final
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
+from eval_gate.registry.typescript import SUFFIXES
 from eval_gate.registry.typescript.module import Module, parse_module
 
-SUFFIXES: Final = (".ts", ".tsx", ".mts", ".cts", ".js", ".mjs", ".cjs", ".jsx")
 MAX_FILE_BYTES: Final = limits.SOURCE_BYTES
 MAX_FILES: Final = limits.SOURCE_FILES
 

@@ -38,7 +38,7 @@ _NO_TOOLS: Final = frozenset(
 """Expressions that are certainly no tool definition. A call or a reference may be one."""
 
 
-def load_barrel(file: Path, root: Path) -> Registry:
+def load_barrel(file: Path, _shown: str, root: Path) -> Registry:
     """The tools a barrel such as `tools.exports.ts` exports (tool-forge behaviour 1.9).
 
     An export that cannot be resolved is counted, with a notice. Raises GateError when there is no text to read.

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.reports.context import ReportContext
 
 STATUSES: Final = {Status.PASSED: "pass", Status.FAILED: "fail"}
 """The words of what was judged; everything else is an `error`."""
 
 
-def render_agentv(run: RunResult) -> str:
+def render(run: RunResult, _context: ReportContext) -> str:
     """The records in file order, each ended by a line break. Only ASCII: no reader finds another end of line."""
     records = (_record(run, suite, case) for suite in run.suites for case in suite.cases)
     return "".join(_line(record) + "\n" for record in records)

@@ -8,9 +8,10 @@ from typing import Any
 
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Status, Trial
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.reports.context import ReportContext
 
 
-def render_jsonl(run: RunResult) -> str:
+def render(run: RunResult, _context: ReportContext) -> str:
     """Every execution of every case, in file order, each ended by a line break. What is not known is left out."""
     lines = (line for suite in run.suites for case in suite.cases for line in _lines(suite, case))
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)

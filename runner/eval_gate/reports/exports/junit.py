@@ -17,10 +17,11 @@ from xml.etree import ElementTree as ET
 from eval_gate.config.written import JunitFailures
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Status
-from eval_gate.model.result import CaseResult, SuiteResult
+from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.scores import shortfalls
-from eval_gate.reports.view.view import View
+from eval_gate.reports.view.view import View, view_of
 from eval_gate.reports.words.numbers import score
 from eval_gate.reports.words.verdict.opening import message as reason_words
 from eval_gate.text.escape import one_line
@@ -36,8 +37,9 @@ MAX_MESSAGE: Final = 300
 """Characters of the attribute; the element holds all of it."""
 
 
-def render_junit(view: View) -> str:
+def render(run: RunResult, context: ReportContext) -> str:
     """One `testsuite` per eval file, one `testcase` per case; times in seconds."""
+    view = view_of(run, context)
     suites = [_suite(suite, rows, view) for suite, _, rows in view.by_suite()]
     if view.blocking.apart:
         suites.append(_gate(view))

@@ -25,7 +25,7 @@ def tool(name: str, *, export: str = "export const {name}Tool = ", after: str = 
 
 def barrel(folder: Path, text: str, **files: str) -> Registry:
     put(folder, {"tools.exports.ts": text} | {name.replace("_", "."): body for name, body in files.items()})
-    return load_barrel(folder / "tools.exports.ts", folder)
+    return load_barrel(folder / "tools.exports.ts", "tools.exports.ts", folder)
 
 
 def names(registry: Registry) -> list[str]:
@@ -269,7 +269,7 @@ def test_barrel__that_is_no_code__is_one_tool_that_could_not_be_read(tmp_path, s
 def test_barrel__no_source_to_read__is_refused(tmp_path, content, why) -> None:
     (tmp_path / "tools.exports.ts").write_bytes(content)
     with pytest.raises(GateError) as caught:
-        load_barrel(tmp_path / "tools.exports.ts", tmp_path)
+        load_barrel(tmp_path / "tools.exports.ts", "tools.exports.ts", tmp_path)
     assert (caught.value.code, caught.value.message) == ("registry-unreadable", why)
 
 
@@ -282,14 +282,14 @@ def test_barrel__path_out_of_the_repository__is_not_followed(tmp_path, specifier
     )
     (root / "link.tool.ts").symlink_to(tmp_path / "outside/a.tool.ts")
     (root / "linked").symlink_to(tmp_path / "outside", target_is_directory=True)
-    found = load_barrel(root / "tools.exports.ts", root)
+    found = load_barrel(root / "tools.exports.ts", "tools.exports.ts", root)
     assert (found.tools, found.unresolved) == ((), ("aTool",))
     assert found.notices == (f'tools.exports.ts:1: aTool cannot be read: "{specifier}" is outside of the repository',)
 
 
 def test_barrel__above_its_folder_but_in_the_repository__is_followed(tmp_path) -> None:
     put(tmp_path, {"src/a.tool.ts": tool("a"), "config/tools.exports.ts": "export { aTool } from '../src/a.tool';"})
-    found = load_barrel(tmp_path / "config/tools.exports.ts", tmp_path)
+    found = load_barrel(tmp_path / "config/tools.exports.ts", "config/tools.exports.ts", tmp_path)
     assert (names(found), found.source) == (["a"], "config/tools.exports.ts")
 
 
@@ -303,8 +303,8 @@ def test_barrel__javascript_and_compiled_name__prefer_what_the_importer_means(tm
             "b.js": "export { aTool } from './a.tool.js';",
         },
     )
-    assert load_barrel(tmp_path / "b.ts", tmp_path).tools[0].description == "source"
-    assert load_barrel(tmp_path / "b.js", tmp_path).tools[0].description == "compiled"
+    assert load_barrel(tmp_path / "b.ts", "b.ts", tmp_path).tools[0].description == "source"
+    assert load_barrel(tmp_path / "b.js", "b.js", tmp_path).tools[0].description == "compiled"
 
 
 def test_folder__two_tools_of_one_name__first_is_used_and_both_are_counted(tmp_path) -> None:
