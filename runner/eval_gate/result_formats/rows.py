@@ -19,7 +19,7 @@ from eval_gate.model.execution import Blame, EvaluatorResult, Status
 from eval_gate.model.limits import BROUGHT_TEXT, CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 DOCS: Final = "docs/results-of-other-tools.md"
 MAX_ROWS: Final = 10 * CASES
@@ -185,7 +185,7 @@ def words(value: JsonValue) -> str:
     """A text as it is, anything else as compact JSON, nothing for null; bounded, and without half characters."""
     if value is None:
         return ""
-    said = well_formed(value if isinstance(value, str) else compact_json(value))
+    said = well_formed(as_text(value))
     if len(said) < _SHORT:
         return sys.intern(said)  # names and verdicts are the same in most rows
     return said[:BROUGHT_TEXT]

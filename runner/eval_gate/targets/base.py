@@ -14,7 +14,7 @@ from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.settings import TargetSettings
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 Settings = TypeVar("Settings", bound=TargetSettings)
 
@@ -49,8 +49,7 @@ class Request:
     @property
     def message(self) -> str:
         """The last message as text: what an agent that knows no conversation answers."""
-        content = self.messages[-1].content
-        return content if isinstance(content, str) else compact_json(content)
+        return as_text(self.messages[-1].content)
 
 
 TURNED_AWAY: Final = frozenset({401, 402, 403, 407, 429, 529})

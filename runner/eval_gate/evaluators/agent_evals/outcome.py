@@ -13,7 +13,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agent_evals import SuiteAssertion
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text, compact_json
 
 MAX_KEPT: Final = 500
 """Characters of what was seen that are kept in a result."""
@@ -64,7 +64,7 @@ def _facts(spec: SuiteAssertion, message: str, expected: JsonValue, seen: JsonVa
 
 def _kept(value: JsonValue) -> JsonValue:
     """The value as it is; where it is long, or holds what no file can, the beginning of its text."""
-    text = value if isinstance(value, str) else compact_json(value)
+    text = as_text(value)
     kept = well_formed(cut(text, MAX_KEPT))
     return value if kept == text else kept
 

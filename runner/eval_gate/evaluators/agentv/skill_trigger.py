@@ -11,7 +11,7 @@ from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import cut, double
 from eval_gate.model.specs.agentv import SkillTrigger
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 
 async def skill_trigger(spec: SkillTrigger, context: EvaluationContext) -> Evaluation:
@@ -36,14 +36,8 @@ def _uses(skill: str, call: MadeCall) -> bool:
     """The skill tool names the skill; any other reads a file of it, or gives one back."""
     tool, folder = call.name.lower(), f"skills/{skill}/"
     args = call.args if isinstance(call.args, dict) else {}
-    if tool == "skill" and skill in _text(args.get("skill")):
+    if tool == "skill" and skill in as_text(args.get("skill") or ""):
         return True
-    if tool == "read" and folder in _text(args.get("file_path", args.get("path"))):
+    if tool == "read" and folder in as_text(args.get("file_path", args.get("path")) or ""):
         return True
-    return call.output is not None and folder in _text(call.output)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else compact_json(value)  # type: ignore[arg-type]
+    return call.output is not None and folder in as_text(call.output)

@@ -24,7 +24,7 @@ from eval_gate.model.limits import (
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 Part = TypeVar("Part")
 _EVENT_TYPES: Final = get_args(TraceEvent.model_fields["type"].annotation)
@@ -111,7 +111,7 @@ def _read(document: Mapping[str, JsonValue], lost: _Lost) -> Response | None:
             ToolCall(name=call.tool, params=_params(call.input), id=call.id, result=call.output) for call in calls
         )
     else:
-        text, tool_calls = _as_text(document["text"]), _calls_of(trace or ())
+        text, tool_calls = "" if document["text"] is None else as_text(document["text"]), _calls_of(trace or ())
     if len(tool_calls) > ANSWER_CALLS:
         raise _too_much(f"reports {len(tool_calls):,} tool calls, more than {ANSWER_CALLS:,}")
     return Response(
@@ -232,14 +232,8 @@ def _last_words(messages: tuple[OutputMessage, ...]) -> str:
     """The content of the last assistant message that has some."""
     for message in reversed(messages):
         if message.role == "assistant" and message.content not in (None, ""):
-            return _as_text(message.content)
+            return as_text(message.content)
     return ""
-
-
-def _as_text(value: JsonValue) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else compact_json(value)
 
 
 def _usage(document: Mapping[str, JsonValue]) -> Usage | None:

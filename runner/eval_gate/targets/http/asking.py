@@ -14,8 +14,9 @@ from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.container import System, reachable_host
 from eval_gate.targets.http.connection import Sent
-from eval_gate.targets.http.placeholders import Values, as_text, filled, in_address, names_in
+from eval_gate.targets.http.placeholders import Values, filled, in_address, names_in
 from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.javascript.strings import as_text
 
 if TYPE_CHECKING:
     from eval_gate.targets.http.settings import HttpSettings

@@ -14,7 +14,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.targets.base import Request
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 from eval_gate.text.turns import flat
 
 QUESTION: Final = frozenset({"message", "conversation", "prompt", "caseId"})
@@ -104,11 +104,6 @@ def filled(template: JsonValue, value_of: Callable[[str], JsonValue]) -> JsonVal
 def in_address(text: str, value_of: Callable[[str], JsonValue]) -> str:
     """A part of a URL or a header with its placeholders replaced, percent-encoded: no value says where it ends."""
     return _PLACEHOLDER.sub(lambda match: quote(well_formed(as_text(value_of(match[1]))), safe=""), text)
-
-
-def as_text(value: JsonValue) -> str:
-    """A text as it is, and all else as JSON."""
-    return value if isinstance(value, str) else compact_json(value)
 
 
 def names_in(template: JsonValue) -> Iterator[str]:

@@ -9,7 +9,7 @@ from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.paths import MISSING, Condition, Missing, Path
 from eval_gate.targets.http.settings import EventRule
 from eval_gate.text.foreign.quote import quote
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,6 @@ def failure_in(value: JsonValue, rules: tuple[Rule, ...], name: str = "") -> Tar
                 if rule.where is None and rule.event is None:
                     continue  # only what stands there says that it failed
                 found = value
-            said = found if isinstance(found, str) else compact_json(found)
-            return TargetError(f"agent error: {quote(said.encode('utf-8', 'replace'))}", fault=TargetFault.REFUSED)
+            said = quote(as_text(found).encode("utf-8", "replace"))
+            return TargetError(f"agent error: {said}", fault=TargetFault.REFUSED)
     return None

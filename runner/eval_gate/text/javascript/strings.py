@@ -71,6 +71,11 @@ def js_string(value: JsonValue) -> str:
             return "[object Object]"
 
 
+def as_text(value: JsonValue) -> str:
+    """A text as it is, and all else as JSON."""
+    return value if isinstance(value, str) else compact_json(value)
+
+
 def compact_json(value: JsonValue) -> str:
     """`JSON.stringify(value)`: no blanks, non-ASCII kept, numbers as `js_number` writes them."""
     match value:

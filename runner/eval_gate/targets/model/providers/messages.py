@@ -34,7 +34,7 @@ from eval_gate.model.usage import Usage
 from eval_gate.targets.model.chat import Turn
 from eval_gate.text.foreign.json import read_foreign
 from eval_gate.text.foreign.well_formed import well_formed
-from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.javascript.strings import as_text
 
 MAX_REMEMBERED: Final = 1_024
 _MADE_UP: Final = "pyd_ai_"
@@ -127,7 +127,7 @@ class Transcript:
             known = self._remembered.get((_digest(messages[:index]), *(id_ for id_, _ in calls.open)))
             if known is not None:
                 return known
-        text = _as_text(message.content)
+        text = as_text(message.content)
         parts: list[ModelResponsePart] = [TextPart(content=text)] if text else []
         parts += [
             ToolCallPart(tool_name=call.name, args=dict(call.params), tool_call_id=id_)
@@ -162,16 +162,12 @@ class _Calls:
 def _request_part(message: Message, calls: _Calls) -> ModelRequestPart:
     match message.role:
         case "system":
-            return SystemPromptPart(content=_as_text(message.content))
+            return SystemPromptPart(content=as_text(message.content))
         case "tool":
             id_, name = calls.answered(message)
             return ToolReturnPart(tool_name=name, content=message.content, tool_call_id=id_)
         case _:
-            return UserPromptPart(content=_as_text(message.content))
-
-
-def _as_text(content: JsonValue) -> str:
-    return content if isinstance(content, str) else compact_json(content)
+            return UserPromptPart(content=as_text(message.content))
 
 
 def _with_ids(response: ModelResponse, messages: Sequence[Message]) -> ModelResponse:
