@@ -54,8 +54,13 @@ def why_not_read(path: str | Path, *, root: Path | None = None) -> str | None:
     It has to be in the repository, links followed: `/proc/self/environ` is a file as well.
     """
     here = Path(os.path.realpath(root or Path.cwd()))
-    repository = next((place for place in (here, *here.parents) if (place / ".git").exists()), here)
-    return None if Path(os.path.realpath(here / path)).is_relative_to(repository) else "leads out of the repository"
+    within = Path(os.path.realpath(here / path)).is_relative_to(repository_of(here) or here)
+    return None if within else "leads out of the repository"
+
+
+def repository_of(folder: Path) -> Path | None:
+    """The nearest folder with a `.git`, this one or one above it; None outside of a repository."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
 
 
 def _kind(path: str | Path) -> int | None:

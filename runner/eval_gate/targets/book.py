@@ -13,6 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError, Problem
+from eval_gate.files.place import repository_of
 from eval_gate.targets.base import BatchTarget, Target
 from eval_gate.targets.build import Surroundings, described_by_flags, make_target, model_settings
 from eval_gate.targets.kinds import names_model
@@ -66,7 +67,7 @@ class TargetBook:
         root, named = self._around.root, self._choice.targets
         what = "`targets`" if named is not None else None
         for folder in () if named is not None else folders:
-            found = find_targets(root / folder, _repository(root / folder, root), root)
+            found = find_targets(root / folder, repository_of(root / folder) or root, root)
             if found is not None and what is None:
                 what = Path(os.path.relpath(found, root)).as_posix()
         if what is None:
@@ -81,7 +82,7 @@ class TargetBook:
         place, chosen = self._described(eval_file, wanted)
         key = place, chosen.settings.name
         if key not in self._targets:
-            self._targets[key] = self._made(chosen, eval_file)
+            self._targets[key] = self._built(chosen, eval_file, self._asked)
             self._note(chosen, self._targets[key])
         return self._targets[key]
 
@@ -129,9 +130,6 @@ class TargetBook:
         receiver = receiver_of(chosen, self._around.environment)
         if receiver is not None and self._around.doorkeeper is not None:
             self._around.doorkeeper(receiver)
-
-    def _made(self, chosen: Chosen, eval_file: str) -> Target:
-        return self._built(chosen, eval_file, self._asked)
 
     def _built(self, chosen: Chosen, eval_file: str, make: Callable[[Chosen], Made]) -> Made | Target:
         """What `make` makes of it. Where it is only checked, a stand-in for what this machine cannot make."""
@@ -184,7 +182,7 @@ class TargetBook:
             return None, self._lists[None]
         # not resolved: a link to an eval file belongs where the link is
         folder = Path(os.path.normpath(root / eval_file)).parent if eval_file else root
-        found = find_targets(folder, _repository(folder, root), root)
+        found = find_targets(folder, repository_of(folder) or root, root)
         if found is None:
             return None, None
         if found not in self._lists:
@@ -213,8 +211,3 @@ def _stand_in(chosen: Chosen) -> Target:
     from eval_gate.targets.mock import MockSettings, MockTarget
 
     return MockTarget(MockSettings(name=chosen.settings.name))
-
-
-def _repository(folder: Path, root: Path) -> Path:
-    """The nearest folder above with a `.git`, else the root of the run."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), root)

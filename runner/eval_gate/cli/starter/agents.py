@@ -11,7 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -154,16 +154,7 @@ def find_agent(folder: Path) -> FoundAgent | None:
         return None
     first, *rest = agents
     others = tuple(dict.fromkeys(one.manifest for one in rest if one.folder != first.folder))
-    return FoundAgent(
-        first.folder,
-        first.manifest,
-        first.framework,
-        first.preset,
-        first.url,
-        first.install,
-        first.start,
-        others,
-    )
+    return replace(first, others=others)
 
 
 def _members(folder: Path) -> Iterator[str]:

@@ -50,11 +50,6 @@ class Evals:
     unchecked: tuple[str, ...] = ()
 
 
-def repository_of(folder: Path) -> Path | None:
-    """The root of the git repository that the folder lies in; None outside one."""
-    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-
-
 def default_branch(folder: Path) -> str:
     """The branch whose runs make baselines.
 

@@ -22,7 +22,6 @@ from eval_gate.cli.starter.found import (
     evals_anywhere,
     evals_at,
     is_ignored,
-    repository_of,
 )
 from eval_gate.cli.starter.programs import Call, calls_of_targets, missing
 from eval_gate.cli.starter.texts import NEEDED_NODE, NEEDED_PYTHON, sentence
@@ -30,6 +29,7 @@ from eval_gate.cli.starter.tools import Beside, beside
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
+from eval_gate.files.place import repository_of
 from eval_gate.reports.words.numbers import count
 from eval_gate.targets.listing import read_targets
 

@@ -11,7 +11,7 @@ from typing import Final
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
 from eval_gate.evaluators.wording import cut, double, names
 from eval_gate.model.specs.agentv import TextAssertion
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import is_json
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.regex import PatternError
 
@@ -28,7 +28,7 @@ async def text_assertion(spec: TextAssertion, context: EvaluationContext) -> Eva
     if spec.type == "regex":
         return _said(spec, await _matches(spec, context), f"matches /{cut(spec.values[0])}/{cut(spec.flags, 20)}")
     if spec.type == "is-json":
-        return _said(spec, _is_json(text), "is JSON")
+        return _said(spec, is_json(text), "is JSON")
     if spec.type in {"starts-with", "ends-with", "equals"}:
         return _edge(spec, text.strip(_BLANKS), spec.values[0].strip(_BLANKS))
     return _contains(spec, text)
@@ -65,14 +65,6 @@ async def _matches(spec: TextAssertion, context: EvaluationContext) -> bool:
     except PatternError as error:
         # no score of 0: turned round that would be a pass
         raise EvaluatorError(f"{cut(spec.name)}: {error}") from error
-
-
-def _is_json(text: str) -> bool:
-    try:
-        read_foreign(text)
-    except ForeignJsonError:
-        return False
-    return True
 
 
 def _said(spec: TextAssertion, holds: object, what: str) -> Evaluation:

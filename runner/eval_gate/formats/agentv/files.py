@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from eval_gate.errors import did_you_mean
+from eval_gate.files.place import repository_of
 from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Source
 from eval_gate.model import limits
@@ -58,10 +59,8 @@ class Repository:
 
     def _find_root(self) -> Path:
         """The nearest folder with `.git`, else the root of the run, else the eval file's own folder."""
-        for place in (self.folder, *self.folder.parents):
-            if (place / _GIT).exists():
-                return place
-        return self._working if self.folder.is_relative_to(self._working) else self.folder
+        outside = self._working if self.folder.is_relative_to(self._working) else self.folder
+        return repository_of(self.folder) or outside
 
     def upward(self) -> Iterator[Path]:
         """The eval file's folder and every one above it, up to the root."""

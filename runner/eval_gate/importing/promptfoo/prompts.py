@@ -16,7 +16,7 @@ from eval_gate.importing.made import CannotCarryError, Place
 from eval_gate.importing.promptfoo.sources import YAML_SUFFIXES, Document, Folder, document_of, lines_of, text_of
 from eval_gate.importing.promptfoo.templates import DATE, rendered, rendered_within
 from eval_gate.model.base import JsonValue
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
+from eval_gate.text.foreign.json import ForeignJsonError, is_json, read_foreign
 from eval_gate.text.javascript.strings import compact_json
 
 _SUFFIXES: Final = (
@@ -124,7 +124,7 @@ def _of_file(path: Path, shown: str) -> Iterator[str]:
         yield text_of(path, shown)
     elif suffix == ".json":
         text = text_of(path, shown)
-        yield compact_json(_no_files(document_of(path, shown).value)) if _is_json(text) else text
+        yield compact_json(_no_files(document_of(path, shown).value)) if is_json(text) else text
     elif suffix == ".jsonl":
         yield from (line for _, line in lines_of(text_of(path, shown)))
     elif suffix in YAML_SUFFIXES:
@@ -142,14 +142,6 @@ def _parted(text: str) -> Iterator[str]:
         else:
             parts[-1].append(line)
     yield from (found for part in parts if (found := "\n".join(part).strip()))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        read_foreign(text)
-    except ForeignJsonError:
-        return False
-    return True
 
 
 def _no_files(value: JsonValue) -> JsonValue:

@@ -121,6 +121,15 @@ def _outside_of_texts(data: bytes) -> Iterator[bytes]:
         within ^= len(parts) % 2 == 0
 
 
+def is_json(text: str) -> bool:
+    """Whether it can be read as JSON."""
+    try:
+        read_foreign(text)
+    except ForeignJsonError:
+        return False
+    return True
+
+
 def may_be_no_json(data: bytes) -> bool:
     """Whether some of it may be what only some parsers take for JSON: NaN, infinities, numbers beyond all range."""
     return b"NaN" in data or b"Infinity" in data or _FAR.search(data) is not None
