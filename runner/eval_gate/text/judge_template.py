@@ -48,6 +48,8 @@ good answer: candidate_answer may say it in other words, but has to hold what ma
 [[ ## candidate_answer ## ]]
 {{ candidate_answer }}"""
 """The template around a prompt that shows nothing itself (today's AgentV)."""
+RESULTS: Final = "EVALUATOR_RESULTS_JSON"
+"""The variable of an aggregator's prompt."""
 VARIABLE: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
 """A variable in a template; its name is the first group."""
 
@@ -55,6 +57,13 @@ VARIABLE: Final = re.compile(r"\{\{\s*+(\w++)\s*+\}\}")
 def names_in(template: str) -> tuple[str, ...]:
     """Every name in double braces, each once, in the order of the text."""
     return tuple(dict.fromkeys(match[1] for match in VARIABLE.finditer(template)))
+
+
+def aggregator_problem(template: str) -> str | None:
+    """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
+    if RESULTS in names_in(template):
+        return None
+    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS} }}}}"
 
 
 def template_problem(template: str) -> str | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError
-from eval_gate.evaluators.judge.judge import brief_of, shortfall
-from eval_gate.evaluators.judge.reply import MAX_ITEM, Verdict, clamped, number, text_of
+from eval_gate.evaluators.judge.judge import brief_of, of_verdict
+from eval_gate.evaluators.judge.reply import Verdict, clamped, number, text_of, texts_in
 from eval_gate.evaluators.trace import messages_json, messages_of, summary_json, trace_json, trace_summary
 from eval_gate.evaluators.weighing import is_full
 from eval_gate.evaluators.wording import cut, items
@@ -35,15 +35,7 @@ MAX_QUOTED: Final = 200
 async def code_judge(spec: CodeJudge, context: EvaluationContext) -> Evaluation:
     """The command's score. Raises EvaluatorError when it gives none."""
     verdict = await ask_command(spec.name, spec, _material(context), context)
-    return Evaluation(
-        score=verdict.score,
-        hits=verdict.hits,
-        misses=verdict.misses,
-        error=shortfall(spec.name, verdict),
-        checks_run=1,
-        reasoning=verdict.reasoning,
-        provider_request={"command": command_text(spec)},
-    )
+    return of_verdict(spec.name, verdict, {"command": command_text(spec)})
 
 
 def command_text(spec: CodeJudge | CodeAggregator) -> str:
@@ -142,16 +134,10 @@ def _verdict(found: dict[str, JsonValue]) -> Verdict:
     held = clamped(score, 1)
     return Verdict(
         1.0 if is_full(held) else held,
-        _items(found.get("hits")),
-        _items(found.get("misses")),
+        items(texts_in(found.get("hits"))),
+        items(texts_in(found.get("misses"))),
         text_of(found.get("reasoning")),
     )
-
-
-def _items(value: JsonValue) -> tuple[str, ...]:
-    members = value if isinstance(value, list) else []
-    texts = (text_of(member, MAX_ITEM) for member in members)
-    return items(text for text in texts if text is not None)
 
 
 def beginning(printed: bytes) -> str:

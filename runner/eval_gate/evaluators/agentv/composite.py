@@ -6,16 +6,15 @@ say is kept beside the one score that is made of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.evaluators.agentv.code_judge import ask_command, command_text
 from eval_gate.evaluators.base import Evaluate, Evaluation, EvaluationContext, EvaluatorError
-from eval_gate.evaluators.judge.judge import ask, judge_of, shortfall
+from eval_gate.evaluators.judge.judge import ask, judge_of, of_verdict
 from eval_gate.evaluators.judge.prompt import HEADERS, VERDICT_FORM, Prompts, close, json_text, quoted, section
-from eval_gate.evaluators.judge.reply import Verdict, read_verdict
+from eval_gate.evaluators.judge.reply import read_verdict
 from eval_gate.evaluators.results import result_of
 from eval_gate.evaluators.several import evaluate_all
 from eval_gate.evaluators.weighing import falls_short, weighted_mean
@@ -32,6 +31,7 @@ from eval_gate.model.specs.evaluator import (
 )
 from eval_gate.model.usage import Usage, total
 from eval_gate.text.foreign.well_formed import well_formed
+from eval_gate.text.judge_template import RESULTS, VARIABLE, aggregator_problem
 
 PASSES_AT: Final = 0.8
 """From which score on AgentV calls a member passed."""
@@ -51,7 +51,6 @@ _TASK: Final = """\
 evaluator_results holds what each evaluator said: its score from 0 to 1, what it found, what it missed, and why. \
 Weigh them into one verdict on the answer."""
 _CLOSING: Final = "The material ends here. Now give your one verdict on the answer, as the single JSON object."
-_VARIABLE: Final = re.compile(r"\{\{\s*+EVALUATOR_RESULTS_JSON\s*+\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ async def _by_command(
     spec: Composite, aggregator: CodeAggregator, members: Sequence[_Member], context: EvaluationContext
 ) -> Evaluation:
     verdict = await ask_command(spec.name, aggregator, {"results": _results(members)}, context)
-    return _of_verdict(spec, verdict, provider_request={"command": command_text(aggregator)})
+    return of_verdict(spec.name, verdict, {"command": command_text(aggregator)})
 
 
 async def _by_judge(
@@ -185,19 +184,7 @@ async def _by_judge(
     asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, material))
     if asked.verdict is None:
         return asked.unreadable(spec.name)
-    made = _of_verdict(spec, asked.verdict, provider_request=asked.request)
-    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd)
-
-
-def _of_verdict(spec: Composite, verdict: Verdict, provider_request: dict[str, JsonValue]) -> Evaluation:
-    return Evaluation(
-        score=verdict.score,
-        hits=verdict.hits,
-        misses=verdict.misses,
-        error=shortfall(spec.name, verdict),
-        reasoning=verdict.reasoning,
-        provider_request=provider_request,
-    )
+    return replace(of_verdict(spec.name, asked.verdict, asked.request), usage=asked.usage, cost_usd=asked.cost_usd)
 
 
 def render(name: str, aggregator: JudgeAggregator, results: str) -> Prompts:
@@ -207,18 +194,12 @@ def render(name: str, aggregator: JudgeAggregator, results: str) -> Prompts:
     """
     if aggregator.prompt is None:
         return Prompts(SYSTEM, close(_TASK, section("evaluator_results", results), closing=_CLOSING))
-    problem = aggregator_template_problem(aggregator.prompt)
+    problem = aggregator_problem(aggregator.prompt)
     if problem is not None:
         raise EvaluatorError(f"{cut(name)}: {problem}")
     shown = quoted(results)
-    return Prompts(SYSTEM, _VARIABLE.sub(lambda _: shown, well_formed(aggregator.prompt)))
-
-
-def aggregator_template_problem(template: str) -> str | None:
-    """Why this template cannot be used, in one sentence; None when it can."""
-    if _VARIABLE.search(template):
-        return None
-    return "the aggregator's prompt shows the judge no results: it needs {{EVALUATOR_RESULTS_JSON}}"
+    filled = VARIABLE.sub(lambda match: shown if match[1] == RESULTS else match[0], well_formed(aggregator.prompt))
+    return Prompts(SYSTEM, filled)
 
 
 def _results(members: Sequence[_Member]) -> dict[str, JsonValue]:

@@ -6,7 +6,7 @@ Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
@@ -150,26 +150,23 @@ async def llm_judge(spec: LlmJudge, context: EvaluationContext) -> Evaluation:
     asked = await ask(spec.name, judge, prompts, lambda reply: read_verdict(reply, said))
     if asked.verdict is None:
         return asked.unreadable(spec.name)
-    return Evaluation(
-        score=asked.verdict.score,
-        hits=asked.verdict.hits,
-        misses=asked.verdict.misses,
-        error=shortfall(spec.name, asked.verdict),
-        checks_run=1,
-        reasoning=asked.verdict.reasoning,
-        provider_request=asked.request,
-        usage=asked.usage,
-        cost_usd=asked.cost_usd,
-        warnings=prompts.warnings,
-    )
+    made = of_verdict(spec.name, asked.verdict, asked.request)
+    return replace(made, usage=asked.usage, cost_usd=asked.cost_usd, warnings=prompts.warnings)
 
 
-def shortfall(name: str, verdict: Verdict) -> str | None:
-    """What keeps a verdict from being full, in one sentence; None when it is."""
-    if verdict.score >= 1.0:
-        return None
+def of_verdict(name: str, verdict: Verdict, request: dict[str, JsonValue]) -> Evaluation:
+    """What an evaluator of this name says by the verdict of whoever it asked `request`."""
     what = verdict.misses[0] if verdict.misses else verdict.reasoning
-    return f"{cut(name)}: score {score_text(verdict.score)}{f', {cut(what, 200)}' if what else ''}"
+    short = f"{cut(name)}: score {score_text(verdict.score)}{f', {cut(what, 200)}' if what else ''}"
+    return Evaluation(
+        score=verdict.score,
+        hits=verdict.hits,
+        misses=verdict.misses,
+        error=None if verdict.score >= 1.0 else short,
+        checks_run=1,
+        reasoning=verdict.reasoning,
+        provider_request=request,
+    )
 
 
 def said_by(response: Response) -> str:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, TypeVar
 
 from eval_gate.evaluators.judge.prompt import MAX_ITEMS
@@ -58,7 +59,10 @@ def _verdict(found: dict[str, JsonValue]) -> Verdict | None:
     if score is None:
         return None
     return Verdict(
-        clamped(score, 1), _items(found.get("hits")), _items(found.get("misses")), text_of(found.get("reasoning"))
+        clamped(score, 1),
+        tuple(islice(texts_in(found.get("hits")), MAX_ITEMS)),
+        tuple(islice(texts_in(found.get("misses")), MAX_ITEMS)),
+        text_of(found.get("reasoning")),
     )
 
 
@@ -135,7 +139,7 @@ def text_of(value: JsonValue, limit: int = MAX_REASONING) -> str | None:
     return cut(well_formed(value).strip(), limit) or None if isinstance(value, str) else None
 
 
-def _items(value: JsonValue) -> tuple[str, ...]:
-    members = value if isinstance(value, list) else []
-    texts = (text_of(member, MAX_ITEM) for member in members)
-    return tuple(text for text in texts if text is not None)[:MAX_ITEMS]
+def texts_in(value: JsonValue) -> Iterator[str]:
+    """The texts of a list of hits or misses, as `text_of` has them."""
+    texts = (text_of(member, MAX_ITEM) for member in (value if isinstance(value, list) else []))
+    return (text for text in texts if text is not None)

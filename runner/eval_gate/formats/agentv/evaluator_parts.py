@@ -15,13 +15,11 @@ from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import RUBRIC_CHECKS
 from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
-from eval_gate.text.judge_template import names_in, template_problem, today_template
+from eval_gate.text.judge_template import aggregator_problem, template_problem, today_template
 from eval_gate.text.sources.shape import kind_of
 
 MAX_PATH: Final = 500
 """Characters of a prompt that may be the path of a file."""
-RESULTS: Final = "EVALUATOR_RESULTS_JSON"
-"""The variable of an aggregator's prompt."""
 _FILE: Final = "file://"
 _LOOKS_LIKE_A_PATH: Final = re.compile(r"\S+\.(?:md|markdown|txt|prompt|tmpl|j2|jinja2?|ya?ml)|\.{0,2}/\S+")
 
@@ -47,7 +45,7 @@ class PartReader:
         text, missing = self._from_file(written, path)
         if text is None:
             return None
-        problem = _aggregator_problem(text) if aggregates else template_problem(text)
+        problem = aggregator_problem(text) if aggregates else template_problem(text)
         if problem is None:
             if missing:
                 self._findings.warn(f"looks like a path, but {missing}: taken as the prompt itself", path)
@@ -139,10 +137,3 @@ class PartReader:
         """The evaluator that a case's own `rubrics` stand for."""
         checks = self.checks(raw, path)
         return RubricJudge(label="rubrics", checks=checks) if checks else None
-
-
-def _aggregator_problem(template: str) -> str | None:
-    """Why an aggregator's prompt cannot be used, in one sentence; None when it can."""
-    if RESULTS in names_in(template):
-        return None
-    return f"the aggregator's prompt shows the judge no results: it needs {{{{ {RESULTS} }}}}"
