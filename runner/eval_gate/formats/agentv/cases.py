@@ -14,7 +14,7 @@ from typing import Final
 from eval_gate.formats.agentv import wire
 from eval_gate.formats.agentv.evaluators import EvaluatorReader
 from eval_gate.formats.agentv.files import Repository
-from eval_gate.formats.agentv.findings import Findings, Path
+from eval_gate.formats.agentv.findings import Findings, Model, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.recognising import given
@@ -62,7 +62,7 @@ class CaseReader:
 
     def defaults(self, suite: wire.Suite) -> Defaults:
         """What holds for every case that does not say otherwise."""
-        execution = self._execution(wire.raw(suite.execution), ("execution",))
+        execution = self._part(wire.Execution, wire.raw(suite.execution), ("execution",))
         target = execution.target if execution else None
         listed = self._listed(wire.raw(suite.execution), ("execution",))
         default = self._evaluators.default(suite.evaluator, ("evaluator",))
@@ -80,7 +80,7 @@ class CaseReader:
         turns = self._asked(raw, path)
         key = given(raw, wire.EXPECTED)
         expected = self._turns.read(raw[key], (*path, key), "assistant") if key and raw[key] is not None else ()
-        execution = self._execution(raw.get("execution"), (*path, "execution"))
+        execution = self._part(wire.Execution, raw.get("execution"), (*path, "execution"))
         judged = self._judges(raw, path, defaults)
         if found is None or self._findings.problems:
             return None
@@ -128,8 +128,8 @@ class CaseReader:
                 self._findings.warn(message, (*path, key, index, "tool_calls"), silent=True)
         return turns
 
-    def _execution(self, raw: JsonValue, path: Path) -> wire.Execution | None:
-        return None if raw is None else self._findings.read(wire.Execution, raw, path)
+    def _part(self, model: type[Model], raw: JsonValue, path: Path) -> Model | None:
+        return None if raw is None else self._findings.read(model, raw, path)
 
     def _listed(self, raw: JsonValue, path: Path) -> tuple[EvaluatorSpec, ...] | None:
         """The evaluators of a part of the file, under any of their names; None where it says nothing of them."""

@@ -73,12 +73,7 @@ class AssertionReader:
         self, found: old.Evaluator, kind: str, raw: JsonValue, path: Path, expected: JsonValue
     ) -> EvaluatorSpec | None:
         """What is asked. `kind` is its type in the newest spelling, `expected` the answer that the case expects."""
-        said: Mapping[str, Any] = {
-            "label": found.name,
-            "weight": found.weight,
-            "negate": found.negate,
-            "floor": floor_of(found),
-        }
+        said = said_of(found)
         match found:
             case wire.OneText() | wire.SeveralTexts() | wire.Regex() | wire.IsJson():
                 return self._text(found, kind, said, path)

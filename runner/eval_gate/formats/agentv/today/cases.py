@@ -55,7 +55,7 @@ class TodayReader(CaseReader):
             message = f"`${{{{ {variable} }}}}` is not supported: nothing of the environment is put into an eval file"
             self._findings.problem(message, path)
         suite = self._findings.read(wire.Suite, document, (), ignored=(name,)) or wire.Suite()
-        execution = self._run(unread(suite.execution), ("execution",))
+        execution = self._part(wire.Execution, unread(suite.execution), ("execution",))
         where, raw = self._list_of(document, ())
         if raw is None and isinstance(document.get("execution"), dict):
             where, raw = self._list_of(document["execution"], ("execution",))
@@ -77,7 +77,7 @@ class TodayReader(CaseReader):
         case = {key: template.filled(value) if key in _FILLED else value for key, value in raw.items()}
         found = self._findings.read(wire.Case, case, path)
         self.identify(case, path)
-        execution = self._run(case.get("execution"), (*path, "execution"))
+        execution = self._part(wire.Execution, case.get("execution"), (*path, "execution"))
         alone = execution is not None and execution.skip_defaults
         turns = self._input(case, path, template, alone=alone)
         if template.too_much:
@@ -110,9 +110,6 @@ class TodayReader(CaseReader):
             expectation=digest([written(expected), criteria, judged.expectation]),
             warnings=self._findings.of_case,
         )
-
-    def _run(self, raw: JsonValue, path: Path) -> wire.Execution | None:
-        return None if raw is None else self._findings.read(wire.Execution, raw, path)
 
     def _target(self, execution: wire.Execution | None, path: Path) -> str | None:
         """Who is asked: of a list the only one. Which of several, the person says who runs it."""
