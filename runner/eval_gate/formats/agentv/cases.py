@@ -18,6 +18,7 @@ from eval_gate.formats.agentv.findings import Findings, Model, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.recognising import given
+from eval_gate.formats.agentv.today import wire as today
 from eval_gate.formats.agentv.turns import Turn, TurnReader, written
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
@@ -47,6 +48,16 @@ class Defaults:
     listed: tuple[EvaluatorSpec, ...]
     """The evaluators that the file names: none where only the default judges."""
     target: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What is put to the target, and what a good answer is."""
+
+    turns: tuple[Turn, ...]
+    expected: tuple[Turn, ...]
+    outcome: str
+    metadata: JsonValue = None
 
 
 class CaseReader:
@@ -84,21 +95,31 @@ class CaseReader:
         judged = self._judges(raw, path, defaults)
         if found is None or self._findings.problems:
             return None
-        outcome = found.expected_outcome.replace("\r\n", "\n")
+        said = Conversation(turns, expected, found.expected_outcome.replace("\r\n", "\n"))
+        target = (execution.target if execution else None) or defaults.target
+        return self.made(found, path, said, judged, target)
+
+    def made(
+        self, found: wire.Case | today.Case, path: Path, said: Conversation, judged: Judged, target: str | None
+    ) -> EvalCase:
+        """The case, of either version, once nothing is wrong with it."""
+        outcome, expected = said.outcome, written(said.expected)
+        asked: list[JsonValue] = [*question_of(said.turns), expected, outcome, judged.fingerprint]
         return EvalCase(
             id=found.id,
             description=found.description or beginning_of(outcome),
-            messages=chat(turns),
+            messages=chat(said.turns),
             evaluators=judged.specs,
             aggregation=Aggregation.WEIGHTED_MEAN,
             tags=tuple(found.tags or ()),
-            brief=brief_of(turns, expected, outcome),
-            target=(execution.target if execution else None) or defaults.target,
+            brief=brief_of(said.turns, said.expected, outcome).model_copy(update={"metadata": said.metadata}),
+            target=target,
             conversation_id=found.conversation_id,
-            location=Location(file=self._file, line=self._findings.line(path)),
-            fingerprint=_fingerprint(turns, expected, outcome, judged),
-            question=digest(question_of(turns)),
-            expectation=digest([written(expected), outcome, judged.expectation]),
+            location=Location(file=self._findings.file_of(path), line=self._findings.line(path)),
+            # with the text of all files: the same wherever the repository lies
+            fingerprint=fingerprint([*asked, said.metadata] if self._findings.today else asked),
+            question=digest(question_of(said.turns)),
+            expectation=digest([expected, outcome, judged.expectation]),
             warnings=self._findings.of_case,
         )
 
@@ -214,14 +235,3 @@ def _without_grader(value: JsonValue) -> JsonValue:
 def question_of(turns: Sequence[Turn]) -> list[JsonValue]:
     """What is asked, with the text of all files, and which of these are guidelines."""
     return [written(turns), [[file.guideline for file in turn.files] for turn in turns]]
-
-
-def _fingerprint(turns: Sequence[Turn], expected: Sequence[Turn], outcome: str, judged: Judged) -> str:
-    """SHA-256 of what is asked and expected, with the text of all files: the same wherever the repository lies."""
-    asked: list[JsonValue] = [
-        *question_of(turns),
-        written(expected),
-        outcome,
-        judged.fingerprint,
-    ]
-    return fingerprint(asked)

@@ -20,7 +20,7 @@ from eval_gate.formats.agentv.kinds import AGGREGATORS, EVALUATORS, TODAY, Kinds
 from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.today import refusals
 from eval_gate.formats.agentv.today import wire as today
-from eval_gate.formats.agentv.today.assertions import AssertionReader, said_of
+from eval_gate.formats.agentv.today.assertions import AssertionReader, compared_with, said_of
 from eval_gate.formats.agentv.today.refusals import HARMLESS
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
@@ -175,7 +175,7 @@ class EvaluatorReader:
             )
         if found.prompt is not None:
             message = "is not read beside `rubrics`, which are asked in a way of their own"
-            self._unread(message, (*path, "prompt"))
+            self._findings.unread(message, (*path, "prompt"))
         checks = self.parts.checks(wire.raw(found.rubrics), (*path, "rubrics"))
         if not checks:
             return None
@@ -184,14 +184,7 @@ class EvaluatorReader:
     def _no_model(self, found: wire.LlmJudge | wire.JudgeAggregator, path: Path) -> None:
         if found.model is not None:
             message = "is not used: name a target that asks this model in `judge_target`"
-            self._unread(message, (*path, "model"))
-
-    def _unread(self, message: str, path: Path) -> None:
-        """Something that AgentV has and nobody here reads."""
-        if self._findings.today:
-            self._findings.problem(message, path)
-        else:
-            self._findings.warn(message, path, silent=True)
+            self._findings.unread(message, (*path, "model"))
 
     def _code_judge(self, found: wire.CodeJudge, raw: JsonValue, path: Path) -> EvaluatorSpec | None:
         key = given(raw, wire.COMMAND) or "script"
@@ -203,14 +196,9 @@ class EvaluatorReader:
 
     def _trajectory(self, found: wire.ToolTrajectory, path: Path) -> EvaluatorSpec | None:
         counts = found.mode == "any_order"
-        needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
-        value = wire.raw(getattr(found, needed))
+        value = compared_with(found, self._findings, path)
         if not value:
-            said = "is missing" if value is None else "must not be empty"
-            self._findings.problem(f"{said}: {found.mode} compares the calls with it", (*path, needed))
             return None
-        if getattr(found, other) is not None:
-            self._findings.warn(f"is not read in the mode {found.mode}", (*path, other), silent=True)
         return ToolTrajectory(
             mode=found.mode,
             minimums=(found.minimums or {}) if counts else {},

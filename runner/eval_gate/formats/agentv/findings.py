@@ -103,6 +103,13 @@ class Findings:
             said = f"{self.case}: {said}"
         self._warnings.append(said)
 
+    def unread(self, message: str, path: Path) -> None:
+        """Something that AgentV has and nobody here reads."""
+        if self.today:
+            self.problem(message, path)
+        else:
+            self.warn(message, path, silent=True)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """All warnings in their order, up to `FINDINGS`; a last one says how many more there are."""

@@ -63,6 +63,19 @@ def said_of(found: old.Evaluator, name: str | None = None) -> dict[str, Any]:
     return {"label": found.name or name, "weight": found.weight, "negate": found.negate, "floor": floor_of(found)}
 
 
+def compared_with(found: old.ToolTrajectory | wire.ToolTrajectory, findings: Findings, path: Path) -> JsonValue:
+    """What the calls are compared with in this mode; nothing after saying what is wrong."""
+    counts = found.mode == "any_order"
+    needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
+    value = old.raw(getattr(found, needed))
+    if not value:
+        said = "is missing" if value is None else "must not be empty"
+        findings.problem(f"{said}: {found.mode} compares the calls with it", (*path, needed))
+    elif getattr(found, other) is not None:
+        findings.unread(f"is not read in the mode {found.mode}", (*path, other))
+    return value
+
+
 class AssertionReader:
     """Reads assertions of one eval file, and says what is wrong with them."""
 
@@ -124,16 +137,10 @@ class AssertionReader:
         return ExecutionMetrics.model_validate({"type": kind, "limits": limits, "in_parts": in_parts, **said})
 
     def _trajectory(self, found: wire.ToolTrajectory, said: Mapping[str, Any], path: Path) -> EvaluatorSpec | None:
-        counts = found.mode == "any_order"
-        needed, other = ("minimums", "expected") if counts else ("expected", "minimums")
-        value = old.raw(getattr(found, needed))
+        value = compared_with(found, self._findings, path)
         if not value:
-            missing = "is missing" if value is None else "must not be empty"
-            self._findings.problem(f"{missing}: {found.mode} compares the calls with it", (*path, needed))
             return None
-        if getattr(found, other) is not None:
-            self._findings.problem(f"is not read in the mode {found.mode}", (*path, other))
-        if counts:
+        if found.mode == "any_order":
             return ToolTrajectory.model_validate({"mode": "any_order", "minimums": found.minimums, **said})
         expected = self._expected(value, found, (*path, "expected"))
         return CallSequence.model_validate({"mode": found.mode, "expected": expected, **said}) if expected else None

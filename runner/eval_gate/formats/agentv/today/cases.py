@@ -10,20 +10,24 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
-from eval_gate.formats.agentv.cases import CaseReader, Defaults, Judged, beginning_of, name_of, question_of
+from eval_gate.formats.agentv.cases import (
+    CaseReader,
+    Conversation,
+    Defaults,
+    Judged,
+    name_of,
+)
 from eval_gate.formats.agentv.files import Repository
 from eval_gate.formats.agentv.findings import Findings, Path
 from eval_gate.formats.agentv.guidelines import Guidelines
-from eval_gate.formats.agentv.prompt import brief_of, chat
 from eval_gate.formats.agentv.recognising import given
 from eval_gate.formats.agentv.today import refusals, wire
 from eval_gate.formats.agentv.today.templating import MAX_FILLED, Template
-from eval_gate.formats.agentv.turns import Turn, written
+from eval_gate.formats.agentv.turns import Turn
 from eval_gate.formats.agentv.wire import raw as unread
 from eval_gate.formats.base import Reading
 from eval_gate.model.base import JsonValue
-from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.text.digest import digest, fingerprint
+from eval_gate.model.case import EvalCase
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.sources.shape import kind_of
 
@@ -91,25 +95,9 @@ class TodayReader(CaseReader):
         if found is None or self._findings.problems:
             return None
         criteria = (found.criteria or "").replace("\r\n", "\n")
-        metadata = _merged(self._suite.metadata, unread(found.metadata))
-        brief = brief_of(turns, expected, criteria).model_copy(update={"metadata": metadata})
-        asked: list[JsonValue] = [*question_of(turns), written(expected), criteria, judged.fingerprint, metadata]
-        return EvalCase(
-            id=found.id,
-            description=found.description or beginning_of(criteria),
-            messages=chat(turns),
-            evaluators=judged.specs,
-            aggregation=Aggregation.WEIGHTED_MEAN,
-            tags=tuple(found.tags or ()),
-            brief=brief,
-            target=self._target(execution, (*path, "execution")) or defaults.target,
-            conversation_id=found.conversation_id,
-            location=Location(file=self._findings.file_of(path), line=self._findings.line(path)),
-            fingerprint=fingerprint(asked),
-            question=digest(question_of(turns)),
-            expectation=digest([written(expected), criteria, judged.expectation]),
-            warnings=self._findings.of_case,
-        )
+        said = Conversation(turns, expected, criteria, _merged(self._suite.metadata, unread(found.metadata)))
+        target = self._target(execution, (*path, "execution")) or defaults.target
+        return self.made(found, path, said, judged, target)
 
     def _target(self, execution: wire.Execution | None, path: Path) -> str | None:
         """Who is asked: of a list the only one. Which of several, the person says who runs it."""
