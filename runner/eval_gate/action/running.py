@@ -14,6 +14,7 @@ from eval_gate.action.plan import Mode
 from eval_gate.action.relay import relayed_result
 from eval_gate.action.step import Step
 from eval_gate.action.trust.control import with_believed_control
+from eval_gate.action.trust.judges import comparisons_of
 from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
@@ -69,6 +70,7 @@ def session_of(
         more_waivers=lambda waivers: with_comments(step, waivers, log),
         keeping=config.keeping,
         pushes=pushes,
+        comparisons=comparisons_of(step),
     )
     environment = step.environment
     around = Around(

@@ -21,6 +21,7 @@ from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.gate.evidence.today import on_this_day
+from eval_gate.gate.judges.known import AskComparisons, with_judges
 from eval_gate.gate.measuring import measured
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import Judged, drop_of, score_share
@@ -56,12 +57,15 @@ class Question:
     """How much of the baseline's answers may stand in the comparison."""
     pushes: Pushes | None = None
     """The pushes of the same change before this one; None where only the run's own record may know of any."""
+    comparisons: AskComparisons | None = None
+    """What is known of judges; None where only the run's own record may know it."""
 
 
 def judge(run: RunResult, question: Question) -> RunResult:
     """The run with comparison and verdict filled in; both are made of the two sides held to the policy's pass score."""
     if run.partial or run.shard is not None:
         question = replace(question, everything_selected=False)
+    run = with_judges(run, question.comparisons)
     policy, baseline = question.policy, question.baseline
     held = held_to(run, policy.pass_score)
     if isinstance(baseline, NoBaseline):

@@ -65,6 +65,8 @@ MCP_FILE_BYTES: Final = 1_000_000
 MCP_SERVERS: Final = 20
 WAIVERS_BYTES: Final = 200_000
 WAIVERS: Final = 500
+JUDGES_BYTES: Final = 500_000
+JUDGES: Final = 100
 COMMANDS: Final = 20
 COMMAND_CHARACTERS: Final = 4_000
 COMMENT_LINES: Final = 400
@@ -200,6 +202,8 @@ TABLE: Final = (
     Row("MCP servers in it", MCP_SERVERS, "servers"),
     Row("the file of accepted failures", WAIVERS_BYTES, "bytes"),
     Row("entries of each of its lists", WAIVERS, "entries"),
+    Row("the file with what is known of judges", JUDGES_BYTES, "bytes"),
+    Row("judges in it", JUDGES, "entries"),
     Row("commands in one comment", COMMANDS, "commands"),
     Row("one command in a comment", COMMAND_CHARACTERS, "characters"),
     Row("lines of a comment that are looked at", COMMENT_LINES, "lines"),

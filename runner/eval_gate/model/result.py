@@ -11,6 +11,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from eval_gate.model.base import Record, Same
+from eval_gate.model.calibration import JudgesOfRun
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
 from eval_gate.model.execution import NO_DETAILS, Blame, CaseDetails, EvaluatorResult, Status, Trial
@@ -327,6 +328,8 @@ class RunResult(Record):
     """How all cases were measured; None where an older version did not say."""
     control: Control | None = None
     """The base branch's agent, where it was to be asked; None where nobody needed it."""
+    judges: JudgesOfRun | None = None
+    """Who graded, and how well they are known; None where no judge did, or nobody looked. It turns no verdict."""
     policy: RunPolicy | None = None
     """The rules that it was judged by; None where it was not judged, or by an older version."""
     comparison: Comparison | None = None

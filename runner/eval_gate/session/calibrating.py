@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, did_you_mean
-from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs
+from eval_gate.files.writing import write_atomically
+from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs, OfJudge
+from eval_gate.gate.judges.file import PATH, read_comparisons, with_comparisons
+from eval_gate.model.calibration import Compared
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
@@ -22,6 +27,18 @@ from eval_gate.result_formats.scoring import Rules
 _NO_SUITE: Final = ResultLine.model_fields["suite"].default
 """The suite of a label that names none: its id has to be the only one in the run."""
 _NAMED: Final = 10
+
+
+@dataclass(slots=True)
+class _Counted:
+    """What one judge and people said of the same answers, and what it graded by."""
+
+    cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
+    prompts: set[str] = field(default_factory=set)
+    rubrics: set[str] = field(default_factory=set)
+
+    def of(self, judge: str) -> OfJudge:
+        return OfJudge(judge, _agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +64,7 @@ def compare_with_people(
     by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
     cases = run.by_key()
     cells: Counter[tuple[bool, bool]] = Counter()
-    differs, unmatched, judges = list[Differs](), list[str](), dict[str, None]()
+    differs, unmatched, judges = list[Differs](), list[str](), defaultdict[str, _Counted](_Counted)
     undecided = unjudged = 0
     for key, rows in people.cases.items():
         place = by_id.get(key.case_id) if key.suite == _NO_SUITE and key not in cases else key
@@ -65,14 +82,50 @@ def compare_with_people(
             passed, score = verdict
             cells[passed, said.passed] += 1
             if case.yardstick and case.yardstick.judge:
-                judges[case.yardstick.judge] = None
+                counted = judges[case.yardstick.judge]
+                counted.cells[passed, said.passed] += 1
+                counted.prompts |= {one for one in (case.yardstick.grader,) if one}
+                counted.rubrics |= {one for one in (case.yardstick.expectation,) if one}
             if passed is not said.passed:
                 differs.append(Differs(place, passed, score, said.why))
-    agreement = Agreement(cells[True, True], cells[True, False], cells[False, True], cells[False, False])
+    agreement = _agreement(cells)
     if not agreement.compared:
         raise _nothing(run, cases, evaluator, unmatched)
     order = sorted(differs, key=lambda one: not one.passed)  # what a gate lets through comes first
-    return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged)
+    by_judge = tuple(counted.of(judge) for judge, counted in judges.items())
+    return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged, by_judge)
+
+
+def save(found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date) -> tuple[Compared, ...]:
+    """Write what came of it where runs below `root` find it, in place of what was known of the same judges.
+
+    Raises GateError: `labels-unmatched` where no judge graded, and what reading and writing the file raise.
+    """
+    new = tuple(
+        Compared(
+            judge=one.judge,
+            evaluator=evaluator,
+            on=today,
+            answers=one.agreement.compared,
+            agreed=one.agreement.agreed,
+            failed_by_people=one.agreement.failed_by_people,
+            false_passes=one.agreement.false_passes,
+            prompts=one.prompts,
+            rubrics=one.rubrics,
+            run_id=run_id,
+        )
+        for one in found.by_judge
+    )
+    if not new:
+        said = f"no judge graded the answers of run {run_id} that have labels, so there is nothing to save"
+        raise GateError("labels-unmatched", said, "leave --save away: what was compared are checks without a judge")
+    write_atomically(root / PATH, with_comparisons(read_comparisons(root), new))
+    return new
+
+
+def _agreement(cells: Mapping[tuple[bool, bool], int]) -> Agreement:
+    counts = (cells.get((judge, people), 0) for judge in (True, False) for people in (True, False))
+    return Agreement(*counts)
 
 
 def as_json(found: Calibration, run_id: str, evaluator: str | None) -> str:

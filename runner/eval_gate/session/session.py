@@ -12,6 +12,8 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.gate.judge import Question
+from eval_gate.gate.judges.file import read_comparisons
+from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import GitFacts
 from eval_gate.results.baseline import Baseline, NoBaseline
@@ -75,5 +77,14 @@ def open_session(
         baseline = find_baseline(config.baseline_reference, folder, config.history, besides=around.resume)
     waivers = known_waivers(config, around.root, datetime.now(UTC).date())
     pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
-    question = Question(baseline, config.policy, selection.everything, waivers, keeping=config.keeping, pushes=pushes)
+    comparisons = Comparisons(read_comparisons(around.root))
+    question = Question(
+        baseline,
+        config.policy,
+        selection.everything,
+        waivers,
+        keeping=config.keeping,
+        pushes=pushes,
+        comparisons=lambda: comparisons,
+    )
     return Session(config, selection, around, question, config.files)

@@ -11,6 +11,8 @@ from pydantic import JsonValue
 from eval_gate.config.load import load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.judges.file import read_comparisons
+from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.must_pass import with_idle_patterns
 from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.model.result import RunResult
@@ -34,4 +36,6 @@ def judge_again(run: RunResult, reference: str, config: RunConfig, root: Path) -
         run = run.model_copy(update={"comparison": None})
     waivers = known_waivers(config, root, datetime.now(UTC).date())
     pushes = pushes_before(config.earlier, Path(config.output_dir)) if config.earlier else None
-    return judge(run, Question(earlier, config.policy, waivers=waivers, pushes=pushes))
+    comparisons = Comparisons(read_comparisons(root))
+    asked = Question(earlier, config.policy, waivers=waivers, pushes=pushes, comparisons=lambda: comparisons)
+    return judge(run, asked)

@@ -37,6 +37,12 @@ def calibrate(
         float | None,
         typer.Option(min=-1, max=1, metavar="KAPPA", help="Exit 1 where kappa is lower, or cannot be told."),
     ] = None,
+    save: Annotated[
+        bool,
+        typer.Option(
+            "--save", help="Keep it in .eval-gate/judges.json: reports of later runs say how well it is known."
+        ),
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
     **settings: object,
 ) -> None:
@@ -46,17 +52,21 @@ def calibrate(
     {"id": "refund-1", "status": "failed", "error": "promises a refund"}, or a CSV with these columns. `suite` is needed
     where two eval files have the same id; several people are lines with another `trial` each.
 
-      eval-gate calibrate labels.csv --run latest --evaluator helpfulness
+      eval-gate calibrate labels.csv --run latest --evaluator helpfulness --save
 
     Exit codes: 0 compared, 1 kappa is below --min-kappa, 2 the labels or options are wrong.
     """
+    from datetime import UTC, datetime
     from pathlib import Path
 
-    from eval_gate.cli.terminal.console import out
+    from eval_gate.cli.terminal.console import out, say
     from eval_gate.errors import ExitCode
+    from eval_gate.gate.judges.file import PATH
     from eval_gate.reports.words.calibration import calibration_lines
+    from eval_gate.reports.words.numbers import count
     from eval_gate.results.read import read_run
     from eval_gate.session.calibrating import as_json, compare_with_people
+    from eval_gate.session.calibrating import save as saved
     from eval_gate.text.inert import Form
 
     stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))
@@ -66,6 +76,9 @@ def calibrate(
     else:
         who = f"evaluator {evaluator}" if evaluator else "the verdicts"
         out("\n".join(calibration_lines(found, who, stored.run_id)))
+    if save:
+        kept = saved(found, stored.run_id, evaluator, Path.cwd(), datetime.now(UTC).date())
+        say(f"{PATH}: {count(len(kept), 'judge')} written; commit it, so that reports say how well it is known")
     kappa = found.agreement.kappa
     if min_kappa is not None and (kappa is None or kappa < min_kappa):
         raise typer.Exit(ExitCode.FAILED)

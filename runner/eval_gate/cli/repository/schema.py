@@ -8,7 +8,7 @@ import typer
 
 from eval_gate.formats.names import DIALECTS
 
-KINDS = ("config", "run", "suite-result", *DIALECTS, "targets", "result-line")
+KINDS = ("config", "run", "suite-result", *DIALECTS, "targets", "result-line", "judges")
 """The files that have a schema."""
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -30,6 +30,7 @@ def schema_of(kind: str) -> dict[str, object]:
     from eval_gate.config.wire import json_schema as config_schema
     from eval_gate.errors import GateError, did_you_mean
     from eval_gate.formats.discovery import DIALECTS as FORMATS
+    from eval_gate.gate.judges.file import JudgesFile
     from eval_gate.model.result import RunResult, SuiteResult
     from eval_gate.result_formats.jsonl import ResultLine
     from eval_gate.targets.kinds import json_schema as targets_schema
@@ -43,6 +44,8 @@ def schema_of(kind: str) -> dict[str, object]:
             body = SuiteResult.model_json_schema(mode="serialization")
         case "result-line":
             body = ResultLine.model_json_schema()
+        case "judges":
+            body = JudgesFile.model_json_schema()
         case "targets":
             body = targets_schema()
         case _ if kind in FORMATS:

@@ -79,6 +79,15 @@ class Differs(NamedTuple):
     """What people wrote beside their label."""
 
 
+class OfJudge(NamedTuple):
+    """One judge, and what it graded by, as the record has it."""
+
+    judge: str
+    agreement: Agreement
+    prompts: tuple[str, ...]
+    rubrics: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """What came of holding a run against labels."""
@@ -93,6 +102,8 @@ class Calibration:
     """Labels of which people are as many for as against, or that say neither."""
     unjudged: int
     """Cases with a label that this run, or the evaluator, has not judged."""
+    by_judge: tuple[OfJudge, ...] = ()
+    """The same for each judge by itself; a case that nobody graded is in none."""
 
 
 def _kappa(both_pass: float, false_passes: float, false_failures: float, both_fail: float) -> float:

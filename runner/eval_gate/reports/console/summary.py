@@ -104,7 +104,7 @@ class _Console:
         yield from style.flow(_rate(view), between="  ")
         if view.reruns:
             yield from style.wrap(view.reruns)
-        for words in view.sight if style.verbose else ():
+        for words in (*(view.sight if style.verbose else ()), *view.judges):
             yield from style.wrap(console_line(words, 1_000))
         if view.comparison is not None:
             yield from style.wrap(console_line(_baseline(view)))

@@ -27,6 +27,7 @@ from eval_gate.reports.view.tables import SuiteRow, is_stale, rule_rows, suite_r
 from eval_gate.reports.words.blame import counted
 from eval_gate.reports.words.explained import explained
 from eval_gate.reports.words.grounds import place_of, score_words
+from eval_gate.reports.words.judges import judge_lines
 from eval_gate.reports.words.measured import measured_words
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.power import sight_lines
@@ -216,6 +217,16 @@ class View(CaseLists):
     """How sure the pass rate and its change are, in half sentences."""
     sight = _once(lambda view: sight_lines(view.run, place_of(view.context)))
     """What a run of these cases can see, and which of them it cannot judge, in half sentences."""
+    judges = _once(lambda view: judge_lines(view.run))
+    """How well those are known who graded, in half sentences."""
+
+    @cached_property
+    def judges_at_issue(self) -> tuple[str, ...]:
+        """The same for a short report: that nobody knows a judge is only said where it decided about a case in it."""
+        rows = (*self.regressions, *self.failing, *self.must_pass, *self.doubtful, *self.score_drops, *self.new_passes)
+        graded = (row.case.yardstick.judge for row in rows if row.case is not None and row.case.yardstick is not None)
+        return judge_lines(self.run, frozenset(judge for judge in graded if judge))
+
     fresh = _once(lambda view: fresh_counts(view.run))
     """What new and changed cases have shown that ran several times."""
     reruns = _once(lambda view: rerun_words(view.run))

@@ -1,0 +1,81 @@
+"""How well a judge is known, as data: what people's labels said of it, and what that is worth for one run."""
+
+from __future__ import annotations
+
+from datetime import date
+from enum import StrEnum
+from typing import Annotated, Final, Self
+
+from pydantic import Field, model_validator
+
+from eval_gate.model.base import Record
+
+MAX_DIGESTS: Final = 5_000
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+
+
+class Compared(Record):
+    """What came of holding one judge's verdicts against people's labels."""
+
+    judge: str = Field(min_length=1, max_length=1_000)
+    """Who graded, as the run has it: name, model and address."""
+    evaluator: str | None = Field(None, max_length=500)
+    """Only what this evaluator said was compared; None for the verdicts of the cases."""
+    on: date
+    """The day (UTC) on which it was compared."""
+    answers: int = Field(ge=1)
+    """Answers that both have judged."""
+    agreed: int = Field(ge=0)
+    """Of these, of how many both said the same."""
+    failed_by_people: int = Field(ge=0)
+    false_passes: int = Field(ge=0)
+    """Answers that the judge passed and people failed."""
+    prompts: tuple[Digest, ...] = Field((), max_length=MAX_DIGESTS)
+    """The own prompts and scripts of the cases (`yardstick.grader`); none for the built-in prompt."""
+    rubrics: tuple[Digest, ...] = Field((), max_length=MAX_DIGESTS)
+    """What the answers were held against (`yardstick.expectation`), rubrics among it."""
+    run_id: str | None = Field(None, max_length=200)
+    """The run whose answers people looked at."""
+
+    @model_validator(mode="after")
+    def _counts(self) -> Self:
+        if self.agreed > self.answers:
+            raise ValueError(f"agreed is {self.agreed}, which is more than the {self.answers} answers")
+        if self.failed_by_people > self.answers:
+            raise ValueError(f"failedByPeople is {self.failed_by_people}, more than the {self.answers} answers")
+        if self.false_passes > min(self.failed_by_people, self.answers - self.agreed):
+            raise ValueError(f"falsePasses is {self.false_passes}, more than failedByPeople or answers - agreed allow")
+        return self
+
+
+class Knowing(StrEnum):
+    """What is known of a judge."""
+
+    COMPARED = "compared"
+    """It was compared with people, as it grades here."""
+    OTHER_PROMPT = "other_prompt"
+    """It was, with another prompt or rubric than it has here."""
+    OTHER_JUDGE = "other_judge"
+    """Only another judge was."""
+    NEVER = "never"
+
+
+class JudgeOfRun(Record):
+    """One judge of a run, and what is known of it."""
+
+    judge: str
+    cases: int
+    """How many cases of the run it graded."""
+    knowing: Knowing = Knowing.NEVER
+    compared: Compared | None = None
+    """The comparison that comes nearest; None where there is none."""
+    proposed: bool = False
+    """The change under test brings a comparison of it, which the base branch does not have."""
+
+
+class JudgesOfRun(Record):
+    """Who graded in a run, those first who graded most."""
+
+    judges: tuple[JudgeOfRun, ...] = ()
+    trouble: str | None = None
+    """Why nobody could look up what is known, in one sentence; None where somebody could."""

@@ -1,0 +1,80 @@
+"""Which comparison is the one of a run's judge, and that nobody is asked where none graded."""
+
+from datetime import date
+
+import pytest
+
+from eval_gate.gate.judges.known import Comparisons, with_judges
+from eval_gate.model.calibration import Compared, Knowing
+from eval_gate.model.result import Shard, Yardstick
+from tests.support.graded import make_graded, make_graded_run
+
+PROMPT, OTHER = "a" * 16, "b" * 16
+
+
+def compared(judge: str = "j", **facts) -> Compared:
+    said = {"on": date(2026, 11, 2), "answers": 5, "agreed": 4, "failed_by_people": 2, "false_passes": 1}
+    return Compared(judge=judge, **(said | facts))
+
+
+def run(*yardsticks: Yardstick, **fields):
+    cases = [make_graded(f"c{n}", yardstick=one) for n, one in enumerate(yardsticks)]
+    return make_graded_run(cases, **fields)
+
+
+def knowing(made, *entries, proposed=()):
+    (found,) = with_judges(made, lambda: Comparisons(entries, proposed)).judges.judges
+    return found
+
+
+def test_judges__nobody_graded__nobody_is_asked_and_an_older_word_is_gone() -> None:
+    def ask() -> Comparisons:
+        raise AssertionError
+
+    plain = make_graded_run({"a": 1.0})
+    forged = with_judges(run(Yardstick(judge="j")), lambda: Comparisons([compared()])).judges
+    assert with_judges(plain.model_copy(update={"judges": forged}), ask).judges is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (compared(), Knowing.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,)), Knowing.COMPARED),
+        (compared(prompts=(OTHER,)), Knowing.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,), rubrics=(OTHER,)), Knowing.OTHER_PROMPT),
+        (compared(prompts=(PROMPT,), rubrics=(OTHER, PROMPT)), Knowing.COMPARED),
+        (compared("k", prompts=(PROMPT,)), Knowing.OTHER_JUDGE),
+    ],
+)
+def test_judge__graded_by_a_prompt_and_rubric__is_known_where_these_were_compared(entry, expected) -> None:
+    made = run(Yardstick(judge="j", grader=PROMPT, expectation=PROMPT))
+    assert knowing(made, entry).knowing is expected
+
+
+def test_judge__by_the_built_in_prompt__is_known_where_that_was_compared() -> None:
+    made = run(Yardstick(judge="j"))
+    assert knowing(made, compared()).knowing is Knowing.COMPARED
+    assert knowing(made, compared(prompts=(PROMPT,))).knowing is Knowing.OTHER_PROMPT
+    assert knowing(made).knowing is Knowing.NEVER
+
+
+def test_judge__in_a_shard__need_not_have_the_cases_that_were_labelled() -> None:
+    made = run(Yardstick(judge="j", expectation=OTHER), shard=Shard(index=1, count=2))
+    assert knowing(made, compared(rubrics=(PROMPT,))).knowing is Knowing.COMPARED
+
+
+def test_judge__compared_more_than_once__the_weakest_word_is_repeated() -> None:
+    found = knowing(run(Yardstick(judge="j")), compared(agreed=5, false_passes=0), compared(evaluator="tone", agreed=3))
+    assert found.compared.evaluator == "tone"
+
+
+def test_judge__only_the_change_has_compared_it__is_proposed_and_not_known() -> None:
+    found = knowing(run(Yardstick(judge="j")), proposed=[compared()])
+    assert (found.knowing, found.proposed, found.compared) == (Knowing.NEVER, True, None)
+
+
+def test_judges__several__those_first_who_graded_most() -> None:
+    made = run(Yardstick(judge="a"), Yardstick(judge="b"), Yardstick(judge="b"))
+    found = with_judges(made, Comparisons).judges.judges
+    assert [(one.judge, one.cases) for one in found] == [("b", 2), ("a", 1)]
