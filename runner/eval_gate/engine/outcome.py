@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, TypeVar
 
 from eval_gate import __version__
-from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.journal import Finished
 from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.settling import Measure, known_anew, settle, unrun
@@ -28,11 +29,9 @@ from eval_gate.model.result import (
     ToolIdentity,
 )
 from eval_gate.model.totals import summarise
+from eval_gate.results.fitting import EVERY, MANY, Sparing
 
-Trials: TypeAlias = dict[CaseKey, list[TrialRecord]]
-"""The finished trials of each case."""
-
-
+_Thing = TypeVar("_Thing")
 NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
 """Of the base branch's agent."""
 
@@ -41,7 +40,7 @@ NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
 class Progress:
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
 
-    trials: Trials
+    trials: Finished
     stopped: str | None
     notices: tuple[str, ...]
     held_back: bool
@@ -82,14 +81,16 @@ def begun(plan: RunPlan) -> RunResult:
 def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
     """The result of all trials so far, in file order. A case without any was not run, and the run is not complete.
 
-    Where it is the last time that anybody asks (`progress.over`), each case's trials are let go as its result is made:
-    both of all cases at once would be in memory at the peak of a large run.
+    Where it is the last time that anybody asks (`progress.over`), each case and its trials are let go as its result is
+    made, as far as nobody else holds the plan: all of them at once would be in memory at the peak of a large run.
     """
     lists = listing(plan, progress.trials)
-    suites = tuple(_suite(plan, progress, suite, lists) for suite in plan.suites)
+    record, left, sparing = begun(plan), _let_go(plan.suites), _sparing(plan, progress, lists)
+    plan = plan.of_no_case()
+    suites = tuple([_suite(plan, progress, suite, lists, sparing) for suite in left])
     cases = [case for suite in suites for case in suite.cases]
     told = (notice for target in plan.every_target() for notice in target.notices)
-    return begun(plan).model_copy(
+    result = record.model_copy(
         update={
             "measuring": _measuring(plan, cases),
             "complete": all(case.status is not Status.NOT_RUN for case in cases),
@@ -100,6 +101,23 @@ def outcome(plan: RunPlan, progress: Progress, wall_ms: float) -> RunResult:
             "warnings": (*plan.warnings, *progress.notices, *told, *plan.judge_notices()),
         }
     )
+    return sparing.told(result)
+
+
+def _sparing(plan: RunPlan, progress: Progress, lists: Listing) -> Sparing:
+    """What becomes of passing cases, by some of them as they would be in full."""
+    total = sum(len(suite.cases) for suite in plan.suites)
+    if total < MANY:
+        return Sparing((), total)
+    still = replace(progress, over=False)
+    several = islice(((suite, case) for suite in plan.suites for case in suite.cases), 0, None, EVERY)
+    return Sparing([_case(plan, still, suite, case, lists) for suite, case in several], total)
+
+
+def _let_go(things: Iterable[_Thing]) -> Iterator[_Thing]:
+    """One after the other, held here no longer than until it is given."""
+    left = list(things)[::-1]
+    return (left.pop() for _ in range(len(left)))
 
 
 def _whole(suites: Sequence[SuiteResult], cases: Sequence[CaseResult], wall_ms: float) -> Summary:
@@ -118,15 +136,17 @@ def _measuring(plan: RunPlan, cases: Iterable[CaseResult]) -> Measuring | None:
     return how if taken else how.model_copy(update={"recorded": None})
 
 
-def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) -> SuiteResult:
+def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing, sparing: Sparing) -> SuiteResult:
     staleness = plan.staleness.get(suite.file)
-    cases = tuple(_case(plan, progress, suite, case, lists) for case in suite.cases)
+    endpoint, left = plan.target_of(suite.file, suite.cases[0]).identity.identity, _let_go(suite.cases)
+    suite = suite.model_copy(update={"cases": ()})
+    cases = tuple([sparing.less(_case(plan, progress, suite, case, lists)) for case in left])
     return SuiteResult(
         run_id=plan.run_id,
         timestamp=plan.timestamp,
         tier=suite.tier,
         tool_name=suite.tool_name,
-        agent_endpoint=plan.target_of(suite.file, suite.cases[0]).identity.identity,
+        agent_endpoint=endpoint,
         metadata=staleness.facts if staleness else ToolFacts(eval_file_hash=suite.file_hash),
         staleness_warnings=staleness.warnings if staleness else (),
         stale=staleness.stale if staleness else False,
@@ -142,7 +162,7 @@ def _suite(plan: RunPlan, progress: Progress, suite: EvalSuite, lists: Listing) 
 
 def _case(plan: RunPlan, progress: Progress, suite: EvalSuite, case: EvalCase, lists: Listing) -> CaseResult:
     key = CaseKey(suite.file, case.id)
-    records = progress.trials.pop(key, []) if progress.over else progress.trials.get(key, [])
+    records = progress.trials.last_of(key) if progress.over else progress.trials.of(key)
     if not records and progress.held_back and plan.waits(case):
         case = case.model_copy(update={"skip_reason": HELD_BACK})
     target = plan.target_of(suite.file, case)

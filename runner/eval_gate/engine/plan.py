@@ -94,6 +94,10 @@ class RunPlan:
         """The same run, with up to `confirm` re-runs of each case that `confirming` finds doubtful."""
         return replace(self, confirming=confirming, confirm=confirm)
 
+    def of_no_case(self) -> RunPlan:
+        """All but the cases, for those who hand these over."""
+        return replace(self, suites=())
+
     async def aclose(self) -> None:
         """Give back what targets and judges hold."""
         for holder in (*self.every_target(), *self.judges, *((self.control,) if self.control else ())):

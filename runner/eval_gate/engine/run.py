@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Protocol
@@ -16,10 +15,10 @@ from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.asking import Around as ControlSurroundings
 from eval_gate.engine.control.asking import ControlAsking
-from eval_gate.engine.journal import JOURNAL_NAME, Journal, TrialRecord, read_journal
+from eval_gate.engine.journal import IN_MEMORY, JOURNAL_NAME, Finished, Journal, Place, TrialRecord, read_places
 from eval_gate.engine.keeping import redacted, stored
 from eval_gate.engine.leaving import Leavings
-from eval_gate.engine.outcome import NOTHING_ASKED, Progress, Trials, begun, outcome
+from eval_gate.engine.outcome import NOTHING_ASKED, Progress, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
 from eval_gate.engine.settling import trial_of
@@ -55,7 +54,8 @@ class Observer(Protocol):
 class Run:
     """One run in progress. `stop(reason)` ends it early; what is finished is kept."""
 
-    def __init__(self, plan: RunPlan, output_dir: Path, observer: Observer) -> None:
+    def __init__(self, plan: RunPlan, output_dir: Path, observer: Observer, in_memory: int = IN_MEMORY) -> None:
+        """`in_memory`: finished trials that are not read again from the journal."""
         self._plan = plan
         self._folder = run_folder(output_dir, plan.run_id)
         if plan.recording is not None:
@@ -73,7 +73,7 @@ class Run:
         self._notices: list[str] = []
         self._spent = 0.0
         self._held_back = False
-        self._trials: Trials = defaultdict(list)
+        self._trials = Finished(in_memory)
         self._in_doubt: set[CaseKey] = set()
         self._control = self._asking_control()
         self._allowance: Allowance | None = None
@@ -96,22 +96,25 @@ class Run:
         """
         started = time.perf_counter()
         plan = self._plan
-        self._take_over(read_journal(self._folder / JOURNAL_NAME))
+        self._take_over(read_places(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
         write_record(self._output_dir, begun(plan))
         jobs = self._open_jobs()
         total = len(plan.runnable()) * plan.limits.trials
         with Journal(self._folder / JOURNAL_NAME) as journal:
+            self._trials.journal = journal
             self._observer.started(plan, total, total - len(jobs))
             if jobs:
-                await self._work([job for job in jobs if not plan.waits(job.case)], journal)
                 waiting = [job for job in jobs if plan.waits(job.case)]
+                await self._work([job for job in jobs if not plan.waits(job.case)], journal)
                 self._held_back = bool(waiting) and not self._others_passed()
                 if waiting and not self._held_back and self._stopped is None:
                     await self._work(waiting, journal)
+                del waiting
             if plan.confirming is not None and self._stopped is None:
                 await self._confirm(plan.confirming, journal)
-        return self._result(round((time.perf_counter() - started) * 1000, 3), over=True)
+            del plan, jobs
+            return self._result(round((time.perf_counter() - started) * 1000, 3), over=True)
 
     async def _work(self, jobs: list[Job], journal: Journal) -> None:
         """All jobs, target by target: what was asked for at once (`--concurrency`) holds for the whole run."""
@@ -175,8 +178,8 @@ class Run:
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
-                record = await self._written(journal, record)
-                self._keep(record, target)
+                record, place = await self._written(journal, record)
+                self._keep(record, place, target)
                 self._observer.finished(record)
                 self._spend(record)
                 job = self._next(job.eval_file, job.case) if job.trial >= plan.limits.trials else None
@@ -319,12 +322,12 @@ class Run:
 
     def _count_unanswered(self, target: Target, concurrency: int, failure: NoAnswerError) -> None:
         """Give up on a target that is gone or hangs: the rest is `not_run`."""
-        was_late = any(one.timed_out for one in self._trials[failure.record.case])
+        was_late = self._trials.were_late(failure.record.case)
         if reason := self._unanswered.enough(target, concurrency, failure, was_late=was_late):
             self._give_up(target, reason)
 
-    def _keep(self, record: TrialRecord, target: Target) -> None:
-        self._trials[record.case].append(record)
+    def _keep(self, record: TrialRecord, place: Place, target: Target) -> None:
+        self._trials.add(record, place)
         if record.calls_listed:
             self._listing.add(id(target))
 
@@ -333,36 +336,31 @@ class Run:
         kept, patterns = stored(record, self._plan.limits.stored), self._plan.patterns
         return await redacted(kept, patterns, self._masking) if patterns else kept
 
-    async def _written(self, journal: Journal, record: TrialRecord) -> TrialRecord:
+    async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, Place]:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
         try:
-            journal.append(record)
+            return record, journal.append(record)
         except ValueError as error:
             record = await self._stored(defective(record, error))
-            journal.append(record)
-        return record
+            return record, journal.append(record)
 
     def _counted(self, eval_file: str, case: EvalCase) -> list[TrialRecord]:
         """The trials of a case so far, as they count."""
         lists = id(self._plan.target_of(eval_file, case)) in self._listing
-        return heard(self._trials.get(CaseKey(eval_file, case.id), []), lists=lists)
+        return heard(self._trials.of(CaseKey(eval_file, case.id)), lists=lists)
 
-    def _take_over(self, records: Iterable[TrialRecord]) -> None:
+    def _take_over(self, written: Iterable[tuple[TrialRecord, Place]]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
-        plan = self._plan
+        plan, trials = self._plan, self._trials
         known = dict(plan.runnable())
-        latest = {record.key: record for record in records}
-        found: Trials = defaultdict(list)
-        for record in latest.values():
+        for record, place in written:
             case = known.get(record.case)
             if case is not None and case.fingerprint == record.fingerprint:
-                found[record.case].append(record)
-        self._listing.update(listing(plan, found))
-        for key, mine in found.items():
+                trials.add(record, place)
+        self._listing.update(listing(plan, trials))
+        for key in trials.cases():
             target = plan.target_of(key.suite, known[key])
-            judged = [record for record in heard(mine, lists=id(target) in self._listing) if record.status.judged]
-            self._trials[key] += judged
-            if judged:
+            if trials.keep_judged(key, lists=id(target) in self._listing):
                 self._unanswered.answered(target)
 
     def _others_passed(self) -> bool:
@@ -374,7 +372,7 @@ class Run:
         )
 
     def _open_jobs(self) -> list[Job]:
-        finished = {record.key for records in self._trials.values() for record in records}
+        finished = self._trials.keys()
         jobs = (
             Job(key.suite, case, trial)
             for trial in range(self._plan.limits.trials)
@@ -383,6 +381,7 @@ class Run:
         return [job for job in jobs if job.key not in finished]
 
     def _result(self, wall_ms: float, *, over: bool = False) -> RunResult:
+        """The result of all trials so far. Where the run is `over`, it holds neither trials nor cases from then on."""
         held_back = self._held_back and self._stopped is None
         control = self._control
         progress = Progress(
@@ -396,4 +395,9 @@ class Run:
             self._fresh,
             over,
         )
-        return outcome(self._plan, progress, wall_ms)
+        return outcome(self._handed_over() if over else self._plan, progress, wall_ms)
+
+    def _handed_over(self) -> RunPlan:
+        """The plan, of which the run itself keeps no case."""
+        plan, self._plan = self._plan, self._plan.of_no_case()
+        return plan

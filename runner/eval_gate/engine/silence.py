@@ -8,12 +8,11 @@ an execution error. The rule looks at all answers of a target at once, so their 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.journal import Finished, TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status
 
 Listing = frozenset[int]
@@ -25,13 +24,9 @@ _ERROR: Final = (
 )
 
 
-def listing(plan: RunPlan, trials: Mapping[CaseKey, list[TrialRecord]]) -> Listing:
+def listing(plan: RunPlan, trials: Finished) -> Listing:
     """Which targets have listed calls in at least one answer to a case of the plan."""
-    return frozenset(
-        id(plan.target_of(key.suite, case))
-        for key, case in plan.runnable()
-        if any(record.calls_listed for record in trials.get(key, ()))
-    )
+    return frozenset(id(plan.target_of(key.suite, case)) for key, case in plan.runnable() if trials.list_calls(key))
 
 
 def heard(records: Iterable[TrialRecord], *, lists: bool) -> list[TrialRecord]:

@@ -22,9 +22,11 @@ from eval_gate.results.lessening import without_answer, without_prompts, without
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
 
-_MANY: Final = 20_000
-_EVERY: Final = 47
+MANY: Final = 20_000
+EVERY: Final = 47
 """One case of so many is looked at first; a prime number, since much in a suite comes round every ten or hundred."""
+_OF_PASSING: Final = 3
+"""The first of the steps are about passing cases, and only about these."""
 
 
 class _Step(NamedTuple):
@@ -94,11 +96,9 @@ def _certainly_too_large(run: RunResult, most: int) -> int:
     four standard errors are taken off it.
     """
     cases = [case for suite in run.suites for case in suite.cases]
-    if len(cases) < _MANY:
+    if len(cases) < MANY:
         return 0
-    from statistics import fmean, stdev  # 5 ms that few runs need
-
-    part, beside = cases[::_EVERY], len(short_without_suites(run))
+    part, beside = cases[::EVERY], len(short_without_suites(run))
     for done in range(len(_STEPS) + 1):
         step = _STEPS[done - 1] if done else _Step("nothing")
         if step.case is not None:
@@ -107,19 +107,56 @@ def _certainly_too_large(run: RunResult, most: int) -> int:
             changes = tuple(map(step.change, run.comparison.changes))
             run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
             beside = len(short_without_suites(run))
-        sizes = [len(short_of(case)) for case in part]
-        error = len(cases) * stdev(sizes) / len(sizes) ** 0.5
-        if beside + len(cases) * fmean(sizes) - 4 * error <= most:
+        if beside + _certain_bytes(part, len(cases)) <= most:
             return done
     return len(_STEPS)
 
 
+def _certain_bytes(part: Sequence[CaseResult], cases: int) -> float:
+    """What so many cases take at least, of which these are a part."""
+    from statistics import fmean, stdev  # 5 ms that few runs need
+
+    sizes = [len(short_of(case)) for case in part]
+    error: float = stdev(sizes) / len(sizes) ** 0.5
+    return cases * (fmean(sizes) - 4 * error)
+
+
+class Sparing:
+    """Takes of passing cases, as they are made, what the record of so many has certainly no room for: the first steps.
+
+    Taken of all of them when there are all, they would be in memory first.
+    """
+
+    def __init__(self, part: Sequence[CaseResult], cases: int, most: int = RESULT_BYTES) -> None:
+        """`part` is one of `EVERY` of so many cases; of few cases it may be empty."""
+        self._most = most
+        self._counts = dict.fromkeys(range(_OF_PASSING), 0)
+        spared = [_no_passing_answer(_no_exchange(case)) for case in part]  # so that all three are certain
+        self._certain = cases >= MANY and _certain_bytes(spared, cases) > most
+
+    def less(self, case: CaseResult) -> CaseResult:
+        """The case as the record will have it."""
+        return _less_of_passing(case, self._counts) if self._certain else case
+
+    def told(self, run: RunResult) -> RunResult:
+        """The run with a warning of what was left out."""
+        left_out = [_left_out(step, count) for step, count in zip(_STEPS, self._counts.values(), strict=False) if count]
+        return _with_warning(run, left_out, self._most)
+
+
 def _with_warning(run: RunResult, left_out: Iterable[str], most: int) -> RunResult:
+    """The run with a warning of what was left out, in that of what was left out of it before, if there is one."""
     parts = ", ".join(left_out)
     if not parts:
         return run
-    said = f"the record would be larger than {most:,} bytes, which no run reads as a baseline; left out of it: {parts}"
-    return run.model_copy(update={"warnings": (said, *run.warnings)})
+    said = f"the record would be larger than {most:,} bytes, which no run reads as a baseline; left out of it: "
+    before = next((warning for warning in run.warnings if warning.startswith(said)), None)
+    others = tuple(warning for warning in run.warnings if warning is not before)
+    return run.model_copy(update={"warnings": (f"{before}, {parts}" if before else f"{said}{parts}", *others)})
+
+
+def _left_out(step: _Step, count: int) -> str:
+    return f"{step.what} ({count:,})"
 
 
 def _at_least(run: RunResult) -> int:
@@ -150,16 +187,17 @@ def _taken(run: RunResult, steps: Sequence[_Step], left_out: list[str]) -> RunRe
             changes = tuple(map(step.change, comparison.changes))
             counts[at] += sum(map(operator.is_not, changes, comparison.changes))
             comparison = comparison.model_copy(update={"changes": changes})
-    left_out += [f"{step.what} ({counts[at]:,})" for at, step in enumerate(steps) if counts[at]]
+    left_out += [_left_out(step, counts[at]) for at, step in enumerate(steps) if counts[at]]
     return run.model_copy(update={"suites": suites, "comparison": comparison})
 
 
 def _suite_taken(suite: SuiteResult, steps: Sequence[tuple[int, CaseStep]], counts: dict[int, int]) -> SuiteResult:
     """The suite after these steps; `counts` has of how many cases each took something."""
-    cases, at_once = [], [step for _, step in steps[:3]] == [_no_exchange, _no_passing_answer, _no_passing_words]
+    first = [_no_exchange, _no_passing_answer, _no_passing_words]
+    cases, at_once = [], [step for _, step in steps[:_OF_PASSING]] == first
     for case in suite.cases:
         less = _less_of_passing(case, counts) if at_once else case
-        for at, step in steps[3:] if at_once else steps:
+        for at, step in steps[_OF_PASSING:] if at_once else steps:
             before, less = less, step(less)
             counts[at] += less is not before
         cases.append(less)
@@ -253,6 +291,16 @@ def _less_of_passing(case: CaseResult, counts: dict[int, int]) -> CaseResult:
     return less.model_copy(update=update) if update else less
 
 
+def _no_held_checks(case: CaseResult) -> CaseResult:
+    """Of a grade its parts are compared with those of the next run; a check that simply holds says no more."""
+    results = case.evaluator_results
+    if not results or case.graded or not _simply_passes(case):
+        return case
+    if any(result.score != 1 or result.vetoed or result.evaluator_results for result in results):
+        return case
+    return case.model_copy(update={"evaluator_results": ()})
+
+
 @lru_cache(1_000)
 def _silent(said: Same[tuple[EvaluatorResult, ...]]) -> tuple[EvaluatorResult, ...] | None:
     """The same without words; None where there are none. Many cases of another tool's run share what was said."""
@@ -267,6 +315,7 @@ _STEPS: Final = (
     _Step("the baseline's side of cases that still fail", change=_no_before_of_still_failing),
     _Step("answers, calls and judges' prompts of failing cases", _no_failing_answer),
     _Step("the baseline's side of all other cases", change=_no_before),
+    _Step("checks that passing cases hold", _no_held_checks),
     _Step("questions and expectations", _no_question),
 )
 """The order is that of what a person misses least."""

@@ -57,7 +57,7 @@ async def evaluate(session: Session, progress: Progress) -> Kept:
     """The whole use case: prepare, run, judge, keep. Raises GateError."""
     made = await make_run(session, progress)
     with after_asking():
-        return keep(session, judge(made.result, session.question), made)
+        return keep(session, judge(made.handed_over(), session.question), made)
 
 
 def keep(session: Session, judged: RunResult, made: Made | None = None) -> Kept:

@@ -25,13 +25,19 @@ class Progress(Observer, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Made:
     """A run as it was made: not judged yet."""
 
     result: RunResult
     interrupted: ExitCode | None = None
     """The exit code of the signal that ended it early, if one did."""
+
+    def handed_over(self) -> RunResult:
+        """The result, which is not here any more from then on: of many cases one copy is enough."""
+        result = self.result
+        del self.result
+        return result
 
 
 async def make_run(session: Session, progress: Progress) -> Made:
@@ -100,8 +106,12 @@ def _by_durations(session: Session) -> Selection:
 
 
 async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made:
-    """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display."""
+    """Ask and judge case by case; the journal has each as soon as it is finished. Closes target and display.
+
+    Where nobody else holds the plan, its cases are let go of as their results are made.
+    """
     run = Run(plan, session.folder, progress)
+    plan = plan.of_no_case()
     try:
         with own_process(run) if session.around.owns_process else nullcontext(list[ExitCode]()) as caught:
             result = await run.execute()

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.journal import Journal, TrialRecord, read_journal
+from eval_gate.engine.journal import Finished, Journal, TrialRecord, read_journal
 from eval_gate.errors import GateError
-from eval_gate.model.execution import Status
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.usage import Usage
 
 
 def record(case_id: str = "a", trial: int = 0, **fields) -> TrialRecord:
@@ -57,3 +59,93 @@ def test_journal__no_folder__says_what_to_do(tmp_path) -> None:
     with pytest.raises(GateError, match="cannot be written") as caught:
         Journal(tmp_path / "no" / "cases.jsonl")
     assert caught.value.hint == "choose another folder with --output-dir"
+
+
+A, B = CaseKey("e.json", "a"), CaseKey("e.json", "b")
+
+
+def finished(journal: Journal, *records: TrialRecord, most: int = 0) -> Finished:
+    """These trials, of which `most` are in memory."""
+    kept = Finished(most)
+    kept.journal = journal
+    for one in records:
+        kept.add(one, journal.append(one))
+    return kept
+
+
+SAID = st.builds(
+    EvaluatorResult,
+    name=st.sampled_from(["contains", "☃"]),
+    type=st.just("check"),
+    score=st.sampled_from([0.0, 0.3, 1.0]),
+    weight=st.sampled_from([1.0, 2.5]),
+    hits=st.sampled_from([(), ("h",)]),
+    reasoning=st.none() | st.text(max_size=3),
+    evaluator_provider_request=st.none() | st.just({"userPrompt": "q", "n": [1, 2.5, None]}),
+    evaluator_results=st.sampled_from([(), (EvaluatorResult(name="m", type="t", score=1),)]),
+    vetoed=st.booleans(),
+)
+ANSWERED = st.builds(
+    CaseDetails,
+    tools_called=st.sampled_from([(), ("t", "t")]),
+    response=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    response_length=st.integers(0, 9),
+    tool_calls=st.sampled_from([(), (KeptCall(name="t", arguments={"a": [1, {"b": 2.0}]}, duration_ms=0.1),)]),
+    left_out=st.sampled_from([{}, {"characters": 2}]),
+)
+USAGE = st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 3), output_tokens=st.none() | st.just(1))
+
+
+@given(
+    st.lists(st.builds(dict, details=ANSWERED, evaluator_results=st.lists(SAID).map(tuple), usage=USAGE), max_size=3)
+)
+def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory, several) -> None:
+    records = [record(trial=trial, duration_ms=trial / 3, **fields) for trial, fields in enumerate(several)]
+    with Journal(tmp_path_factory.mktemp("journal") / "cases.jsonl") as journal:
+        on_disk, in_memory = finished(journal, *records), finished(journal, *records, most=9)
+        journal.append(record("b"))  # what was read does not move what is written
+        assert on_disk.of(A) == in_memory.of(A) == records
+        assert [one.model_dump_json() for one in on_disk.of(A)] == [one.model_dump_json() for one in records]
+        assert [one.case_id for one in read_journal(journal._file)][-1:] == ["b"]
+
+
+def test_finished__read_again__shares_what_many_say(tmp_path) -> None:
+    said = {"evaluator_results": (EvaluatorResult(name="c", type="c", score=1),), "usage": Usage(input_tokens=5)}
+    with Journal(tmp_path / "cases.jsonl") as journal:
+        kept = finished(journal, record("a", **said), record("b", **said))
+        (one,), (other,) = kept.of(A), kept.of(B)
+    assert one.evaluator_results is other.evaluator_results
+    assert one.usage is other.usage
+
+
+def test_finished__asked_for_the_last_time__is_there_no_more(tmp_path) -> None:
+    with Journal(tmp_path / "cases.jsonl") as journal:
+        kept = finished(journal, record("a"), record("a", 1), record("b"), most=1)
+        assert [one.trial for one in kept.last_of(A)] == [0, 1]
+        assert (kept.of(A), kept.keys()) == ([], {(B, 0)})
+
+
+def test_finished__the_same_trial_again__is_the_later_one(tmp_path) -> None:
+    with Journal(tmp_path / "cases.jsonl") as journal:
+        assert [one.score for one in finished(journal, record(score=0.1), record(score=0.9)).of(A)] == [0.9]
+
+
+@pytest.mark.parametrize(("lists", "left"), [(True, [0, 2]), (False, [0])])
+def test_finished__trials_that_were_not_judged__are_not_kept_of_an_earlier_process(tmp_path, lists, left) -> None:
+    with Journal(tmp_path / "cases.jsonl") as journal:
+        broke, silent = record("a", 1, status=Status.ERROR), record("a", 2, calls_missing="at x")
+        kept = finished(journal, record("a"), broke, silent, record("b", status=Status.ERROR))
+        assert kept.keep_judged(A, lists=lists)
+        assert not kept.keep_judged(B, lists=lists)
+        assert [one.trial for one in kept.of(A)] == left
+        assert kept.cases() == [A]
+
+
+def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path) -> None:
+    file = tmp_path / "cases.jsonl"
+    with Journal(file) as journal:
+        kept = finished(journal, record())
+        file.write_text("x" * file.stat().st_size)
+        with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
+            kept.of(A)
+    assert caught.value.code == "journal-corrupt"

@@ -1,15 +1,19 @@
 """The run as a whole, against targets that behave and targets that do not."""
 
 import asyncio
+import gc
 import json
+import weakref
 
 import pytest
 
 from eval_gate.config.settings import Limits
+from eval_gate.engine import outcome
 from eval_gate.engine.run import Run
-from eval_gate.model.conversation import Response
+from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
+from eval_gate.results import fitting
 from eval_gate.results.write import write_result
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite
@@ -94,6 +98,62 @@ def test_run__agent_breaks_once__is_an_error_of_that_case_only(tmp_path) -> None
     case = result.suites[0].cases[1]
     assert (case.status, case.passed, case.error) == (Status.ERROR, False, "agent error: 500 boom")
     assert (result.summary.errored, result.summary.failed, result.summary.passed) == (1, 0, 9)
+
+
+def test_run__trials_in_the_journal_alone__gives_the_same_result_as_those_in_memory(tmp_path) -> None:
+    async def answers(request):
+        said = "ok" if request.trial else f"no {request.case_id} ☃"
+        return Response(text=said, duration_ms=2.5, tool_calls=(ToolCall(name="t", params={"a": 1}),))
+
+    suite = make_suite(*ten_cases())
+    in_memory, on_disk = (
+        asyncio.run(
+            Run(
+                make_plan(suite, target=ScriptedTarget(answers), limits=Limits(trials=3)),
+                tmp_path / name,
+                Watching(),
+                **most,
+            ).execute()
+        )
+        for name, most in (("memory", {}), ("disk", {"in_memory": 0}))
+    )
+    same = {"summary": in_memory.summary}  # the clock is in it
+    assert on_disk.model_copy(update=same).model_dump_json() == in_memory.model_dump_json()
+    assert (on_disk.summary.flaky, in_memory.suites[0].cases[0].trials[0].details.response) == (10, "no c0 ☃")
+
+
+def test_run__over__holds_none_of_its_cases(tmp_path) -> None:
+    plan = make_plan(make_suite(*ten_cases()), target=ScriptedTarget())
+    cases = [weakref.ref(case) for case in plan.suites[0].cases]
+    run = Run(plan, tmp_path, Watching())
+    del plan
+    result = asyncio.run(run.execute())
+    gc.collect()
+    assert result.summary.passed == 10
+    assert [one() for one in cases] == [None] * 10
+
+
+def test_run__more_passing_answers_than_there_is_room_for__are_left_out_as_the_record_would(
+    tmp_path, monkeypatch
+) -> None:
+    async def answers(request):
+        return Response(text="ok" + "x" * 2_000 if request.case_id != "c3" else "no", duration_ms=1)
+
+    def executed(name: str) -> RunResult:
+        suite = make_suite(*(make_case(f"c{number}") for number in range(100)))
+        return execute(make_plan(suite, target=ScriptedTarget(answers)), tmp_path / name)
+
+    whole = executed("whole")
+    monkeypatch.setattr(fitting, "MANY", 50)
+    monkeypatch.setattr(outcome, "MANY", 50)
+    monkeypatch.setattr(fitting.lessened, "__defaults__", (20_000,))
+    monkeypatch.setattr(fitting.Sparing.__init__, "__defaults__", (20_000,))
+    spared = executed("spared")
+    assert [case.details.response is None for _, case in spared.cases()].count(True) == 99
+    expected, found = (fitting.fitted(fitting.lessened(run), 20_000).run for run in (whole, spared))
+    assert found.suites[0].cases == expected.suites[0].cases
+    assert "answers and calls of passing cases (99)" in expected.warnings[0]
+    assert found.warnings == expected.warnings
 
 
 def test_run__target_gone__gives_up_and_the_rest_is_not_run(tmp_path) -> None:

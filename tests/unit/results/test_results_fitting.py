@@ -144,6 +144,20 @@ def test_fitted__passing_cases_with_many_words__keep_scores_alone() -> None:
     assert [case.evaluator_results[0].score for _, case in found.cases()] == [1, 1]
 
 
+def test_fitted__still_too_large_without_answers__loses_the_checks_that_simply_hold() -> None:
+    held = tuple(EvaluatorResult(name=f"check {n}", type="check", score=1) for n in range(100))
+    short = (*held, EvaluatorResult(name="last", type="check", score=0.5))
+    cases = [
+        make_result("held", "passed", evaluator_results=held),
+        make_result("graded", "passed", evaluator_results=held, graded=True),
+        make_result("short", "passed", evaluator_results=short),
+        make_result("failed", "failed", evaluator_results=short),
+    ]
+    found = fitted(make_run(make_suite_result(cases)), 20_000).run
+    assert found.warnings[0].endswith(", checks that passing cases hold (1)")
+    assert [len(case.evaluator_results) for _, case in found.cases()] == [0, 100, 101, 101]
+
+
 ANSWERS = st.builds(
     CaseDetails,
     response=st.none() | st.sampled_from(["", "a"]),
@@ -197,9 +211,9 @@ def test_fitted__a_large_run_beside_a_large_comparison__is_as_if_every_step_were
     )
     compared = Comparison(baseline=BaselineFacts(run_id="b", timestamp="t", source="x"), changes=changes)
     run = make_run(make_suite_result(cases), comparison=compared)
-    monkeypatch.setattr(fitting, "_MANY", 1_000)
+    monkeypatch.setattr(fitting, "MANY", 1_000)
     every = fitted(run, most)
-    monkeypatch.setattr(fitting, "_MANY", 100)
+    monkeypatch.setattr(fitting, "MANY", 100)
     some = fitted(run, most)
     assert some.run == every.run
     assert data_of(some) == data_of(every)

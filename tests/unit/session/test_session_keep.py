@@ -30,7 +30,7 @@ def answered(cases: int):
 def session(tmp_path, monkeypatch):
     """A session whose records may be as large as two hundred cases without their answers, and large runs have fifty."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(fitting, "_MANY", 50)
+    monkeypatch.setattr(fitting, "MANY", 50)
     monkeypatch.setattr(fitting.lessened, "__defaults__", (100_000,))
     return open_session(load_config({}, {}, None), Selection(), Around(tmp_path, {}))
 
