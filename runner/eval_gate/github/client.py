@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -32,6 +34,8 @@ TIME_LIMIT_S: Final = limits.GITHUB_S
 PER_PAGE: Final = 100
 API_VERSION: Final = "2022-11-28"
 
+_REPEATING: Final = ContextVar("a call to GitHub is being repeated", default=False)
+"""Of a call and of what is asked on its way, in other threads too (`deadline.within`); never of calls beside it."""
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, AssertionError, RuntimeError)
 Query = Mapping[str, str | int]
 T = TypeVar("T")
@@ -58,7 +62,7 @@ class Facts(BaseModel):
 
 
 class Client:
-    """Calls for one repository. Every method raises GitHubError and nothing else.
+    """Calls for one repository, any number of them at a time. Every method raises GitHubError and nothing else.
 
     To make one raises GateError `not-installed` where PyGithub is missing.
     """
@@ -80,8 +84,8 @@ class Client:
         self.repository = repository
         self._token = token
         self._sleep = sleep
-        self._opened: Requester | None = None
-        self._repeating = False
+        self._idle: deque[Requester] = deque()
+        """Connections that no call uses. One of PyGithub's keeps the request that it is about: it is one call's."""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -163,10 +167,10 @@ class Client:
 
         What is asked on the way, such as whether a lost request was carried out, is tried once: the whole is repeated.
         """
-        if self._repeating:
+        if _REPEATING.get():
             return once()
         lost, attempt, begin = False, 0, time.monotonic()
-        self._repeating = True
+        repeating = _REPEATING.set(True)
         try:
             while True:
                 attempt += 1
@@ -180,12 +184,12 @@ class Client:
                         raise
                     self._sleep(error.wait_s or _wait(attempt))
         finally:
-            self._repeating = False
+            _REPEATING.reset(repeating)
 
     def close(self) -> None:
-        """Close the connections to GitHub; another call would open new ones."""
-        if self._opened is not None:
-            self._opened.close()
+        """Close the connections that no call uses; another call would open new ones."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _once(
         self,
@@ -211,11 +215,11 @@ class Client:
         from github import GithubException
         from requests import RequestException
 
-        requester = self._requester()
+        requester, free = self._requester(), True
         try:
             return within(self.patience.answer_s, doing, lambda: call(requester))
-        except GitHubError:
-            self._opened = None  # its connection is still in use
+        except (GitHubError, KeyboardInterrupt):
+            free = False  # its connection is still in use
             raise
         except GithubException as error:
             headers = {name.lower(): str(value) for name, value in (error.headers or {}).items()}
@@ -225,24 +229,29 @@ class Client:
             raise GitHubError(Kind.UNREACHABLE, doing, detail) from error
         except _UNREADABLE as error:  # what PyGithub does with an answer it does not expect; it may quote the token
             raise _unreadable(doing, type(error).__name__) from None
+        finally:
+            if free:
+                self._idle.append(requester)
 
     def _requester(self) -> Requester:
-        if self._opened is None:
-            from github import Auth, Github
+        """A connection for one call: the one that was used last, else a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            pass
+        from github import Auth, Github
 
-            api = Github(
-                auth=Auth.Token(self._token),
-                base_url=self.api_url,
-                retry=None,
-                timeout=self.patience.silence_s,
-                user_agent=user_agent(),
-                # a gate writes a handful of times in its life: GitHub's advice on pacing is for bulk work
-                seconds_between_requests=0,
-                seconds_between_writes=0,
-                api_version=API_VERSION,
-            )
-            self._opened = api.requester
-        return self._opened
+        return Github(
+            auth=Auth.Token(self._token),
+            base_url=self.api_url,
+            retry=None,
+            timeout=self.patience.silence_s,
+            user_agent=user_agent(),
+            # a gate writes a handful of times in its life: GitHub's advice on pacing is for bulk work
+            seconds_between_requests=0,
+            seconds_between_writes=0,
+            api_version=API_VERSION,
+        ).requester
 
 
 def user_agent() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextvars import copy_context
 from threading import Thread
 from typing import TypeVar
 
@@ -18,10 +19,11 @@ def within(seconds: float, doing: str, call: Callable[[], T]) -> T:
     A call that takes too long is left alone in a thread that ends with the process: nothing can interrupt it.
     """
     outcome: Future[T] = Future()
+    around = copy_context()
 
     def work() -> None:
         try:
-            outcome.set_result(call())
+            outcome.set_result(around.run(call))
         except BaseException as error:  # noqa: BLE001 (whatever it is, it is raised where the call was made)
             outcome.set_exception(error)
 

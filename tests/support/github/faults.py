@@ -30,6 +30,7 @@ class Fault:
     kind: str = ""  # what GraphQL calls it
     html: bool = False  # a proxy's page in place of GitHub's JSON
     seconds: float = 0  # wait first
+    meeting: threading.Barrier | None = None  # wait first until so many requests wait there
     reset_before: bool = False
     reset_after: bool = False
     cut_after: int | None = None  # send so many bytes of the body, then cut the connection
@@ -83,6 +84,14 @@ class Fault:
     def slow(seconds: float) -> Fault:
         """The usual answer, late."""
         return Fault("slow", seconds=seconds)
+
+    @staticmethod
+    def meet(barrier: threading.Barrier, code: int | None = None) -> Fault:
+        """The usual answer, or this status, as soon as all that the barrier is for are asked for at the same time.
+
+        Where the others do not come in the barrier's time it is broken, which is a violation.
+        """
+        return Fault("meet", code, meeting=barrier)
 
     @staticmethod
     def hang() -> Fault:

@@ -112,6 +112,11 @@ class Handler(BaseHTTPRequestHandler):
         fault = self.server.faults.take(request.method, request.target)
         if fault and fault.seconds:
             self.server.closing.wait(fault.seconds)
+        if fault and fault.meeting:
+            try:
+                fault.meeting.wait()
+            except threading.BrokenBarrierError:
+                request.violations.append("the others that were to be asked for at the same time did not come")
         answer = self.server.respond(request, fault)
         if answer is None:
             self._cut()
@@ -227,6 +232,11 @@ class LoopbackServer(ThreadingHTTPServer):
             Exchange(self.service.host, request.method, request.target, status, headers, body or None, found, name)
         )
         return answer
+
+    @property
+    def open_connections(self) -> int:
+        """How many clients are connected now."""
+        return len(self._connections)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         thread = threading.Thread(target=self.process_request_thread, args=(request, client_address), daemon=True)

@@ -43,6 +43,12 @@ class Oracle:
         self.answers = list(answers)
         self.requests: list[Request] = []
         self.base = ""
+        self.server: LoopbackServer | None = None
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return self.server.open_connections if self.server else 0
 
     def judge(self, _request: Request) -> list[str]:
         return []
@@ -68,6 +74,7 @@ def says() -> Iterator[Callable[..., Oracle]]:
             server = LoopbackServer(oracle, Faults(), threading.RLock(), lambda _: None, "127.0.0.1")
             server.start()
             stack.callback(server.close)
+            oracle.server = server
             oracle.base = f"http://127.0.0.1:{server.server_port}"
             return oracle
 

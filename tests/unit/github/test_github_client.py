@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from eval_gate.github.client import ATTEMPTS, Client, Facts
 from eval_gate.github.comments import read_conversation
 from eval_gate.github.commits import distance, pull_request, repository
+from eval_gate.github.deadline import within
 from eval_gate.github.failure import GitHubError, Kind
 from tests.support.github import Fault
 from tests.support.github.loopback import Answer
@@ -169,3 +173,32 @@ def test_broken_for_a_while__every_try_is_counted_and_none_is_left(github, clien
     assert repository(client).default_branch == "main"
     assert len(waits) == ATTEMPTS - 1
     assert all(0 <= wait <= 8 for wait in waits)
+
+
+def test_calls__two_at_a_time_each_refused_once__each_is_repeated_by_itself(github, client, waits) -> None:
+    """Both wait at GitHub for each other: the first time to be refused, the second time to be answered."""
+    github.state.add_pull(7)
+    refused, answered = threading.Barrier(2, timeout=20), threading.Barrier(2, timeout=20)
+    for path in ("/repos/acme/bot$", "/pulls/7$"):
+        github.faults.add("GET", path, Fault.meet(refused, 502), Fault.meet(answered))
+    with ThreadPoolExecutor(2) as beside:
+        first, second = beside.submit(repository, client), beside.submit(pull_request, client, 7)
+        assert (first.result().default_branch, second.result().number) == ("main", 7)
+    assert len(waits) == 2
+
+
+def test_call__asked_on_the_way_of_another_from_within_a_time_limit__is_tried_once(says, waits) -> None:
+    """The way to an artifact of our own: its address is asked in the thread that has so much time for the whole."""
+    oracle = says(Answer(500))
+    client = Client(oracle.base, "t0ken", "acme/bot", sleep=waits.append)
+    with pytest.raises(GitHubError):
+        client.repeated(lambda: within(20, "fetching", lambda: repository(client)))
+    assert len(oracle.requests) == ATTEMPTS
+
+
+def test_calls__one_after_the_other__share_a_connection(says) -> None:
+    oracle = says(Answer(200, body={"id": 1}))
+    client = Client(oracle.base, "t0ken", "acme/bot")
+    for _ in range(3):
+        client.get("reading", "/thing", Thing, permission="contents: read")
+    assert oracle.connections == 1
