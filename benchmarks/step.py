@@ -41,13 +41,15 @@ class Calls:
     """When calls arrived at GitHub, what they were, and when cases were asked."""
 
     latency_s: float
+    late: bool = True
+    """Whether GitHub answers late."""
     github: list[tuple[float, str]] = field(default_factory=list)
     cases: list[float] = field(default_factory=list)
 
     def take(self, method: str, target: str) -> Fault:
         """As the fake's plan of failures: none, and every answer late."""
         self.github.append((time.monotonic(), f"{method} {target.partition('?')[0]}"))
-        return Fault("slow", seconds=self.latency_s)
+        return Fault("slow", seconds=self.latency_s if self.late else 0)
 
     async def answer(self, exchange: Exchange) -> None:
         """As an agent that knows everything."""
@@ -56,8 +58,12 @@ class Calls:
 
 
 def measured(job: Job, github: FakeGitHub, url: str, calls: Calls, number: int) -> tuple[list[float], Counter[str]]:
-    """Seconds of each part, and how often GitHub was called for what."""
-    pull = github.state.add_pull(number)
+    """Seconds of each part, and how often GitHub was called for what: of the second push of a pull request."""
+    pull = github.state.add_pull(number, head_ref=f"feature-{number}")
+    calls.late = False
+    if (before := job.pull_request(pull, url)).code:
+        raise SystemExit(before.log)
+    calls.late = True
     calls.github.clear()
     calls.cases.clear()
     began = time.monotonic()

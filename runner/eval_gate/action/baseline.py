@@ -11,9 +11,8 @@ from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.baseline import ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.artifacts.baseline import ArtifactStore, Beside, Found
 from eval_gate.github.artifacts.listed import Wanted
-from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
@@ -64,8 +63,9 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
         gate=None if own_named else step.key,
         branch=choice.branch,
         workflows=settings.baseline_workflows or ((own_workflow,) if own_workflow else ()),
-        near=choice.commit or _fork_point(step.client, choice, log),
+        near=choice.commit,
         own_run_id=environment.run_id,
+        fork_point_of=choice.fork_point_of,
         shard=settings.shard,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
@@ -94,15 +94,6 @@ def _ledger(found: Found, log: Log) -> Ledger:
     known = ledger.up_to(found.baseline.result)
     log.did(f"its record goes back {count(len(known.runs), 'run')}")
     return ledger
-
-
-def _fork_point(client: Client, choice: BaselineChoice, log: Log) -> str | None:
-    if choice.fork_point_of is None:
-        return None
-    found = merge_base(client, choice.branch, choice.fork_point_of)
-    if found is None:
-        log.did(f"GitHub knows no commit that {choice.branch} and this change share: the newest baseline is taken")
-    return found
 
 
 def _sentence(found: Found, branch: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from eval_gate.action.baseline import get_baseline
+from eval_gate.action.asked import Asked
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
 from eval_gate.action.inputs import Control, read_inputs
@@ -21,13 +21,10 @@ from eval_gate.action.opening import open_step
 from eval_gate.action.plan import Mode
 from eval_gate.action.publishing.drift import drift_in
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
-from eval_gate.action.publishing.store import refuse_second
-from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.relay import find_pull_request
-from eval_gate.action.running import get_result, makes_whole, session_of
+from eval_gate.action.running import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.step import Step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
-from eval_gate.action.trust.policy import ruled_by
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
@@ -116,10 +113,11 @@ def _act(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) 
 
 def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> ExitCode:
     """Raises TakenError where another leg of this run has published under the same name."""
-    if step.plan.mode is Mode.GATE:
-        refuse_second(step)
+    asked = Asked(step, config, variables, log)
+    load_engine(step)
+    asked.second.result()
     try:
-        finished, context = _gate(step, config, variables, log)
+        finished, context = _gate(step, asked, config, variables, log)
     except GateError as error:
         publish_trouble(step, error, context_of(step, variables), log)
         return error.exit_code
@@ -131,15 +129,16 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
     return ExitCode.PASSED if step.plan.mode is Mode.RELAY else finished.exit_code
 
 
-def _gate(step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> tuple[Finished, ReportContext]:
+def _gate(
+    step: Step, asked: Asked, config: RunConfig, variables: Mapping[str, str], log: Log
+) -> tuple[Finished, ReportContext]:
     """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
-    ruled = ruled_by(step, config, variables, log)
+    ruled = asked.ruled.result()
     later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
-    origin = get_baseline(step, ruled.config, log)
-    pushes = earlier_pushes(step, ruled.config, log)
-    session = session_of(step, ruled.config, origin, variables, log, pushes)
+    origin = asked.origin.result()
+    session = session_of(step, ruled.config, origin, asked, variables, log)
     made = get_result(step, session, log)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)

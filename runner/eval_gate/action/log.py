@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from eval_gate.github.commands import Commands
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from eval_gate.github.beside import begin
+from eval_gate.github.commands import Commands, LaterCommands
 from eval_gate.github.failure import GitHubError, Kind
+
+T = TypeVar("T")
 
 
 class Log:
@@ -36,3 +43,35 @@ class Log:
             self.trail.append(sentence)
             self.commands.warning(sentence)
         self.losses.append(sentence)
+
+    def begin(self, work: Callable[[Log], T], name: str) -> Beside[T]:
+        """Do it beside what follows. What it says, to a log of its own, is said where its result is asked for."""
+        return Beside(self, work, name)
+
+
+class Beside(Generic[T]):
+    """Work of a step under way beside other work of it.
+
+    Whatever is done first: what they say, and which of their errors ends the step, goes by the order in which their
+    results are asked for. What nobody asks for is as if it had never begun.
+    """
+
+    def __init__(self, log: Log, work: Callable[[Log], T], name: str) -> None:
+        self._log = log
+        self._said = LaterCommands()
+        own = self._own = Log(self._said, log.read_only)
+        self._outcome: Future[T] = begin(lambda: work(own), name)
+
+    def peek(self) -> T:
+        """The result, for work that is itself beside: what is said of it is left for whoever asks in order."""
+        return self._outcome.result()
+
+    def result(self) -> T:
+        """What came of it, once it is there; what it said is said before. Raises what the work raises."""
+        try:
+            return self._outcome.result()
+        finally:
+            self._said.pass_on(self._log.commands)
+            self._log.trail += self._own.trail
+            self._log.losses += self._own.losses
+            self._own.trail, self._own.losses = [], []

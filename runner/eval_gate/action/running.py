@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 
+from eval_gate.action.asked import Asked
 from eval_gate.action.baseline import Origin
 from eval_gate.action.configuration import selection_of
 from eval_gate.action.inputs import PREFIX
@@ -16,7 +18,7 @@ from eval_gate.action.step import Step
 from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.judges import comparisons_of
 from eval_gate.action.trust.variables import doorkeeper_for
-from eval_gate.action.trust.waivers import waivers_from_file, with_comments
+from eval_gate.action.trust.waivers import with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.errors import ExitCode, GateError
@@ -27,7 +29,6 @@ from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.results.names import LATEST
 from eval_gate.results.parts import read_whole, whole_of
-from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import is_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
@@ -50,23 +51,19 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 
 
 def session_of(
-    step: Step,
-    config: RunConfig,
-    origin: Origin,
-    variables: Mapping[str, str],
-    log: Log,
-    pushes: Pushes | None = None,
+    step: Step, config: RunConfig, origin: Origin, asked: Asked, variables: Mapping[str, str], log: Log
 ) -> Session:
     """The session, with what people have accepted: in the file, and, where it could matter, in comments.
 
     Raises GateError, as for variables that would be given to a target that must not have them.
     """
     selection = selection_of(step.settings)
+    pushes = asked.pushes.result()
     question = Question(
         origin.baseline,
         config.policy,
         everything_selected=selection.everything,
-        waivers=waivers_from_file(step, config, log),
+        waivers=asked.waivers.result(),
         more_waivers=lambda waivers: with_comments(step, waivers, log),
         keeping=config.keeping,
         pushes=pushes,
@@ -99,6 +96,12 @@ def get_result(step: Step, session: Session, log: Log) -> Made:
         result = with_believed_control(_stored(step, session, log), session.config.control)
         made = Made(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
     return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
+
+
+def load_engine(step: Step) -> None:
+    """What a run is prepared with, where there will be one: 100 ms while GitHub is waited for, and not after that."""
+    if _runs(step):
+        import_module("eval_gate.engine.preparing.prepare")
 
 
 def _runs(step: Step) -> bool:

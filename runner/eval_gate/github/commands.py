@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
@@ -31,15 +31,15 @@ class Commands:
 
     def notice(self, message: str) -> None:
         """A remark that is shown on the run's page. There is room for ten: not for progress."""
-        self._command("notice", message, title="Eval Gate")
+        self.remark("notice", message, title="Eval Gate")
 
     def warning(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
         """Something that weakens the result, or could not be published."""
-        self._command("warning", message, title=title, file=file, line=line)
+        self.remark("warning", message, title=title, file=file, line=line)
 
     def error(self, message: str, *, title: str = "Eval Gate", file: str | None = None, line: int = 0) -> None:
         """What makes the step fail."""
-        self._command("error", message, title=title, file=file, line=line)
+        self.remark("error", message, title=title, file=file, line=line)
 
     def mask(self, secret: str) -> None:
         """Have the runner replace this value in everything it shows from now on."""
@@ -71,7 +71,8 @@ class Commands:
             self._stopped = None
             self._write(f"::{token}::")
 
-    def _command(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
+    def remark(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
+        """One of these three, by its name."""
         properties = {"title": title, "file": file, "line": line or None}
         shown = ",".join(f"{key}={_property(str(value))}" for key, value in properties.items() if value is not None)
         self._line(f"::{name} {shown}::{_data(message[:MAX_MESSAGE])}")
@@ -86,6 +87,30 @@ class Commands:
 
     def _write(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
+
+
+class LaterCommands(Commands):
+    """What is said beside something else: lines and remarks, kept until it is their turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: list[Callable[[Commands], None]] = []
+
+    def say(self, line: str) -> None:
+        """A line for people."""
+        self._said.append(lambda to: to.say(line))
+
+    def pass_on(self, to: Commands) -> None:
+        """Say it now, once."""
+        while self._said:
+            self._said.pop(0)(to)
+
+    def remark(self, name: str, message: str, *, title: str, file: str | None = None, line: int = 0) -> None:
+        """A notice, warning or error."""
+        self._said.append(lambda to: to.remark(name, message, title=title, file=file, line=line))
+
+    def _write(self, line: str) -> None:
+        raise AssertionError("nothing is written beside something else but lines and remarks")
 
 
 def _data(text: str) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextvars import copy_context
-from threading import Thread
 from typing import TypeVar
 
+from eval_gate.github.beside import begin
 from eval_gate.github.failure import GitHubError, Kind
 
 T = TypeVar("T")
@@ -16,18 +14,9 @@ T = TypeVar("T")
 def within(seconds: float, doing: str, call: Callable[[], T]) -> T:
     """What the call gives. Raises GitHubError `unreachable` where it takes longer, and what the call raises.
 
-    A call that takes too long is left alone in a thread that ends with the process: nothing can interrupt it.
+    A call that takes too long is left alone: nothing can interrupt it.
     """
-    outcome: Future[T] = Future()
-    around = copy_context()
-
-    def work() -> None:
-        try:
-            outcome.set_result(around.run(call))
-        except BaseException as error:  # noqa: BLE001 (whatever it is, it is raised where the call was made)
-            outcome.set_exception(error)
-
-    Thread(target=work, name=doing, daemon=True).start()
+    outcome = begin(call, doing)
     try:
         return outcome.result(seconds)
     except TimeoutError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,12 +17,14 @@ from eval_gate.github.artifacts.listed import (
     Trail,
     Wanted,
     artifacts_of_run,
+    begin_listing,
     candidates,
     of_newest_runs,
     trusted,
 )
+from eval_gate.github.beside import begin
 from eval_gate.github.client import Client
-from eval_gate.github.commits import RunFacts, distance, workflow_run
+from eval_gate.github.commits import Distance, RunFacts, distance, workflow_run
 from eval_gate.github.failure import GitHubError, Kind, if_there
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
@@ -103,8 +106,9 @@ class ArtifactStore:
 
     def nearest(self, now: datetime) -> Found | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
-        trail = Trail()
-        found = self._first(candidates(self._client, self._wanted, trail), trail, now)
+        trail, lists = Trail(), begin_listing(self._client, self._wanted)
+        self._wanted = replace(self._wanted, near=self._near())
+        found = self._first(candidates(self._client, self._wanted, trail, lists), trail, now)
         if found is None and trail.more and self._left:
             found = self._first(of_newest_runs(self._client, self._wanted, trail), trail, now)
         if found is not None:
@@ -132,9 +136,10 @@ class ArtifactStore:
             if run is None:
                 continue
             self._left -= 1
+            behind = self._begin_behind(run)
             result = self._complete_run(artifact, run, trail)
             if result is not None:
-                return self._found(artifact, run, result, now, str(trail))
+                return self._found(artifact, run, result, now, str(trail), behind)
         return None
 
     def of_run(self, run_id: int, now: datetime) -> Found:
@@ -145,9 +150,12 @@ class ArtifactStore:
         trail = Trail()
         if run.of_this_repository:
             for artifact in artifacts_of_run(self._client, run_id, *reversed(self._wanted.names)):
-                result = None if artifact.expired else self._complete_run(artifact, run, trail)
+                if artifact.expired:
+                    continue
+                behind = self._begin_behind(run)
+                result = self._complete_run(artifact, run, trail)
                 if result:
-                    return self._found(artifact, run, result, now, "")
+                    return self._found(artifact, run, result, now, "", behind)
         why = str(trail) or ("it has no such artifact any more" if run.of_this_repository else "it is of a fork")
         raise GateError(
             "baseline-not-found",
@@ -206,7 +214,15 @@ class ArtifactStore:
             return f"of another gate ({result.made_by.gate})"
         return "of some cases only" if result.partial or result.shard != self._wanted.shard else ""
 
-    def _found(self, artifact: Artifact, run: RunFacts, result: RunResult, now: datetime, trail: str) -> Found:
+    def _found(
+        self,
+        artifact: Artifact,
+        run: RunFacts,
+        result: RunResult,
+        now: datetime,
+        trail: str,
+        behind: Future[Distance | None],
+    ) -> Found:
         made = artifact.created_at
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
@@ -214,22 +230,31 @@ class ArtifactStore:
             result=result.model_copy(update={"git": git}),
             source=f"artifact {artifact.id} of run {run.id}",
             age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
-            commits_behind=self._behind(run.head_sha),
+            commits_behind=self._behind(behind),
             unmeasured=tuple(self._unmeasured),
         )
         return Found(baseline, artifact.id, run.id, run.head_sha, trail, self._handed.get(artifact.id, {}))
 
-    def _behind(self, sha: str) -> int | None:
+    def _near(self) -> str | None:
+        """The commit to which the nearest is sought."""
+        wanted = self._wanted
+        if wanted.near or wanted.fork_point_of is None:
+            return wanted.near
+        between = distance(self._client, wanted.branch, wanted.fork_point_of)
+        if between is None:
+            what = f"GitHub knows no commit that {wanted.branch} and this change share: the newest baseline is taken"
+            self.notes.append(what)
+        return between.merge_base_commit.sha if between else None
+
+    def _begin_behind(self, run: RunFacts) -> Future[Distance | None]:
+        """Ask how far the branch has gone on since, while the artifact is fetched."""
+        return begin(lambda: distance(self._client, run.head_sha, self._wanted.branch), f"run {run.id} and its branch")
+
+    def _behind(self, asked: Future[Distance | None]) -> int | None:
         """How many commits the branch has that the baseline has not; None when that cannot be told."""
         try:
-            between = distance(self._client, sha, self._wanted.branch)
+            between = asked.result()
         except GitHubError as error:  # only for show: the baseline itself is there
             self.notes.append(f"how far the baseline is behind is not known: {error}")
             return None
         return between.ahead_by if between else None
-
-
-def merge_base(client: Client, branch: str, head: str) -> str | None:
-    """Where `head` left the branch; None when GitHub does not know one of them."""
-    between = distance(client, branch, head)
-    return between.merge_base_commit.sha if between else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -18,6 +19,7 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
+from eval_gate.github.beside import begin
 from eval_gate.github.client import Client, Facts
 from eval_gate.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
 from eval_gate.model.result import Shard
@@ -61,7 +63,10 @@ class Wanted:
     workflows: tuple[str, ...]
     """Paths or file names of workflow files; empty for any."""
     near: str | None
+    """The commit; None for none, or for where another one left the branch."""
     own_run_id: int
+    fork_point_of: str | None = None
+    """That other commit."""
     shard: Shard | None = None
     """The part of the cases that is run here; None for all of them."""
     gate: str | None = None
@@ -95,14 +100,27 @@ class Trail:
         return f"seen {len(self.seen)}: " + ", ".join(f"{count} {why}" for why, count in reasons.items())
 
 
-def candidates(client: Client, wanted: Wanted, trail: Trail) -> Iterator[Artifact]:
+Lists = list[Future[list[Artifact]]]
+"""The artifacts of each name, on their way."""
+
+
+def begin_listing(client: Client, wanted: Wanted) -> Lists:
+    """Have the artifacts of every name listed, newest first, all at the same time."""
+
+    def of_name(name: str) -> Future[list[Artifact]]:
+        return begin(lambda: list(islice(_listed(client, name), MAX_LISTED)), f"listing the artifacts {name}")
+
+    return [of_name(name) for name in reversed(wanted.names)]
+
+
+def candidates(client: Client, wanted: Wanted, trail: Trail, lists: Lists) -> Iterator[Artifact]:
     """Artifacts that may be trusted as far as the list tells, nearest to `wanted.near` first.
 
     The commit's own, then those of the commits before it, nearest first, then the rest, newest first.
     """
     listed = []
-    for name in reversed(wanted.names):
-        found = list(islice(_listed(client, name), MAX_LISTED))
+    for coming in lists:
+        found = coming.result()
         trail.more = trail.more or len(found) == MAX_LISTED
         listed += found
     listed.sort(key=_made, reverse=True)
@@ -153,12 +171,15 @@ def artifacts_of_run(client: Client, run_id: int, *names: str) -> tuple[Artifact
     """The artifacts of these names of one run, the newest first: of a later attempt before those of an earlier one."""
     doing = f"listing the artifacts of run {run_id}"
     path = f"/actions/runs/{run_id}/artifacts"
-    found = [
-        one
-        for name in names
-        for one in client.page(doing, path, Artifact, permission=ACTIONS, query={"name": name}, key="artifacts")
-    ]
-    return tuple(sorted(found, key=_made, reverse=True))
+
+    def of_name(name: str) -> Future[tuple[Artifact, ...]]:
+        query = {"name": name}
+        return begin(
+            lambda: client.page(doing, path, Artifact, permission=ACTIONS, query=query, key="artifacts"), doing
+        )
+
+    lists = [of_name(name) for name in names]
+    return tuple(sorted((one for coming in lists for one in coming.result()), key=_made, reverse=True))
 
 
 def names_of_run(client: Client, run_id: int) -> frozenset[str]:

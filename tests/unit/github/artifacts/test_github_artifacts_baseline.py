@@ -7,6 +7,7 @@ import json
 import struct
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from eval_gate.errors import ExitCode, GateError
-from eval_gate.github.artifacts.baseline import MAX_TRIED, ArtifactStore, Beside, Found, merge_base
+from eval_gate.github.artifacts.baseline import MAX_TRIED, ArtifactStore, Beside, Found
 from eval_gate.github.artifacts.listed import MAX_LISTED, Wanted, is_workflow
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.comparison import Unmeasured
@@ -553,11 +554,39 @@ def test_found__distance_cannot_be_asked__is_noted_and_the_baseline_is_there(git
     assert ["how far the baseline is behind is not known" in note for note in one.notes] == [True]
 
 
-def test_merge_base__change_from_the_middle__is_where_it_left_the_branch(client, state) -> None:
+@pytest.mark.parametrize(
+    ("branch", "change", "nearest", "known"),
+    [
+        ("main", "topic", "of-c2", True),
+        ("main", "a commit that GitHub does not know", "of-c1", False),
+        ("no such branch", "topic", None, False),
+    ],
+)
+def test_nearest__to_where_a_change_left_the_branch__is_said_where_github_does_not_know_it(
+    store, keep, state, branch, change, nearest, known
+) -> None:
     state.add_commit("topic", sha("c2"))
-    assert merge_base(client, "main", sha("topic")) == sha("c2")
-    assert merge_base(client, "main", sha("unknown")) is None
-    assert merge_base(client, "no such branch", sha("topic")) is None
+    for commit in ("c5", "c3", "c2", "c1"):
+        keep(commit)
+    one = store(branch=branch, fork_point_of=sha(change))
+    found = one.nearest(NOW)
+    assert (taken(found) if isinstance(found, Found) else None) == nearest
+    assert ["GitHub knows no commit" in note for note in one.notes] == ([] if known else [True])
+
+
+def test_nearest__of_several_names__all_is_asked_at_the_same_time_that_needs_no_answer(
+    github, store, keep, state
+) -> None:
+    """Each waits at GitHub for the others: the fork point and both lists, then the archive and the distance."""
+    state.add_commit("topic", sha("c2"))
+    keep("c2")
+    first, second = threading.Barrier(3, timeout=20), threading.Barrier(2, timeout=20)
+    for path in (r"/compare/main\.\.\.", r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"name=another"):
+        github.faults.add("GET", path, Fault.meet(first))
+    for path in (r"/actions/artifacts/\d+/zip", rf"/compare/{sha('c2')}\.\.\."):
+        github.faults.add("GET", path, Fault.meet(second))
+    one = store(names=("eval-gate-results", "another"), fork_point_of=sha("topic"))
+    assert taken(one.nearest(NOW)) == "of-c2"
 
 
 # --- when pull requests fill the list

@@ -1,0 +1,96 @@
+"""What a step asks of GitHub at the same time, and that nobody can tell it from asking one after the other."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import pytest
+
+from tests.integration.action.test_action_legs import again
+from tests.integration.action.test_action_pull_request import baseline_of_today
+from tests.support.agents import agent
+from tests.support.github import Fault
+from tests.support.jobs import pull_request_event
+
+LIST_OWN = "ArtifactService/ListArtifacts"
+COMPARE = r"/compare/main\.\.\."
+NAMES = (r"/actions/artifacts\?.*name=eval-gate-results(&|$)", r"/actions/artifacts\?.*name=eval-gate-results\.")
+OWN_RUNS = r"/actions/workflows/gate.yml/runs"
+
+
+@pytest.fixture
+def pull(job, github):
+    """A pull request with a baseline, and a push behind it."""
+    pull = github.state.add_pull(7)
+    with agent() as running:
+        assert job.push(running.url).code == 0
+        baseline_of_today(github)
+        assert job.pull_request(pull, running.url).code == 0
+    return pull
+
+
+def meet(github, *requests: tuple[str, str]) -> None:
+    """Have each of these answered when all of them wait for their answer, which those that come in turn never do."""
+    barrier = threading.Barrier(len(requests), timeout=30)
+    for method, path in requests:
+        github.faults.add(method, path, Fault.meet(barrier))
+
+
+def test_before_the_cases__what_needs_no_answer_first__is_asked_at_the_same_time(job, github, pull) -> None:
+    asked = [("GET", COMPARE), *(("GET", name) for name in NAMES), ("GET", OWN_RUNS), ("POST", LIST_OWN)]
+    meet(github, *asked)
+    with agent() as running:
+        assert job.pull_request(pull, running.url).code == 0
+
+
+def test_before_the_cases__rules_of_the_base_branch__are_read_at_the_same_time(job, github, pull) -> None:
+    meet(github, ("GET", COMPARE), ("GET", "/contents/"), ("POST", LIST_OWN))
+    with agent() as running:
+        assert job.pull_request(pull, running.url, {"policy-from": "base"}).code == 0
+
+
+def test_before_the_cases__two_things_are_wrong_at_once__the_first_in_order_is_said(job, github, pull) -> None:
+    """That another leg has stored its result takes four answers to be seen, that the rules are not to be had one."""
+    job.write_suite(name="other.golden.json")
+    with agent() as running:
+        assert job.pull_request(pull, running.url, {"evals": "evals/other.golden.json"}).code == 0
+        job.begin_job()
+        meet(github, ("POST", LIST_OWN), ("GET", "/contents/"))
+        github.faults.add("GET", "/contents/", Fault.permission())
+        inputs = {"policy-from": "base"}
+        ended = again(job, github, pull, running.url, inputs)
+        asked = len(running.requests)
+    assert "same-name-twice" in ended.log
+    assert "rules of main" not in ended.log
+    assert ended.code != 0
+    assert asked == 4  # by the first of the two
+
+
+def test_before_the_cases__answers_come_in_another_order__the_log_does_not(job, github, pull) -> None:
+    def steps(ended) -> list[str]:
+        said = ("event pull_request", "baseline: ", "its record goes back", "1 earlier push", "2 earlier pushes")
+        return [line.split(" ")[0] for line in ended.log.splitlines() if line.startswith(said)]
+
+    with agent() as running:
+        github.faults.add("GET", COMPARE, Fault.slow(2))
+        baseline_last = steps(job.pull_request(pull, running.url))
+        github.faults.add("GET", OWN_RUNS, Fault.slow(2))
+        pushes_last = steps(job.pull_request(pull, running.url))
+    assert baseline_last == ["event", "baseline:", "its", "1"]
+    assert pushes_last == ["event", "baseline:", "its", "2"]
+
+
+def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends_at_once(job, github, pull) -> None:
+    for path in (COMPARE, OWN_RUNS):
+        github.faults.add("GET", path, Fault.hang())
+    with agent() as running:
+        process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
+        until = time.monotonic() + 60
+        while github.faults.unused and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=15)  # an answer is waited for at least twenty seconds
+    assert process.returncode == 130, out
+    assert not running.requests
