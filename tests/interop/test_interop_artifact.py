@@ -17,7 +17,7 @@ import pytest
 
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.upload import Service, archive, upload
+from eval_gate.github.artifacts.upload import Service, archive, reserve
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError, Kind
 from tests.support.browsing import follow
@@ -67,7 +67,7 @@ def peer(github: FakeGitHub, *arguments: str) -> dict:
 def store(client: Client, github: FakeGitHub, folder: Path) -> int:
     service = Service(github.results_url, github.runtime_token)
     archive([(folder / "run.json", "run.json")], folder / "ours.zip")
-    return upload(client, service, NAME, folder / "ours.zip", now=datetime.now(UTC))
+    return reserve(client, service, NAME, now=datetime.now(UTC)).fill(folder / "ours.zip")
 
 
 def test_ours__is_listed_and_unpacked_by_githubs_client(client, github, tmp_path) -> None:
@@ -95,7 +95,7 @@ def test_our_page__is_listed_and_downloaded_as_it_is_by_githubs_client(client, g
     (tmp_path / "report.html").write_text("<!doctype html>\n<title>ours</title>")
     service = Service(github.results_url, github.runtime_token)
     when = datetime.now(UTC)
-    number = upload(client, service, PAGE, tmp_path / "report.html", now=when, mime_type="text/html")
+    number = reserve(client, service, PAGE, now=when, mime_type="text/html").fill(tmp_path / "report.html")
     listed = peer(github, "list")["artifacts"]
     assert [(one["name"], one["id"]) for one in listed] == [(PAGE, number)]
     answer = peer(github, "download", PAGE, str(tmp_path / "theirs"))
@@ -112,7 +112,7 @@ def test_their_page__unzipped__opens_in_a_browser_and_is_sent_as_ours_is(client,
     assert opened.text == (tmp_path / PAGE).read_text()
     theirs = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")]
     service = Service(github.results_url, github.runtime_token, 90)
-    upload(client, service, f"our-{PAGE}", tmp_path / PAGE, now=datetime.now(UTC), mime_type="text/html")
+    reserve(client, service, f"our-{PAGE}", now=datetime.now(UTC), mime_type="text/html").fill(tmp_path / PAGE)
     ours = [one.body for one in github.requests("POST", "(Create|Finalize)Artifact")][2:]
     of_its_own = {"name", "expires_at"}
     assert [_without(body, of_its_own) for body in ours] == [_without(body, of_its_own) for body in theirs]

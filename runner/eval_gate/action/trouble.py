@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishing.check import CheckDraft, check
-from eval_gate.action.publishing.comment import Draft, comment
+from eval_gate.action.publishing.both import comment_and_check
+from eval_gate.action.publishing.check import CheckDraft
+from eval_gate.action.publishing.comment import Draft
 from eval_gate.action.publishing.publish import outputs_of, put_out, summarise
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError
@@ -31,10 +32,15 @@ def publish_trouble(step: Step, error: GateError, context: ReportContext, log: L
     def render(shown: ReportContext, _start: int) -> str:
         return render_problem(error, shown, heading, as_comment=True)
 
-    comment_url = comment(step, Draft(Outcome.ERROR, noteworthy=True, render=render), context, log)
     text = render_problem(error, context, heading)
     title = problem_title(error.message, usage=error.exit_code is ExitCode.USAGE)
-    check_url = check(step, CheckDraft(Conclusion.FAILURE, title, text, ""), log)
+    comment_url, check_url = comment_and_check(
+        step,
+        Draft(Outcome.ERROR, noteworthy=True, render=render),
+        CheckDraft(Conclusion.FAILURE, title, text, ""),
+        context,
+        log,
+    )
     lost = replace(context, losses=tuple(log.losses))
     summarise(step.environment, render_problem(error, lost, heading), log.commands)
     outputs = outputs_of(None, Outcome.ERROR, error.exit_code)

@@ -94,3 +94,67 @@ def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends
         out, _ = process.communicate(timeout=15)  # an answer is waited for at least twenty seconds
     assert process.returncode == 130, out
     assert not running.requests
+
+
+CREATE, CHECKS = "ArtifactService/CreateArtifact", "/check-runs"
+OF_RESULT = r"/uploads/.*/eval-gate-results\?"
+
+
+def test_after_the_cases__the_page__follows_the_result_by_one_call(job, github, pull) -> None:
+    github.faults.add("POST", CREATE, Fault.pass_())
+    meet(github, ("POST", CREATE), ("PUT", OF_RESULT))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert ended.outputs["artifact-id"]
+    assert ended.outputs["report-url"]
+
+
+def test_after_the_cases__comment_and_check__are_looked_for_and_written_at_the_same_time(job, github, pull) -> None:
+    meet(github, ("POST", "/graphql"), ("GET", CHECKS))
+    meet(github, ("PATCH", "/issues/comments/"), ("POST", CHECKS))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert ended.outputs["comment-url"]
+    assert ended.outputs["check-run-url"]
+
+
+def test_after_the_cases__the_first_is_done_last__the_log_is_in_order(job, github, pull) -> None:
+    github.faults.add("PUT", OF_RESULT, Fault.slow(2))
+    github.faults.add("PATCH", "/issues/comments/", Fault.slow(2))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    said = ("result stored", "page stored", "comment updated", "check run eval-gate written")
+    found = [one for line in ended.log.splitlines() for one in said if line.lower().startswith(one)]
+    assert found == list(said)
+
+
+def test_after_the_cases__the_result_cannot_be_stored__the_page_is_there_all_the_same(job, github, pull) -> None:
+    github.faults.add("PUT", OF_RESULT, Fault.status(400))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 0
+    assert ended.outputs["artifact-id"] == ""
+    assert ended.outputs["report-url"]
+    assert "the result was not stored" in ended.log.lower()
+
+
+def test_after_the_cases__neither_result_nor_page_can_be_stored__is_said_once(job, github, pull) -> None:
+    github.faults.add("PUT", "/uploads/", Fault.status(400), Fault.status(400))
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.outputs["report-url"] == ""
+    assert ended.log.lower().count("the result was not stored") == 1
+    assert "the page was not stored" not in ended.log
+
+
+def test_after_the_cases__the_check_is_another_leg_s__the_comment_is_written_as_before(job, github, pull) -> None:
+    """The comment comes first: each leg has its own."""
+    inputs = {"check-run": "Evals", "artifact-name": "one", "comment-key": "one"}
+    with agent() as running:
+        assert job.pull_request(pull, running.url, inputs).code == 0
+        job.begin_job()
+        ended = again(job, github, pull, running.url, inputs | {"artifact-name": "two", "comment-key": "two"})
+    assert "the check `Evals` is there already" in ended.log
+    assert ["key=two" in comment.body for comment in github.state.comments.values()].count(True) == 1

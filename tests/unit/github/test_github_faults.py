@@ -12,7 +12,7 @@ import pytest
 
 from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
 from eval_gate.github.artifacts.listed import artifacts_of_run
-from eval_gate.github.artifacts.upload import Service, archive, upload
+from eval_gate.github.artifacts.upload import Service, archive, reserve
 from eval_gate.github.checks import Annotation, Check, Conclusion, Level, write_check
 from eval_gate.github.client import ATTEMPTS, Client, Patience
 from eval_gate.github.comments import read_conversation, write_comment
@@ -78,7 +78,7 @@ def store(world: World) -> object:
     file = world.folder / "x.zip"
     archive([(Path(__file__), "run.json")], file)
     service = Service(world.github.results_url, world.github.runtime_token)
-    return upload(world.client, service, "eval-gate-results", file, now=datetime.now(UTC))
+    return reserve(world.client, service, "eval-gate-results", now=datetime.now(UTC)).fill(file)
 
 
 def download(world: World) -> object:

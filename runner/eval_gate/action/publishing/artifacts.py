@@ -13,7 +13,7 @@ from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own
-from eval_gate.github.artifacts.upload import Service, upload
+from eval_gate.github.artifacts.upload import Service, reserve
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import MadeBy
 
@@ -44,10 +44,19 @@ def service_of(step: Step) -> Service | None:
     return Service(environment.results_url, environment.runtime_token, environment.retention_days)
 
 
-def put_first(step: Step, service: Service, sort: Sort, names: Sequence[str], file: Path, log: Log) -> Stored:
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A file that is to be an artifact."""
+
+    file: Path
+    named: Callable[[str], object] = lambda _: None
+    """Told what it will be called, before anything of it is sent."""
+
+
+def put_first(step: Step, service: Service, sort: Sort, names: Sequence[str], sending: Sending, log: Log) -> Stored:
     """Store the file under the first of these names that is not another gate's. Raises GitHubError and TakenError."""
     for name in names:
-        number = _put(step, service, sort, name, file)
+        number = _put(step, service, sort, name, sending)
         if number is not None:
             log.did(f"{sort.words} stored as artifact {name} ({number})")
             return Stored(name, number)
@@ -71,11 +80,13 @@ def is_ours(step: Step, name: str, maker: MadeBy) -> bool:
     return found is Whose.OURS
 
 
-def _put(step: Step, service: Service, sort: Sort, name: str, file: Path) -> int | None:
+def _put(step: Step, service: Service, sort: Sort, name: str, sending: Sending) -> int | None:
     """The id of the artifact; None where the name is another gate's. An earlier attempt's artifact is replaced."""
 
     def send() -> int:
-        return upload(step.client, service, name, file, now=datetime.now(UTC), mime_type=sort.mime_type)
+        reserved = reserve(step.client, service, name, now=datetime.now(UTC), mime_type=sort.mime_type)
+        sending.named(name)
+        return reserved.fill(sending.file)
 
     try:
         return send()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,19 +37,22 @@ class CheckDraft:
     remarks: Remarks = NO_REMARKS
 
 
-def check(step: Step, draft: CheckDraft, log: Log) -> str | None:
+def check(step: Step, draft: CheckDraft, log: Log, *, first: Callable[[], object] = lambda: None) -> str | None:
     """Write the check run; its address, or None. The log says what is lost.
 
-    Raises TakenError where another leg of this run has written it, and nothing else.
+    `first` is waited for before anything is written, and not before it is seen under which name.
+    Raises TakenError where another leg of this run has written it, and nothing else but what `first` raises.
 
     Remarks go where they are seen once: on the check run, else as annotations of this step.
     """
     remarks = draft.remarks if step.settings.annotations else NO_REMARKS
     if step.settings.check_run is None or not step.plan.head_sha:
+        first()
         annotate(log.commands, remarks)
         return None
     try:
         wanted = _wanted(step, draft, remarks)
+        first()
         written = write_check(step.client, wanted)
     except GitHubError as error:
         log.lost("No check run", error)

@@ -63,22 +63,46 @@ def _regressions(result: RunResult) -> frozenset[str] | None:
     return frozenset(digest_of(one.key) for one in standing(result, CaseClass.REGRESSION))
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a comment is to be written."""
+
+    number: int
+    conversation: Conversation
+
+
 def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
     """Write or update the comment; its address, or None for none. The log says what is lost.
 
     Raises TakenError where another leg of this run has written it, and nothing else.
     """
+    return comment_at(place_for(step, draft, log), step, draft, context, log)
+
+
+def place_for(step: Step, draft: Draft, log: Log) -> Place | None:
+    """Where the comment is to be written; None for nowhere, and the log says why. Raises as `comment`."""
     number = step.plan.pull_number
     if number is None:
         return None
     try:
         conversation = read_conversation(step.client, number, step.key)
-        reason = _reason_against(step, draft, conversation)
-        if reason is not None:
-            log.did(f"no comment: {reason}")
-            return None
-        _refuse_second(step, conversation)
-        return _write(step, number, draft, context, conversation, log)
+    except GitHubError as error:
+        log.lost("No comment", error)
+        return None
+    reason = _reason_against(step, draft, conversation)
+    if reason is not None:
+        log.did(f"no comment: {reason}")
+        return None
+    _refuse_second(step, conversation)
+    return Place(number, conversation)
+
+
+def comment_at(place: Place | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
+    """As `comment`, once it is known where."""
+    if place is None:
+        return None
+    try:
+        return _write(step, place.number, draft, context, place.conversation, log)
     except GitHubError as error:
         log.lost("No comment", error)
         return None

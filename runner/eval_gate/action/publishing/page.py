@@ -15,7 +15,8 @@ from typing import Final
 
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
-from eval_gate.action.publishing.artifacts import Sort, Stored, put_first, service_of
+from eval_gate.action.publishing.artifacts import Sending, Sort, Stored, put_first, service_of
+from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.own import OwnArtifact
 from eval_gate.github.failure import GitHubError
@@ -31,32 +32,42 @@ def page_name(artifact_name: str) -> str:
     return f"{artifact_name}-report.html"
 
 
-def store_page(step: Step, page: Callable[[], bytes], result: Stored | None, log: Log) -> Stored | None:
+def store_page(step: Step, page: Callable[[], bytes], storing: Storing | None, log: Log) -> Stored | None:
     """Store the page beside the result, or by itself where none is stored; None where it cannot be, which is said.
 
+    It follows the result by one call, when that has its name; a result that gets none has been tried for long enough.
     What is in the way is left as it is, another leg's page too: whether that matters, the other publications say.
     """
-    if not step.settings.upload:
-        return None
-    service = service_of(step)
+    service = service_of(step) if step.settings.upload else None
     if service is None:
         return None
-    otherwise = f"; it is in the artifact {result.name}" if result else ""
     if step.environment.emulated:
-        log.did(f"the page was not stored by itself: act keeps archives only{otherwise}")
+        _missed(log, "act keeps archives only", storing)
         return None
     names = step.artifact_names
-    beside = names[names.index(result.name) :] if result else names
+    if storing is not None:
+        name = storing.name()
+        if name is None:
+            return None
+        names = names[names.index(name) :]
     try:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "report.html"
             file.write_bytes(_signed(page(), step.made_by))
-            return put_first(step, service, _PAGE, [page_name(name) for name in beside], file, log)
+            return put_first(step, service, _PAGE, [page_name(name) for name in names], Sending(file), log)
     except OSError as error:
-        log.did(f"the page was not stored by itself: {error.strerror}{otherwise}")
+        _missed(log, str(error.strerror), storing)
     except (GitHubError, TakenError) as error:
-        log.did(f"the page was not stored by itself: {error}{otherwise}")
+        _missed(log, str(error), storing)
     return None
+
+
+def _missed(log: Log, why: str, storing: Storing | None) -> None:
+    """Say it, and where the page is all the same; where the result could not be stored either, that is said already."""
+    result = storing.peek() if storing is not None else None
+    if storing is None or result is not None:
+        otherwise = f"; it is in the artifact {result.name}" if result is not None else ""
+        log.did(f"the page was not stored by itself: {why}{otherwise}")
 
 
 def _signed(page: bytes, maker: MadeBy) -> bytes:

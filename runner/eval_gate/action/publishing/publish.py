@@ -18,11 +18,12 @@ from eval_gate.action.inputs import OUTPUTS
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.artifacts import Stored
+from eval_gate.action.publishing.both import comment_and_check
 from eval_gate.action.publishing.check import CheckDraft, check
-from eval_gate.action.publishing.comment import comment, draft_of
+from eval_gate.action.publishing.comment import draft_of
 from eval_gate.action.publishing.drift import tell
 from eval_gate.action.publishing.page import store_page
-from eval_gate.action.publishing.store import store
+from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode
 from eval_gate.gate.drift.drift import Drift
@@ -75,7 +76,7 @@ class Finished:
 
 
 def publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
-    """Artifact, comment, check run or annotations, summary, outputs: in this order, so that each can name the last.
+    """Artifacts, then comment and check run or annotations, then summary and outputs: each can name those before it.
 
     Raises TakenError where another leg of this run has published under the same name; there is a summary all the same.
     """
@@ -103,13 +104,11 @@ def publish_nothing_yet(step: Step, finished: Finished, log: Log) -> None:
 
 
 def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -> None:
-    artifact = store(step, finished.files.record, log) if finished.files else None
-    # what could not be stored a moment ago has been tried for long enough
-    tried_in_vain = finished.files is not None and step.plan.stores and artifact is None
-    page = None if tried_in_vain else store_page(step, lambda: _page(finished, context), artifact, log)
+    artifact, page = _stored(step, finished, context, log)
     context = replace(context, report_url=_url(step, artifact), page_url=_url(step, page))
-    comment_url = comment(step, draft_of(finished.result), context, log)
-    check_url = check(step, _check_draft(finished, context), log)
+    comment_url, check_url = comment_and_check(
+        step, draft_of(finished.result), _check_draft(finished, context), context, log
+    )
     told = tell(step, finished.drift, context, log)
     _leave(step, finished, context, log, told.part)
     put_out(
@@ -125,6 +124,14 @@ def _publish(step: Step, finished: Finished, context: ReportContext, log: Log) -
         },
         log.commands,
     )
+
+
+def _stored(step: Step, finished: Finished, context: ReportContext, log: Log) -> tuple[Stored | None, Stored | None]:
+    """The result and the page as artifacts. Raises TakenError where another leg has stored its result."""
+    keeps = finished.files is not None and step.plan.stores
+    storing = Storing(step, finished.files.record, log) if finished.files is not None and keeps else None
+    page = log.begin(lambda own: store_page(step, lambda: _page(finished, context), storing, own), "storing the page")
+    return storing.result() if storing is not None else None, page.result()
 
 
 def _page(finished: Finished, context: ReportContext) -> bytes:

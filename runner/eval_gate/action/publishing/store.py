@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishing.artifacts import Sort, Stored, is_ours, maker_of, put_first, service_of
+from eval_gate.action.publishing.artifacts import Sending, Sort, Stored, is_ours, maker_of, put_first, service_of
 from eval_gate.action.step import Step
 from eval_gate.errors import GateError
 from eval_gate.github.artifacts.own import OwnArtifact, find_own
@@ -22,8 +23,40 @@ CONFLICT_HINT = "another step of this run has stored something under this name: 
 STEP_HINT = "an actions/upload-artifact step with `path: <result-path's folder>` does the same (docs/baselines.md)"
 
 
-def store(step: Step, record: Path, log: Log) -> Stored | None:
+class Storing:
+    """The result on its way: its name is known before it is there."""
+
+    def __init__(self, step: Step, record: Path, log: Log) -> None:
+        self._name: Future[str | None] = Future()
+        self._stored = log.begin(lambda own: self._store(step, record, own), "storing the result")
+
+    def name(self) -> str | None:
+        """What it is called; None where there will be none. For work beside it."""
+        return self._name.result()
+
+    def peek(self) -> Stored | None:
+        """What came of it, for work beside it."""
+        return self._stored.peek()
+
+    def result(self) -> Stored | None:
+        """As `store`."""
+        return self._stored.result()
+
+    def _store(self, step: Step, record: Path, log: Log) -> Stored | None:
+        try:
+            return store(step, record, log, self._named)
+        finally:
+            self._named(None)
+
+    def _named(self, name: str | None) -> None:
+        if not self._name.done():  # an upload that is repeated names it again
+            self._name.set_result(name)
+
+
+def store(step: Step, record: Path, log: Log, named: Callable[[str], object] = lambda _: None) -> Stored | None:
     """Upload the run's folder; the artifact, or None. Where it cannot be stored the log says why.
+
+    `named` is told what it will be called, as soon as that is certain.
 
     Raises TakenError where another leg of this run has stored its result under this name, and nothing else.
     """
@@ -37,7 +70,7 @@ def store(step: Step, record: Path, log: Log) -> Stored | None:
         with tempfile.TemporaryDirectory(dir=step.environment.temporary, prefix="eval-gate-") as folder:
             packed = Path(folder) / "result.zip"
             archive(_files(record), packed)
-            return put_first(step, service, _RESULT, step.artifact_names, packed, log)
+            return put_first(step, service, _RESULT, step.artifact_names, Sending(packed, named), log)
     except OSError as error:
         log.missed(f"the result was not stored: {error.strerror}", STEP_HINT)
     except GitHubError as error:

@@ -64,8 +64,27 @@ def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
             packed.write(file, name)
 
 
-def upload(client: Client, service: Service, name: str, file: Path, *, now: datetime, mime_type: str = ARCHIVE) -> int:
-    """Store the file as an artifact of this run; its id. Raises GitHubError.
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """An artifact of this run that has its name and no content yet."""
+
+    calls: Calls
+    ids: Mapping[str, str]
+    address: str
+    mime_type: str
+
+    def fill(self, file: Path) -> int:
+        """Send the file; the artifact's id. Raises GitHubError."""
+        digest, size = self.calls.send(self.address, file, self.mime_type)
+        message = {**self.ids, "size": str(size), "hash": f"sha256:{digest}"}
+        done = self.calls.ask("FinalizeArtifact", message, _Finalized)
+        if not done.ok or not done.id.isdecimal():
+            raise GitHubError(Kind.SERVER, self.calls.doing, "the artifact service did not confirm the upload")
+        return int(done.id)
+
+
+def reserve(client: Client, service: Service, name: str, *, now: datetime, mime_type: str = ARCHIVE) -> Reserved:
+    """Take the name for an artifact of this run. Raises GitHubError.
 
     Of another type than an archive it is stored as it is, and browsers are shown it: `name` ends as its files do then,
     because it is the name under which it is downloaded.
@@ -82,11 +101,7 @@ def upload(client: Client, service: Service, name: str, file: Path, *, now: date
     created = calls.ask("CreateArtifact", {**ids, **form, "expires_at": expires}, _Created)
     if not created.ok or not created.url:
         raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not give an address to upload to")
-    digest, size = calls.send(created.url, file, mime_type)
-    done = calls.ask("FinalizeArtifact", {**ids, "size": str(size), "hash": f"sha256:{digest}"}, _Finalized)
-    if not done.ok or not done.id.isdecimal():
-        raise GitHubError(Kind.SERVER, calls.doing, "the artifact service did not confirm the upload")
-    return int(done.id)
+    return Reserved(calls, ids, created.url, mime_type)
 
 
 class Calls:
