@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from eval_gate.errors import GateError
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.writing import append, open_to_append
 from eval_gate.model.base import Record, lean, made
 from eval_gate.model.case import CaseKey
@@ -35,11 +35,15 @@ _SHORT: Final = 2_000
 """Bytes of what evaluators said up to which it is looked for among what they said of others."""
 
 
-class Place(NamedTuple):
-    """Where a line is in a journal: the number of its first byte, and its bytes."""
+class Line(NamedTuple):
+    """A line of a journal: the number of its first byte, how many bytes it has, and what it is known again by.
+
+    The last is Python's hash of them, whose key no other process knows: nobody can write another line that has it.
+    """
 
     start: int
     size: int
+    digest: int
 
 
 class TrialRecord(Record):
@@ -104,26 +108,27 @@ class Journal:
     ) -> None:
         os.close(self._descriptor)
 
-    def append(self, record: TrialRecord) -> Place:
+    def append(self, record: TrialRecord) -> Line:
         """Write one trial. Returns once the operating system has it: this process may die, the line stays.
 
         Raises GateError where it cannot be written: a trial that is not kept would be lost.
         """
         line = record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
         append(self._descriptor, line, self._file)
-        return Place(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line))
+        return Line(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), hash(line))
 
-    def read(self, place: Place) -> TrialRecord:
-        """The trial that was written there. Raises GateError `journal-corrupt` where it is there no more."""
-        os.lseek(self._descriptor, place.start, os.SEEK_SET)  # what is written goes to the end all the same
-        try:
-            return _read(os.read(self._descriptor, place.size))
-        except ValueError as error:  # as those of both libraries are
+    def read(self, line: Line) -> TrialRecord:
+        """The trial that was written there. Raises GateError `journal-corrupt` where that is not what is there now."""
+        os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
+        found = os.read(self._descriptor, line.size)
+        if hash(found) != line.digest:
             raise GateError(
                 "journal-corrupt",
                 f"{self._file} was changed while the run wrote it: a finished trial is not there any more",
                 "start a new run, and leave its folder alone",
-            ) from error
+                exit_code=ExitCode.INCOMPLETE,
+            )
+        return _read(found)
 
 
 def _drop_unfinished_line(descriptor: int) -> None:
@@ -144,10 +149,10 @@ def read_journal(file: Path) -> Iterator[TrialRecord]:
 
     Raises GateError `journal-corrupt` for a complete line that is not a trial: something else wrote into it.
     """
-    return (record for record, _ in read_places(file))
+    return (record for record, _ in read_lines(file))
 
 
-def read_places(file: Path) -> Iterator[tuple[TrialRecord, Place]]:
+def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
     """The same, each with where it is."""
     if not file.exists():
         return
@@ -157,7 +162,7 @@ def read_places(file: Path) -> Iterator[tuple[TrialRecord, Place]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield TrialRecord.model_validate_json(line), Place(start, len(line))
+                yield TrialRecord.model_validate_json(line), Line(start, len(line), hash(line))
             except ValidationError as error:
                 raise GateError(
                     "journal-corrupt",
@@ -175,7 +180,7 @@ class _Note(NamedTuple):
     timed_out: bool
     calls_listed: bool
     calls_missing: bool
-    is_at: TrialRecord | Place
+    is_at: TrialRecord | Line
 
 
 class Finished:
@@ -191,10 +196,10 @@ class Finished:
         self._notes: dict[CaseKey, list[_Note]] = defaultdict(list)
         self.journal: Journal | None = None
 
-    def add(self, record: TrialRecord, place: Place) -> None:
+    def add(self, record: TrialRecord, line: Line) -> None:
         """One more, in the place of what was known of the same trial before."""
         missing = record.calls_missing is not None
-        is_at = record if self._most > 0 else place
+        is_at = record if self._most > 0 else line
         self._most -= 1
         note = _Note(record.trial, record.status.judged, record.timed_out, record.calls_listed, missing, is_at)
         known = self._notes[record.case]

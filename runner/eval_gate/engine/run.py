@@ -15,7 +15,7 @@ from eval_gate.engine.batching import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
 from eval_gate.engine.control.asking import Around as ControlSurroundings
 from eval_gate.engine.control.asking import ControlAsking
-from eval_gate.engine.journal import IN_MEMORY, JOURNAL_NAME, Finished, Journal, Place, TrialRecord, read_places
+from eval_gate.engine.journal import IN_MEMORY, JOURNAL_NAME, Finished, Journal, Line, TrialRecord, read_lines
 from eval_gate.engine.keeping import redacted, stored
 from eval_gate.engine.leaving import Leavings
 from eval_gate.engine.outcome import NOTHING_ASKED, Progress, begun, outcome
@@ -96,7 +96,7 @@ class Run:
         """
         started = time.perf_counter()
         plan = self._plan
-        self._take_over(read_places(self._folder / JOURNAL_NAME))
+        self._take_over(read_lines(self._folder / JOURNAL_NAME))
         # from the first moment: a killed run is found and resumed by this record, and never taken for a finished one
         write_record(self._output_dir, begun(plan))
         jobs = self._open_jobs()
@@ -178,8 +178,8 @@ class Run:
                 except NoAnswerError as failure:
                     record = await self._stored(failure.record)
                     self._count_unanswered(target, concurrency, NoAnswerError(record, failure.hint))
-                record, place = await self._written(journal, record)
-                self._keep(record, place, target)
+                record, line = await self._written(journal, record)
+                self._keep(record, line, target)
                 self._observer.finished(record)
                 self._spend(record)
                 job = self._next(job.eval_file, job.case) if job.trial >= plan.limits.trials else None
@@ -326,8 +326,8 @@ class Run:
         if reason := self._unanswered.enough(target, concurrency, failure, was_late=was_late):
             self._give_up(target, reason)
 
-    def _keep(self, record: TrialRecord, place: Place, target: Target) -> None:
-        self._trials.add(record, place)
+    def _keep(self, record: TrialRecord, line: Line, target: Target) -> None:
+        self._trials.add(record, line)
         if record.calls_listed:
             self._listing.add(id(target))
 
@@ -336,7 +336,7 @@ class Run:
         kept, patterns = stored(record, self._plan.limits.stored), self._plan.patterns
         return await redacted(kept, patterns, self._masking) if patterns else kept
 
-    async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, Place]:
+    async def _written(self, journal: Journal, record: TrialRecord) -> tuple[TrialRecord, Line]:
         """The trial as it stands in the journal: where it holds what no file can, that is what became of it."""
         try:
             return record, journal.append(record)
@@ -349,14 +349,14 @@ class Run:
         lists = id(self._plan.target_of(eval_file, case)) in self._listing
         return heard(self._trials.of(CaseKey(eval_file, case.id)), lists=lists)
 
-    def _take_over(self, written: Iterable[tuple[TrialRecord, Place]]) -> None:
+    def _take_over(self, written: Iterable[tuple[TrialRecord, Line]]) -> None:
         """Keep what an earlier process finished. A trial that could not be judged is not finished: it runs again."""
         plan, trials = self._plan, self._trials
         known = dict(plan.runnable())
-        for record, place in written:
+        for record, line in written:
             case = known.get(record.case)
             if case is not None and case.fingerprint == record.fingerprint:
-                trials.add(record, place)
+                trials.add(record, line)
         self._listing.update(listing(plan, trials))
         for key in trials.cases():
             target = plan.target_of(key.suite, known[key])

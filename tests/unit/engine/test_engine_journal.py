@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.engine.journal import Finished, Journal, TrialRecord, read_journal
-from eval_gate.errors import GateError
+from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
 from eval_gate.model.usage import Usage
@@ -141,11 +141,18 @@ def test_finished__trials_that_were_not_judged__are_not_kept_of_an_earlier_proce
         assert kept.cases() == [A]
 
 
-def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [lambda text: "x" * len(text), lambda text: text.replace("failed", "passed"), lambda text: text[:-3], lambda _: ""],
+    ids=["no trial", "a failure made a pass", "cut", "empty"],
+)
+def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path, change) -> None:
     file = tmp_path / "cases.jsonl"
     with Journal(file) as journal:
-        kept = finished(journal, record())
-        file.write_text("x" * file.stat().st_size)
+        kept = finished(journal, record(status=Status.FAILED))
+        changed = change(file.read_text())
+        assert changed != file.read_text()
+        file.write_text(changed)
         with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
             kept.of(A)
-    assert caught.value.code == "journal-corrupt"
+    assert (caught.value.code, caught.value.exit_code) == ("journal-corrupt", ExitCode.INCOMPLETE)
