@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -60,14 +60,12 @@ class ServerEntry:
         def fill(text: str) -> str:
             return _VARIABLE.sub(value, text)
 
-        made = ServerEntry(
-            self.name,
-            tuple(map(fill, self.command)),
-            tuple((name, fill(text)) for name, text in self.env),
-            fill(self.cwd),
-            None if self.url is None else fill(self.url),
-            self.file,
-            self.line,
+        made = replace(
+            self,
+            command=tuple(map(fill, self.command)),
+            env=tuple((name, fill(text)) for name, text in self.env),
+            cwd=fill(self.cwd),
+            url=None if self.url is None else fill(self.url),
         )
         if missing:
             raise invalid(

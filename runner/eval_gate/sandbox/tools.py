@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final
 
 from eval_gate.model.agent import FileTool
 from eval_gate.model.base import JsonValue
@@ -15,7 +15,6 @@ from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.paths import SandboxError
 
-TOOL_NAMES: Final[tuple[FileTool, ...]] = get_args(FileTool)
 _PATH: Final = "Path relative to the tmp directory, folders separated by /."
 
 

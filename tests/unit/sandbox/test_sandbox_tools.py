@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from eval_gate.model.agent import FileTool
 from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.paths import SandboxError
-from eval_gate.sandbox.tools import TOOL_NAMES, run_tool, spec_of
+from eval_gate.sandbox.tools import run_tool, spec_of
+
+TOOL_NAMES = get_args(FileTool)
 
 
 @pytest.fixture

@@ -29,8 +29,8 @@ class Provider:
     """One provider. `build` is the `module:name` beside this one that makes a model of it.
 
     `settings` are those that not every provider has. A key is taken from the first of `key_variables` that is set, an
-    address from the setting `address_setting`, else from `address_variable`, else it is `default_address`; None leaves
-    it to the provider's library. A host's bare name is put into `address_of_name`.
+    address from the target's own settings, else from `address_variable`, else it is `default_address`; None leaves it
+    to the provider's library. A host's bare name is put into `address_of_name`.
     """
 
     build: str
@@ -42,7 +42,6 @@ class Provider:
     """Whether it can do without a key: a local server, a cloud with credentials of its own."""
     keyless_elsewhere: bool = False
     """Whether other servers speak its protocol, and may not ask for a key."""
-    address_setting: str = "base_url"
     address_variable: str | None = None
     default_address: str | None = None
     address_of_name: str | None = None
@@ -58,7 +57,6 @@ PROVIDERS: Final[Mapping[ModelProvider, Provider]] = {
         settings=frozenset({"endpoint", "api_version"}),
         defaults={"apiVersion": API_VERSION},
         key_variables=("AZURE_OPENAI_API_KEY",),
-        address_setting="endpoint",
         address_variable="AZURE_OPENAI_ENDPOINT",
         address_of_name="https://{}.openai.azure.com",
         needs_address=True,
