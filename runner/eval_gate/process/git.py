@@ -44,3 +44,9 @@ def ask_git(folder: Path, *arguments: str) -> bytes | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None
+
+
+def line_of_git(folder: Path, *arguments: str) -> str | None:
+    """The same in one line; None where it has nothing to say either."""
+    said = ask_git(folder, *arguments)
+    return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything

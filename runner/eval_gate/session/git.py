@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from eval_gate.model.result import GitFacts
-from eval_gate.process.git import ask_git
+from eval_gate.process.git import line_of_git
 from eval_gate.text.foreign.well_formed import well_formed
 
 
@@ -15,11 +15,5 @@ def git_facts(environment: Mapping[str, str], folder: Path) -> GitFacts | None:
     told = {name: well_formed(environment.get(f"GITHUB_{name}", "")) for name in ("SHA", "REF", "REPOSITORY")}
     if told["SHA"]:
         return GitFacts(sha=told["SHA"], ref=told["REF"] or None, repository=told["REPOSITORY"] or None)
-    sha = _git(folder, "rev-parse", "HEAD")
-    return GitFacts(sha=sha, ref=_git(folder, "symbolic-ref", "-q", "HEAD")) if sha else None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says, in one line; None when there is no git, no checkout, or nothing to say."""
-    said = ask_git(folder, *arguments)
-    return None if said is None else said.decode("utf-8", "replace").strip() or None  # a branch may be called anything
+    sha = line_of_git(folder, "rev-parse", "HEAD")
+    return GitFacts(sha=sha, ref=line_of_git(folder, "symbolic-ref", "-q", "HEAD")) if sha else None

@@ -16,7 +16,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help=f"Which file: {', '.join(KINDS)}.")],
 ) -> None:
-    """Print the JSON Schema of a file: a configuration, a result, an eval file, targets, or a line for `judge`."""
+    """Print the JSON Schema of a file: configuration, result, eval file, targets, judges, or a line for `judge`."""
     import json
 
     from eval_gate.cli.terminal.console import out

@@ -22,7 +22,7 @@ from eval_gate.formats.discovery import (
     discover,
     load_suites,
 )
-from eval_gate.process.git import ask_git
+from eval_gate.process.git import line_of_git
 
 EVALS: Final = "evals"
 """Where evals are unless somebody says otherwise."""
@@ -55,31 +55,25 @@ def default_branch(folder: Path) -> str:
 
     What the remote says, else the usual names as far as there are such branches, else the branch that is checked out.
     """
-    told = _git(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+    told = line_of_git(folder, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
     if told:
         return told.removeprefix("origin/")
-    configured = _git(folder, "config", "--get", "init.defaultBranch")
+    configured = line_of_git(folder, "config", "--get", "init.defaultBranch")
     for name in (configured, "main", "master"):
-        if name and _git(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}"):
+        if name and line_of_git(folder, "rev-parse", "--verify", "--quiet", f"refs/heads/{name}"):
             return name
-    return _git(folder, "symbolic-ref", "--short", "HEAD") or configured or "main"
+    return line_of_git(folder, "symbolic-ref", "--short", "HEAD") or configured or "main"
 
 
 def is_ignored(folder: Path, name: str) -> bool:
     """Whether git would leave this path out: by its own rules, or by a plain line where there is no git."""
-    if _git(folder, "check-ignore", "--", f"{folder.resolve()}/{name}"):
+    if line_of_git(folder, "check-ignore", "--", f"{folder.resolve()}/{name}"):
         return True
     try:
         lines = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return False
     return name.strip("/") in {line.strip().strip("/") for line in lines}
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """What git says, in one line; None when there is no git, no repository, or nothing to say."""
-    said = ask_git(folder, *arguments)
-    return None if said is None else said.decode("utf-8", "replace").strip() or None
 
 
 def config_in(folder: Path) -> Path | None:
