@@ -60,7 +60,7 @@ def test_pull_request__a_regression_and_a_new_pass__one_comment_a_red_check_and_
     assert (stored.name, stored.run_id) == ("eval-gate-results", github.current_run_id)
     assert ended.summary.startswith("# ❌ Agent eval gate — 1 regression\n")
     assert "## How this was decided" in ended.summary
-    assert f"artifact {min(github.state.artifacts)} of run 101" in ended.summary
+    assert f"artifact {github.state.archives[0].id} of run 101" in ended.summary
     # the check run carries the annotation already
     assert not [line for line in ended.commands if line.startswith("::error")]
 

@@ -44,7 +44,7 @@ def test_push__red__is_stored_all_the_same_and_is_the_next_baseline(job, github)
     with agent(fails_on(1)) as running:
         ended = job.push(running.url)
     assert (ended.code, ended.outputs["regressions"]) == (0, "0")
-    assert ended.outputs["baseline-run-id"] == run_in(github.state.artifacts[min(github.state.artifacts)])["runId"]
+    assert ended.outputs["baseline-run-id"] == run_in(github.state.archives[0])["runId"]
 
 
 def test_push__a_regression_on_the_branch__is_red_there_too(job, github) -> None:
@@ -95,7 +95,7 @@ def test_push__other_branch__is_compared_and_its_result_is_no_baseline(job, gith
         first = job.step("push", event, inputs, **where)
         job.begin_run(event="push", head_branch="topic")
         second = job.step("push", event, inputs, **where)
-    baseline = min(github.state.artifacts)
+    baseline = github.state.archives[0].id
     for ended in (first, second):
         assert (ended.code, ended.outputs["regressions"]) == (0, "0")
         assert f"baseline: artifact {baseline} of run 101" in ended.log

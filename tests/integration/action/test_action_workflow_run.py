@@ -90,7 +90,7 @@ def test_relay__as_a_command__does_the_same(forked, job, github) -> None:
 
 def test_relay__the_fork_claims_to_have_passed__counts_and_verdict_are_our_own(forked, job, github) -> None:
     _, run, _ = forked
-    artifact = next(one for one in github.state.artifacts.values() if one.run_id == run.id)
+    artifact = next(one for one in github.state.archives if one.run_id == run.id)
     with zipfile.ZipFile(io.BytesIO(artifact.zip_bytes)) as packed:
         claimed = json.loads(packed.read("run.json"))
     claimed["verdict"] = {"outcome": "pass", "exitCode": 0, "reasons": [], "rules": []}
@@ -127,7 +127,7 @@ def test_relay__artifact_that_is_no_result__says_could_not_decide_on_the_pull_re
     forked, job, github, data
 ) -> None:
     pull, run, _ = forked
-    artifact = next(one for one in github.state.artifacts.values() if one.run_id == run.id)
+    artifact = next(one for one in github.state.archives if one.run_id == run.id)
     github.state.artifacts.pop(artifact.id)
     github.state.add_artifact(run, data)
     ended = relay(job, github, run)
@@ -213,7 +213,7 @@ def test_baseline__a_forks_branch_called_main__is_not_main(forked, job, github) 
     pull = github.state.add_pull(10, head_sha="tenth", head_ref="tenth")
     with agent() as running:
         ended = job.pull_request(pull, running.url)
-    assert f"baseline: artifact {min(github.state.artifacts)} of run 101" in ended.log
+    assert f"baseline: artifact {github.state.archives[0].id} of run 101" in ended.log
     assert "from a fork" in ended.log
 
 
