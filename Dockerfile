@@ -5,6 +5,9 @@ ARG BASE=python:3.13-slim@sha256:70729b46c69b4f1e97c4822c1af3df53a1476cf5ddc6c08
 
 FROM ${BASE} AS build
 
+# What is installed: `runtime` is everything, `http` leaves out models, MCP and what reads Inspect's logs.
+ARG LOCK=runtime
+
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PIP_NO_CACHE_DIR=1 \
     PIP_ROOT_USER_ACTION=ignore
@@ -16,10 +19,10 @@ RUN python -m venv --without-pip /opt/gate
 
 # Dependencies first: they change less often than our code. Wheels only, so that nothing is compiled or run while
 # installing. A machine that reaches its packages in its own way passes its pip.conf as a secret: it leaves no trace.
-COPY requirements/runtime.txt requirements/dev.txt requirements/
+COPY requirements/*.txt requirements/
 RUN --mount=type=secret,id=pipconf,target=/etc/pip.conf \
     pip --python /opt/gate/bin/python install --require-hashes --only-binary :all: --no-compile \
-      -r requirements/runtime.txt
+      -r "requirements/${LOCK}.txt"
 
 # What builds our own package comes from the lock as well, only these few of it, and stays in this stage. Should the
 # list fall short one day, pip refuses what has no hash.
@@ -37,12 +40,15 @@ COPY runner runner
 RUN pip --python /opt/build/bin/python wheel --no-index --no-deps --no-build-isolation --wheel-dir dist . && \
     pip --python /opt/gate/bin/python install --no-index --find-links dist --no-deps --no-compile agent-eval-gate
 
-# Left out: other packages' programs and the scripts that activate a venv. Nothing here calls them. Dependencies keep
-# their tests and type stubs: without them the image would be one percent smaller.
+COPY image/smaller.py .
+# Left out: other packages' programs and the scripts that activate a venv, which nothing here calls, and what only
+# debuggers read of compiled modules. Dependencies keep their tests and type stubs: without them the image would be one
+# percent smaller.
 # Bytecode is made here, once (-f: also where pip left some), and templates are compiled: at run time nobody keeps
 # either. unchecked-hash: bytecode is used whatever the files' times are.
 # `python -I` also for who calls the program by its name: their PYTHONPATH has no say in what runs.
-RUN find /opt/gate/bin -type f ! -name eval-gate -delete && \
+RUN python smaller.py /opt/gate/lib && \
+    find /opt/gate/bin -type f ! -name eval-gate -delete && \
     sed -i '1s,$, -I,' /opt/gate/bin/eval-gate && \
     /opt/gate/bin/python -m compileall -q -f -j 0 --invalidation-mode unchecked-hash /opt/gate/lib && \
     /opt/gate/bin/python -I -c "from eval_gate.reports.compiling import compile_templates; compile_templates()"

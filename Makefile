@@ -80,6 +80,8 @@ lock: $(VENV)/dev  ## resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml -o requirements/runtime.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	  --no-annotate --custom-compile-command 'make lock' --extra github pyproject.toml -c requirements/runtime.txt -o requirements/http.txt
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
 
 # In a venv of its own: what looks at the locks is no part of them.
