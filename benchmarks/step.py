@@ -9,6 +9,7 @@ What the runner does before, pulling the image and starting the container, is no
 from __future__ import annotations
 
 import argparse
+import asyncio
 import statistics
 import tempfile
 import time
@@ -24,16 +25,20 @@ from tests.support.github.faults import Fault
 from tests.support.jobs import Job
 
 CASES: Final = 20
+CASE_S: Final = 1.0
+"""Seconds for which the agent thinks, about all cases at once: time for what is fetched beside them."""
 PARTS: Final = (
     "start → first call: interpreter, imports, inputs",
     "GitHub, before the first case",
     "between them, and → first case: eval files, agent",
-    "start → first case",
-    "last case → first call: verdict, results, page",
+    "**start → first case**",
+    "GitHub, beside the cases",
+    "last case → first call: baseline, verdict, results, page",
     "GitHub and uploads, after the last case",
     "between them, and → end: reports, log",
-    "last case → end",
+    "**last case → end**",
 )
+COUNTED: Final = {1: "before", 4: "beside", 6: "after"}
 
 
 @dataclass
@@ -45,6 +50,7 @@ class Calls:
     """Whether GitHub answers late."""
     github: list[tuple[float, str]] = field(default_factory=list)
     cases: list[float] = field(default_factory=list)
+    answered: float = 0.0
 
     def take(self, method: str, target: str) -> Fault:
         """As the fake's plan of failures: none, and every answer late."""
@@ -54,6 +60,8 @@ class Calls:
     async def answer(self, exchange: Exchange) -> None:
         """As an agent that knows everything."""
         self.cases.append(time.monotonic())
+        await asyncio.sleep(CASE_S)
+        self.answered = time.monotonic()
         exchange.answer({"response": "ok", "toolCalls": []})
 
 
@@ -67,26 +75,29 @@ def measured(job: Job, github: FakeGitHub, url: str, calls: Calls, number: int) 
     calls.github.clear()
     calls.cases.clear()
     began = time.monotonic()
-    done = job.pull_request(pull, url)
+    done = job.pull_request(pull, url, {"concurrency": str(CASES)})
     ended = time.monotonic()
     if done.code:
         raise SystemExit(done.log)
-    first, last = calls.cases[0], calls.cases[-1]
+    first, last = calls.cases[0], calls.answered
     before = [at for at, _ in calls.github if at < first]
+    beside = [at for at, _ in calls.github if first <= at <= last]
     after = [at for at, _ in calls.github if at > last]
-    waited, published = (_under_way(times, calls.latency_s) for times in (before, after))
+    waited, fetched, published = (
+        _under_way(times, calls.latency_s, until) for times, until in ((before, first), (beside, last), (after, ended))
+    )
     reached, done_at = before[0] - began, after[0] - last
-    parts = [reached, waited, first - began - reached - waited, first - began]
+    parts = [reached, waited, first - began - reached - waited, first - began, fetched]
     parts += [done_at, published, ended - last - done_at - published, ended - last]
-    return parts, Counter({"before": len(before), "after": len(after)})
+    return parts, Counter({"before": len(before), "beside": len(beside), "after": len(after)})
 
 
-def _under_way(times: list[float], latency_s: float) -> float:
-    """For how long one call at least was waited for."""
+def _under_way(times: list[float], latency_s: float, end: float) -> float:
+    """For how long, until the end, one call at least was waited for."""
     whole, until = 0.0, float("-inf")
     for at in times:
-        whole += at + latency_s - max(at, until)
-        until = at + latency_s
+        whole += max(min(at + latency_s, end) - max(at, until), 0.0)
+        until = max(at + latency_s, until)
     return whole
 
 
@@ -116,7 +127,7 @@ def _table(rounds: list[tuple[list[float], Counter[str]]], latency_ms: float) ->
     yield "|:--|--:|--:|"
     for number, part in enumerate(PARTS):
         seconds = statistics.median(parts[number] for parts, _ in rounds)
-        calls = {1: counts["before"], 5: counts["after"]}.get(number, "")
+        calls = counts[COUNTED[number]] if number in COUNTED else ""
         yield f"| {part} | {seconds:.2f} | {calls} |"
 
 

@@ -1,33 +1,108 @@
-"""What a step asks GitHub before its first case: all at the same time, as far as no answer needs another one first."""
+"""What a step asks GitHub: all at the same time as far as no answer needs another one first, some beside the cases."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 
-from eval_gate.action.baseline import get_baseline
-from eval_gate.action.log import Log
-from eval_gate.action.plan import Mode
+from eval_gate.action.baseline import Origin, get_baseline
+from eval_gate.action.log import Log, NotThereError
+from eval_gate.action.plan import BaselineKind, Mode
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import ruled_by
 from eval_gate.action.trust.waivers import waivers_from_file
-from eval_gate.config.settings import RunConfig
+from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.gate.judge import Question
+from eval_gate.results.baseline import NoBaseline
+from eval_gate.results.pushes import Pushes
+
+ON_ITS_WAY = NoBaseline("baseline-unavailable", "the baseline is still on its way", unavailable=True)
+TOO_LATE = NoBaseline("baseline-unavailable", "the run was ended before the baseline was there", unavailable=True)
 
 
 class Asked:
-    """The questions, all under way. Each result says what is wrong with it: take them in the order they stand in."""
+    """The questions, all under way. Each result says what is wrong with it: take them in the order they stand in.
+
+    Baseline and earlier pushes may come while cases are asked, where no case needs them (`beside_cases`). They are
+    fetched then, and the baseline is read when the cases are done: reading a large one would stop the clock's hands
+    for them.
+    """
 
     def __init__(self, step: Step, config: RunConfig, variables: Mapping[str, str], log: Log) -> None:
         def second(_: Log) -> None:
             if step.plan.mode is Mode.GATE:
                 refuse_second(step)
 
+        self.beside_cases = _may_come_later(step, config)
+        self._due = threading.Event()
+        if not self.beside_cases:
+            self._due.set()
+        self._ended: Future[None] = Future()
         self.second = log.begin(second, "whether another leg has stored its result")
         self.ruled = log.begin(lambda own: ruled_by(step, config, variables, own), "the rules that count")
         # which baseline it is, and what is taken from it, no rule says
-        self.origin = log.begin(lambda own: get_baseline(step, config, own), "the baseline")
-        self.pushes = log.begin(lambda own: earlier_pushes(step, self.ruled.peek().config, own), "earlier pushes")
+        self._origin = log.begin(lambda own: get_baseline(step, config, own, self._due.wait), "the baseline")
+        self._pushes = log.begin(lambda own: earlier_pushes(step, self.ruled.peek().config, own), "earlier pushes")
         self.waivers = log.begin(
             lambda own: waivers_from_file(step, self.ruled.peek().config, own), "what people have accepted"
         )
+
+    def origin(self) -> Origin:
+        """The baseline. Raises GateError as `get_baseline`."""
+        self._due.set()
+        try:
+            return self._origin.result(self._ended)
+        except NotThereError:
+            return Origin(TOO_LATE)
+
+    def pushes(self) -> Pushes | None:
+        """The earlier pushes of this pull request."""
+        try:
+            return self._pushes.result(self._ended)
+        except NotThereError:
+            return None
+
+    def peek(self) -> tuple[Origin, Pushes | None]:
+        """Both, for work that is itself beside: what is said of them is left for whoever asks in order."""
+        self._due.set()
+        try:
+            return self._origin.peek(self._ended), self._pushes.peek(self._ended)
+        except NotThereError:
+            return Origin(TOO_LATE), None
+
+    def end(self) -> None:
+        """The step is ended from outside: what is not there in a moment is not waited for."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A run's question whose baseline comes while the run is made; the session's `Later`."""
+
+    asked: Asked
+    without: Question
+
+    def question(self) -> Question:
+        """With baseline and earlier pushes: waits for them."""
+        origin, pushes = self.asked.peek()
+        return replace(self.without, baseline=origin.baseline, pushes=pushes)
+
+    def end(self) -> None:
+        """Nobody waits for them any more."""
+        self.asked.end()
+
+
+def _may_come_later(step: Step, config: RunConfig) -> bool:
+    """Whether cases are asked here that need no baseline, and it is none that somebody named.
+
+    One that was named and is not there ends the step before anything is paid for. Shards are cut by the baseline's
+    durations, and recorded answers come with it.
+    """
+    asks = step.plan.mode is Mode.GATE and not step.settings.results
+    by_itself = step.settings.shard is None and config.cache is CacheMode.OFF
+    return asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,9 +33,10 @@ class Origin:
     """Recorded answers came with it, where there were none."""
 
 
-def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
+def get_baseline(step: Step, config: RunConfig, log: Log, due: Callable[[], object] = lambda: None) -> Origin:
     """The baseline. GitHub not answering is not an absence: the gate may then not pass as if there were none.
 
+    `due` is waited for once it is fetched, before it is read.
     Raises GateError for a baseline that somebody named and that cannot be used.
     """
     choice = step.plan.baseline
@@ -46,13 +48,15 @@ def get_baseline(step: Step, config: RunConfig, log: Log) -> Origin:
             log.did(f"baseline: {choice.reference}")
             return Origin(found)
     try:
-        return _from_artifacts(step, choice, config, log)
+        return _from_artifacts(step, choice, config, log, due)
     except GitHubError as error:
         log.missed(f"the baseline could not be had: {error}")
         return Origin(NoBaseline("baseline-unavailable", f"the baseline could not be had ({error})", unavailable=True))
 
 
-def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: Log) -> Origin:
+def _from_artifacts(
+    step: Step, choice: BaselineChoice, config: RunConfig, log: Log, due: Callable[[], object]
+) -> Origin:
     environment, settings, now = step.environment, step.settings, datetime.now(UTC)
     own_named = bool(settings.baseline_workflows or choice.workflow or choice.kind is BaselineKind.RUN)
     own_named = own_named or len(step.artifact_names) == 1
@@ -71,7 +75,7 @@ def _from_artifacts(step: Step, choice: BaselineChoice, config: RunConfig, log: 
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
     also = {LEDGER_NAME: MAX_LEDGER_BYTES}
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, also=also)
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, also=also, due=due)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
     for note in store.notes:
         log.did(note)

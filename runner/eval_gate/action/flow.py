@@ -132,14 +132,17 @@ def _published(step: Step, config: RunConfig, variables: Mapping[str, str], log:
 def _gate(
     step: Step, asked: Asked, config: RunConfig, variables: Mapping[str, str], log: Log
 ) -> tuple[Finished, ReportContext]:
-    """Everything between the plan and its publication. The baseline comes first: a wrong one is said for nothing."""
+    """Everything between the plan and its publication. A baseline that was named comes before the cases."""
     ruled = asked.ruled.result()
     later = step.settings.control is Control.LATER and step.plan.mode is Mode.GATE and makes_whole(step)
     if later:
         ruled = replace(ruled, config=replace(ruled.config, control=ControlChoice()))
-    origin = asked.origin.result()
-    session = session_of(step, ruled.config, origin, asked, variables, log)
+    session = session_of(step, ruled.config, asked, variables, log)
     made = get_result(step, session, log)
+    # of an interrupted run they are there in a moment, or are not waited for
+    origin, pushes = asked.origin(), asked.pushes()
+    question = replace(session.question, baseline=origin.baseline, pushes=pushes)
+    session = replace(session, question=question, later=None)
     judged = judge(made.result, session.question)
     context = replace(context_of(step, variables, origin, judged), unused_rules=ruled.unused, evals=ruled.config.evals)
     # a relay keeps nothing of what it was given

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Generic, TypeVar
+from threading import Event
+from typing import Final, Generic, TypeVar
 
 from eval_gate.github.beside import begin
 from eval_gate.github.commands import Commands, LaterCommands
 from eval_gate.github.failure import GitHubError, Kind
 
 T = TypeVar("T")
+LAST_MOMENT_S: Final = 2.0
+"""Seconds for what is under way when the step is ended from outside; the runner kills it after ten."""
+
+
+class NotThereError(Exception):
+    """The step was ended before the answer came."""
 
 
 class Log:
@@ -62,14 +69,26 @@ class Beside(Generic[T]):
         own = self._own = Log(self._said, log.read_only)
         self._outcome: Future[T] = begin(lambda: work(own), name)
 
-    def peek(self) -> T:
-        """The result, for work that is itself beside: what is said of it is left for whoever asks in order."""
+    def peek(self, ended: Future[None] | None = None) -> T:
+        """The result, for work that is itself beside: what is said of it is left for whoever asks in order.
+
+        Once the step has `ended` early there is little time left: raises NotThereError where it does not come in that.
+        """
+        if ended is not None:
+            either = Event()
+            for one in (self._outcome, ended):
+                one.add_done_callback(lambda _: either.set())
+            either.wait()
+            try:
+                self._outcome.exception(LAST_MOMENT_S)
+            except TimeoutError:
+                raise NotThereError from None
         return self._outcome.result()
 
-    def result(self) -> T:
-        """What came of it, once it is there; what it said is said before. Raises what the work raises."""
+    def result(self, ended: Future[None] | None = None) -> T:
+        """What came of it, as `peek`; what it said is said before. Raises what the work raises."""
         try:
-            return self._outcome.result()
+            return self.peek(ended)
         finally:
             self._said.pass_on(self._log.commands)
             self._log.trail += self._own.trail

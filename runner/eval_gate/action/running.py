@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 
-from eval_gate.action.asked import Asked
+from eval_gate.action.asked import ON_ITS_WAY, Asked, Coming
 from eval_gate.action.baseline import Origin
 from eval_gate.action.configuration import selection_of
 from eval_gate.action.inputs import PREFIX
@@ -50,15 +50,15 @@ _PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
 """Variables that are the step's own: eval files and their commands have no business with them."""
 
 
-def session_of(
-    step: Step, config: RunConfig, origin: Origin, asked: Asked, variables: Mapping[str, str], log: Log
-) -> Session:
+def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[str, str], log: Log) -> Session:
     """The session, with what people have accepted: in the file, and, where it could matter, in comments.
 
     Raises GateError, as for variables that would be given to a target that must not have them.
     """
     selection = selection_of(step.settings)
-    pushes = asked.pushes.result()
+    beside = asked.beside_cases
+    origin = Origin(ON_ITS_WAY) if beside else asked.origin()
+    pushes = None if beside else asked.pushes()
     question = Question(
         origin.baseline,
         config.policy,
@@ -80,7 +80,8 @@ def session_of(
         else None,
         recorded_by_baseline=origin.recorded,
     )
-    return Session(config, selection, around, question, config.files)
+    later = Coming(asked, question) if beside else None
+    return Session(config, selection, around, question, config.files, later)
 
 
 def get_result(step: Step, session: Session, log: Log) -> Made:

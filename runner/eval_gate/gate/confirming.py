@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Callable, Collection, Sequence, Set
 from dataclasses import replace
 
 from eval_gate.gate.causes import cause_of, group_of
@@ -25,9 +25,15 @@ from eval_gate.results.ledger import executions
 class Reruns:
     """The engine's `Confirming`, for one run and what its verdict will be asked about."""
 
-    def __init__(self, question: Question, confirm: int, *, budgeted: bool = False) -> None:
-        """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take."""
+    def __init__(
+        self, question: Question, confirm: int, *, budgeted: bool = False, later: Callable[[], Question] | None = None
+    ) -> None:
+        """`confirm` is the most re-runs of one case; `budgeted`: somebody said what all together may take.
+
+        `later` waits for the question, where its baseline comes while the cases are run for the first time.
+        """
         self._question = question
+        self._later = later
         self._confirm = confirm
         self._budgeted = budgeted
         self._fresh: dict[CaseKey, int] = {}
@@ -50,6 +56,8 @@ class Reruns:
 
     def doubtful(self, result: RunResult) -> Collection[CaseKey]:
         """Every case whose first execution leaves something to decide, and those of which nothing is known."""
+        if self._later is not None:
+            self._question, self._later = self._later(), None
         run = result.model_copy(update={"confirm": self._confirm})
         facts, self._confirmation = facts_before_reruns(run, self._question)
         # of most cases nothing is to be decided, whatever more was seen

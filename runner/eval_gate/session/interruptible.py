@@ -18,9 +18,10 @@ _SIGNALS = {
 
 
 @contextmanager
-def own_process(run: Run) -> Iterator[list[ExitCode]]:
+def own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
     """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
 
+    `ended` is told of the first one too.
     As the first process of a container Python has no default action for SIGTERM, so both are handled here.
     """
     caught: list[ExitCode] = []
@@ -30,6 +31,8 @@ def own_process(run: Run) -> Iterator[list[ExitCode]]:
         code, reason = _SIGNALS[number]
         caught.append(code)
         run.stop(reason)
+        if ended is not None:
+            ended()
         _forget(loop, number)
 
     for number in _SIGNALS:

@@ -94,7 +94,9 @@ async def ask_base_later(session: Session, run: RunResult) -> RunResult:
 def reruns_of(session: Session) -> Reruns:
     """Who says which cases of the session are run again."""
     config = session.config
-    return Reruns(session.question, config.policy.confirm, budgeted=config.limits.rerun_budget is not None)
+    later = session.later.question if session.later is not None else None
+    budgeted = config.limits.rerun_budget is not None
+    return Reruns(session.question, config.policy.confirm, budgeted=budgeted, later=later)
 
 
 def _by_durations(session: Session) -> Selection:
@@ -113,7 +115,8 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
     run = Run(plan, session.folder, progress)
     plan = plan.of_no_case()
     try:
-        with own_process(run) if session.around.owns_process else nullcontext(list[ExitCode]()) as caught:
+        ended = session.later.end if session.later is not None else None
+        with own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]()) as caught:
             result = await run.execute()
     finally:
         progress.close()

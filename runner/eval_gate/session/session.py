@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
@@ -48,6 +49,18 @@ class Around:
     """Whether nothing else happens in this process: a run may then take its signals and tune it."""
 
 
+class Later(Protocol):
+    """A question that is still on its way: what the run is compared with comes while it is made."""
+
+    def question(self) -> Question:
+        """The whole of it: waits, so not for an event loop."""
+        ...
+
+    def end(self) -> None:
+        """The run is ended from outside: what is not there in a moment is not waited for."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """A run that is about to be made. Whoever has one has read and checked everything but eval files and targets."""
@@ -57,6 +70,8 @@ class Session:
     around: Around
     question: Question
     reports: tuple[ReportRequest, ...] = ()
+    later: Later | None = None
+    """Where the question's baseline is not there yet; nothing is judged by `question` before it is."""
 
     @property
     def folder(self) -> Path:

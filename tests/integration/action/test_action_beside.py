@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -11,7 +12,8 @@ import pytest
 from tests.integration.action.test_action_legs import again
 from tests.integration.action.test_action_pull_request import baseline_of_today
 from tests.support.agents import agent
-from tests.support.github import Fault
+from tests.support.answers import fails_on
+from tests.support.github import Fault, zipped
 from tests.support.jobs import pull_request_event
 
 LIST_OWN = "ArtifactService/ListArtifacts"
@@ -94,6 +96,75 @@ def test_before_the_cases__interrupted_while_github_is_waited_for__the_step_ends
         out, _ = process.communicate(timeout=15)  # an answer is waited for at least twenty seconds
     assert process.returncode == 130, out
     assert not running.requests
+
+
+def test_beside_the_cases__baseline__is_fetched_while_the_first_case_is_asked(job, github, pull) -> None:
+    """The agent answers when the baseline's archive is asked for, and GitHub when the agent is."""
+    both = threading.Barrier(2, timeout=30)
+    github.faults.add("GET", r"/actions/artifacts/\d+/zip", Fault.meet(both))
+
+    async def answer(exchange) -> None:
+        if exchange.number == 0:
+            await asyncio.to_thread(both.wait)
+        exchange.answer({"response": "ok", "toolCalls": []})
+
+    with agent(answer) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["regressions"]) == (0, "pass", "0")
+
+
+@pytest.mark.parametrize("inputs", [{}, {"cache": "auto"}], ids=["beside the cases", "before them"])
+def test_baseline__cannot_be_had__is_the_same_error_whenever_it_is_asked_for(job, github, pull, inputs) -> None:
+    github.faults.add("GET", COMPARE, Fault.permission())
+    with agent(fails_on(1)) as running:
+        ended = job.pull_request(pull, running.url, inputs)
+        asked = len(running.requests)
+    assert (ended.code, ended.outputs["verdict"], asked) == (3, "error", 4)
+    assert "The baseline could not be had: comparing main with" in ended.log
+    assert ended.outputs["artifact-id"]
+    assert any("the baseline could not be had" in comment.body for comment in github.state.comments.values())
+
+
+@pytest.mark.parametrize("inputs", [{}, {"cache": "auto"}], ids=["beside the cases", "before them"])
+def test_baseline__is_corrupt__is_the_same_whenever_it_is_read(job, github, pull, inputs) -> None:
+    for artifact in github.state.archives[:1]:
+        artifact.zip_bytes = zipped({"run.json": b"{"})
+        artifact.digest = None
+    with agent(fails_on(1)) as running:
+        ended = job.pull_request(pull, running.url, inputs)
+    assert "no baseline: no usable artifact eval-gate-results of main; seen 1: 1 corrupt" in ended.log
+    assert ended.code == 0  # nothing to compare with, as before the first baseline
+    assert ended.outputs["artifact-id"]
+
+
+def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job, github, pull) -> None:
+    with agent() as running:
+        ended = job.pull_request(pull, running.url, {"baseline": "4711"})
+        assert not running.requests
+    assert (ended.code, ended.outputs["verdict"]) == (2, "error")
+    assert "there is no run 4711 here" in ended.log
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_cancelled__baseline_is_not_there_yet__is_not_waited_for(job, github, pull, number, code) -> None:
+    github.faults.add("GET", COMPARE, Fault.hang())
+    job.write_suite(50)
+
+    async def slow(exchange) -> None:
+        await asyncio.sleep(0.2)
+        exchange.answer({"response": "ok", "toolCalls": []})
+
+    with agent(slow) as running:
+        process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
+        until = time.monotonic() + 60
+        while len(running.requests) < 3 and time.monotonic() < until:
+            time.sleep(0.02)
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=15)  # an answer is waited for at least twenty seconds
+    ended = job.ended(process.returncode, out)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), out
+    check = list(github.state.check_runs.values())[-1]
+    assert check.fields["conclusion"] == "cancelled"
 
 
 CREATE, CHECKS = "ArtifactService/CreateArtifact", "/check-runs"

@@ -64,13 +64,27 @@ Accept = Callable[[RunResult, Path], None]
 """Told of a run and the archive it came in, while that is still there."""
 
 
-def fetch_result(client: Client, artifact: Artifact, temporary: Path | None, accept: Accept | None = None) -> RunResult:
-    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError."""
+def _at_once() -> None:
+    """What is fetched is read as soon as it is there."""
+
+
+def fetch_result(
+    client: Client,
+    artifact: Artifact,
+    temporary: Path | None,
+    accept: Accept | None = None,
+    due: Callable[[], object] = _at_once,
+) -> RunResult:
+    """The run in an artifact, within limits of size and shape. Raises GitHubError, BadArchiveError and GateError.
+
+    `due` is waited for between fetching and reading.
+    """
     doing = f"keeping artifact {artifact.id}"
     try:
         with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
             file = Path(folder) / "artifact.zip"
             fetch_artifact(client, artifact.id, artifact.digest, file)
+            due()
             result = read_archive(file, f"artifact {artifact.id}")
             if accept is not None:
                 accept(result, file)
@@ -90,8 +104,13 @@ class ArtifactStore:
         temporary: Path | None = None,
         beside: Beside | None = None,
         also: Mapping[str, int] | None = None,
+        due: Callable[[], object] = _at_once,
     ) -> None:
-        """`also` names files of the archive to hand out with the baseline, each with its largest size in bytes."""
+        """`also` names files of the archive to hand out with the baseline, each with its largest size in bytes.
+
+        `due` is waited for before a fetched archive is read: a large one takes the processor for seconds.
+        """
+        self._due = due
         self._beside = beside
         self._also = also or {}
         self._handed: dict[int, Mapping[str, bytes]] = {}
@@ -177,7 +196,7 @@ class ArtifactStore:
             refused = self._why_not(result, run) or self._taken(artifact, result, run, archive)
 
         try:
-            result = fetch_result(self._client, artifact, self._temporary, accept)
+            result = fetch_result(self._client, artifact, self._temporary, accept, self._due)
         except BadArchiveError as error:
             refused = f"not usable ({error})"
         except GateError as error:
