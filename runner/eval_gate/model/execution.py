@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Final, Literal
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field
 
@@ -23,10 +24,18 @@ class Status(StrEnum):
     NOT_RUN = "not_run"
     """Was to be run, but the run ended before."""
 
+    # what Python 3.11 has for it takes three times as long, and whatever is written asks it of every execution
+    if not TYPE_CHECKING:
+        value = property(attrgetter("_value_"))
+
     @property
     def judged(self) -> bool:
         """Whether this says anything about the agent."""
-        return self is Status.PASSED or self is Status.FAILED  # asked of every execution many times: a set costs more
+        # asked of every execution many times: a set costs more, and so does to ask the class for its members
+        return self is _PASSED or self is _FAILED
+
+
+_PASSED, _FAILED = Status.PASSED, Status.FAILED
 
 
 class Blame(StrEnum):

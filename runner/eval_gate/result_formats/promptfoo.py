@@ -7,10 +7,12 @@ the variables; `metadata.testCaseId` where the team gives one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar
+
+from msgspec import Raw
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import Blame, Status
@@ -31,8 +33,8 @@ from eval_gate.result_formats.rows import (
     usage,
     words,
 )
-from eval_gate.result_formats.streaming import Document, document, lines
-from eval_gate.text.digest import digest, fingerprint
+from eval_gate.result_formats.streaming import Document, document, left_raw, lines
+from eval_gate.text.digest import digest, fingerprint_of, sorted_json
 from eval_gate.text.javascript.strings import compact_json
 
 _ERROR = 2
@@ -40,14 +42,18 @@ _ERROR = 2
 plain failure."""
 _NO_NAME = "it has neither a description nor variables: give it `description`, or `metadata: {testCaseId: …}`"
 _SHOWN_VARS = 200
+_SHORT: Final = 4_000
+"""Bytes of what is looked for among what other results said."""
 _ANOTHER = re.compile(rb'"promptIdx": ?[1-9]')
+
+_Read = TypeVar("_Read")
 
 
 class _Described(TypedDict, total=False):
     testCaseId: Any
 
 
-_Case = TypedDict("_Case", {"description": Any, "assert": Any, "metadata": _Described | None}, total=False)
+_Case = TypedDict("_Case", {"description": Any, "assert": Raw, "metadata": _Described | None}, total=False)
 
 
 class _Response(TypedDict, total=False):
@@ -56,7 +62,7 @@ class _Response(TypedDict, total=False):
 
 class _Grading(TypedDict, total=False):
     reason: Any
-    componentResults: Any
+    componentResults: Raw
 
 
 class _Tokens(TypedDict, total=False):
@@ -66,7 +72,10 @@ class _Tokens(TypedDict, total=False):
 
 
 class _Result(TypedDict, total=False):
-    """What is looked at: a third of what promptfoo writes of each result."""
+    """What is looked at: a third of what promptfoo writes of each result.
+
+    What most results say alike is left as it stands there, and read once (`_read_once`).
+    """
 
     cost: Any
     error: Any
@@ -162,16 +171,17 @@ def _row(value: JsonValue, place: Place, numbers: Mapping[int, int]) -> Row:
     response = answered.get("output") if isinstance(answered, dict) else None
     parts = grading.get("componentResults") if isinstance(grading, dict) else None
     tokens, cost = result.get("tokenUsage"), result.get("cost")
-    content = fingerprint([variables, asserts])
+    wanted = _read_once(asserts, _asserted, _asserted_in)
+    content = fingerprint_of(f"[{sorted_json(variables)},{wanted.json}]")
     return Row(
         suite=_suite(result, numbers),
         id=name.name,
         status=status,
         place=place,
-        scores=tuple([_score(one) for one in members(parts)]),
+        scores=_read_once(parts, _scored, _scored_in),
         score=number(result.get("score")),
         question=_question(variables),
-        expectation=tuple([_wanted(one) for one in members(asserts)[:50]]),
+        expectation=wanted.words,
         answer=None if response is None else words(response),
         error=None if passed else _reason(result, broke=broke),
         blame=blame_of(words(result.get("error"))) if broke else Blame.CRASHED,
@@ -230,6 +240,39 @@ def _question(variables: JsonValue) -> str:
     if isinstance(variables, dict) and len(variables) == 1:
         return words(next(iter(variables.values())))
     return words(variables) if variables else ""
+
+
+def _read_once(value: Any, read: Callable[[JsonValue], _Read], known: Callable[[bytes], _Read]) -> _Read:
+    """What `read` makes of the value; `known` does of bytes, and knows what it made of the same."""
+    if not isinstance(value, Raw):
+        return read(value)
+    data = bytes(value)
+    return known(data) if len(data) <= _SHORT else read(left_raw(data))
+
+
+class _Asserted(NamedTuple):
+    """What is asked of an answer: as JSON for the fingerprint, and in words."""
+
+    json: str
+    words: tuple[str, ...]
+
+
+def _asserted(asserts: JsonValue) -> _Asserted:
+    return _Asserted(sorted_json(asserts), tuple([_wanted(one) for one in members(asserts)[:50]]))
+
+
+@lru_cache(1_000)
+def _asserted_in(data: bytes) -> _Asserted:
+    return _asserted(left_raw(data))
+
+
+def _scored(parts: JsonValue) -> tuple[Score, ...]:
+    return tuple([_score(one) for one in members(parts)])
+
+
+@lru_cache(1_000)
+def _scored_in(data: bytes) -> tuple[Score, ...]:
+    return _scored(left_raw(data))
 
 
 def _wanted(one: JsonValue) -> str:

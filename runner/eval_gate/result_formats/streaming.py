@@ -53,6 +53,20 @@ def value_of(data: bytes | str, place: Place, values: int = DOCUMENT_VALUES) -> 
         raise unreadable(place, f"{error}{detail}") from None
 
 
+def left_raw(data: bytes) -> JsonValue:
+    """The value in bytes that a `shape` has left as they are, and that are JSON therefore."""
+    from msgspec import MsgspecError
+    from msgspec.json import decode
+
+    try:
+        value: JsonValue = decode(data)
+    except MsgspecError:  # such as a number that is out of range
+        text = data.decode()
+        value = json.loads(text, parse_constant=lambda _: None)
+        return mend_halves(value) if _HALF.search(text) else value
+    return value
+
+
 def lines(file: Path, shown: str) -> Iterator[tuple[Place, JsonValue]]:
     """The values of a file with one JSON value a line, empty lines left out. Raises GateError."""
     place = Place(shown)

@@ -138,6 +138,12 @@ class Sparing:
         """The case as the record will have it."""
         return _less_of_passing(case, self._counts) if self._certain else case
 
+    def said(
+        self, details: CaseDetails, results: tuple[EvaluatorResult, ...]
+    ) -> tuple[CaseDetails, tuple[EvaluatorResult, ...]]:
+        """The same of what is kept of an execution, where its case has no other and passes."""
+        return _less_said(details, results, self._counts) if self._certain else (details, results)
+
     def told(self, run: RunResult) -> RunResult:
         """The run with a warning of what was left out."""
         left_out = [_left_out(step, count) for step, count in zip(_STEPS, self._counts.values(), strict=False) if count]
@@ -211,19 +217,31 @@ def _simply_passes(case: CaseResult) -> bool:
 
 
 def _no_exchange(case: CaseResult) -> CaseResult:
-    details = case.details
-    if not details.conversation and not details.tool_calls and not case.evaluator_results:
-        return case
     if not _simply_passes(case):
         return case
-    prompts = [one for one in case.evaluator_results if one.evaluator_provider_request or one.evaluator_results]
+    return _saying(case, *_without_exchange(case.details, case.evaluator_results))
+
+
+def _without_exchange(
+    details: CaseDetails, said: tuple[EvaluatorResult, ...]
+) -> tuple[CaseDetails, tuple[EvaluatorResult, ...]]:
+    if not details.conversation and not details.tool_calls and not said:
+        return details, said
+    prompts = [one for one in said if one.evaluator_provider_request or one.evaluator_results]
     results = [call for call in details.tool_calls if call.result is not None]
     if not (details.conversation or results or prompts):
-        return case
+        return details, said
     calls = tuple(call.model_copy(update={"result": None}) for call in details.tool_calls)
     left_out = details.left_out | ({"messages": len(details.conversation)} if details.conversation else {})
     kept = details.model_copy(update={"conversation": (), "tool_calls": calls, "left_out": left_out})
-    return case.model_copy(update={"details": kept, "evaluator_results": without_prompts(case.evaluator_results)})
+    return kept, without_prompts(said)
+
+
+def _saying(case: CaseResult, details: CaseDetails, said: tuple[EvaluatorResult, ...]) -> CaseResult:
+    """The case with this in place of what it says."""
+    if details is case.details and said is case.evaluator_results:
+        return case
+    return case.model_copy(update={"details": details, "evaluator_results": said})
 
 
 def _no_answer(case: CaseResult) -> CaseResult:
@@ -280,15 +298,21 @@ def _less_of_passing(case: CaseResult, counts: dict[int, int]) -> CaseResult:
     """The first three steps with one copy in the place of two: of a large run nearly all cases pass."""
     if not _simply_passes(case):
         return case
-    less, update = _no_exchange(case), dict[str, object]()
-    counts[0] += less is not case
-    if less.details.response is not None or less.details.tool_calls:
-        update["details"] = without_answer(less.details)
+    return _saying(case, *_less_said(case.details, case.evaluator_results, counts))
+
+
+def _less_said(
+    details: CaseDetails, said: tuple[EvaluatorResult, ...], counts: dict[int, int]
+) -> tuple[CaseDetails, tuple[EvaluatorResult, ...]]:
+    less, results = _without_exchange(details, said)
+    counts[0] += less is not details
+    if less.response is not None or less.tool_calls:
+        less = without_answer(less)
         counts[1] += 1
-    if (silent := _silent(Same(less.evaluator_results))) is not None:
-        update["evaluator_results"] = silent
+    if results and (silent := _silent(Same(results))) is not None:
+        results = silent
         counts[2] += 1
-    return less.model_copy(update=update) if update else less
+    return less, results
 
 
 def _no_held_checks(case: CaseResult) -> CaseResult:
@@ -307,6 +331,7 @@ def _silent(said: Same[tuple[EvaluatorResult, ...]]) -> tuple[EvaluatorResult, .
     return without_words(said.thing) if any(map(_says, said.thing)) else None
 
 
+SPARING_NOTHING: Final = Sparing((), 0)
 _STEPS: Final = (
     _Step("exchanges, results of calls and judges' prompts of passing cases", _no_exchange),
     _Step("answers and calls of passing cases", _no_passing_answer),

@@ -268,9 +268,9 @@ def yardstick_of(case: CaseResult) -> str:
     """What a case was measured with, in short: `question and expectation.everything else`. Empty where unknown."""
     question = (case.fingerprint or "")[:16]
     beside = case.yardstick
-    parts = (beside.grader, beside.seeds, beside.judge) if beside else ()
-    if not any(parts):
+    if beside is None or not (beside.grader or beside.seeds or beside.judge):
         return question
+    parts = beside.grader, beside.seeds, beside.judge
     return f"{question}.{hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
 
 

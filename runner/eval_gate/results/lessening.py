@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from eval_gate.model.base import JsonValue, made
@@ -34,6 +35,8 @@ _FACES: Final = ("agent error: ", "timeout: ", "eval-gate broke over this case: 
 """What an error may begin with before it says what happened."""
 _ANSWERED: Final = frozenset({"response", "response_truncated", "conversation", "tool_calls", "left_out"})
 """Fields that say what was answered, or how much of that is missing."""
+_FACTS: Final = tuple(name for name in CaseDetails.model_fields if name not in _ANSWERED)
+_facts_of: Final = itemgetter(*_FACTS)
 Part = Literal["arguments", "result"]
 
 
@@ -143,13 +146,13 @@ def _without(facts: dict[str, Any] | None, names: Iterable[str]) -> dict[str, An
 
 def without_answer(details: CaseDetails) -> CaseDetails:
     """What is known of an answer that is not kept: its length, and which tools were called."""
-    return _unanswered(tuple([fact for fact in vars(details).items() if fact[0] not in _ANSWERED]))
+    return _unanswered(_facts_of(vars(details)))
 
 
 @lru_cache(1_000)
-def _unanswered(facts: tuple[tuple[str, Any], ...]) -> CaseDetails:
+def _unanswered(facts: tuple[Any, ...]) -> CaseDetails:
     """One for all cases of which a record says just this."""
-    return made(CaseDetails, **dict(facts))
+    return made(CaseDetails, **dict(zip(_FACTS, facts, strict=True)))
 
 
 def unquoted(results: Iterable[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:

@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
@@ -21,6 +22,7 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.results.baseline import Baseline
+from eval_gate.results.fitting import EVERY, MANY, Sparing
 from eval_gate.session.again import Again, BaseAgent, Spending
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of
@@ -56,9 +58,13 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
     named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
     brought = replace(brought, cases=await storable(config, brought.cases), notes=(*brought.notes, *_unasked(config)))
     again_by, base_by = config.results.rerun_command, config.control.command
+    several = list(islice(brought.cases.values(), 0, None, EVERY)) if len(brought.cases) >= MANY else []
+    part = [case_of(rows, (), None, rules, confirm=confirm) for rows in several]
+    sparing = Sparing(part, len(brought.cases))
+    del several, part
     rows_of = brought.cases.items() if again_by or base_by else brought.let_go()
-    cases = {key: case_of(rows, (), None, rules, confirm=confirm) for key, rows in rows_of}
-    run = _run(session, brought, cases)
+    cases = {key: case_of(rows, (), None, rules, confirm=confirm, sparing=sparing) for key, rows in rows_of}
+    run = sparing.told(_run(session, brought, cases))
     reruns = reruns_of(session)
     _refuse_a_rest(run, session)
     wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
@@ -75,7 +81,7 @@ async def brought_run(session: Session, brought: Brought) -> BroughtRun:
         for key in doubtful:
             case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
             cases[key] = known_anew(case) if key in reruns.fresh else case
-        return _run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases)
+        return sparing.told(_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases))
 
     if again is not None:
         await again.go_on()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule
@@ -17,6 +18,7 @@ from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import Row, evaluators_of
 from eval_gate.result_formats.scoring import Rules
+from eval_gate.results.fitting import SPARING_NOTHING, Sparing
 from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000
@@ -36,10 +38,12 @@ def case_of(
     rules: Sequence[ScoreRule],
     *,
     confirm: int,
+    sparing: Sparing = SPARING_NOTHING,
 ) -> CaseResult:
     """The case's result: `rows` are its executions, `more` its re-runs, `rules` what is asked of scores.
 
-    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`.
+    Of the re-runs that the file itself tells of no more count than the gate would make, `confirm`. `sparing` says how
+    much is kept of what was said where the case passes.
     """
     firsts = every = rows
     if len(rows) + len(more) > 1:
@@ -55,14 +59,16 @@ def case_of(
         first.location,
         first.content or None,
     )
-    return settle(
+    alone = sparing if len(every) == 1 else SPARING_NOTHING
+    case = settle(
         about,
-        [execution_of(row, number) for number, row in enumerate(every)],
+        [execution_of(row, number, alone) for number, row in enumerate(every)],
         first.target,
         first=len(firsts),
         end=end,
         measure=Measure(_asked(first), _yardstick(first, content, _graded_by(every, rules))),
     )
+    return case if alone is sparing else sparing.less(case)
 
 
 def _yardstick(row: Row, content: str, grader: str | None) -> Yardstick:
@@ -83,15 +89,24 @@ def _graded_by(rows: Sequence[Row], rules: Sequence[ScoreRule]) -> str | None:
 def _asked(row: Row) -> Asked | None:
     if not row.question and not row.expectation:
         return None
-    shown = tuple(line[:KEPT_CHECK] for line in row.expectation[:KEPT_CHECKS])
+    shown = _shown(row.expectation)
     cut = len(row.question) > KEPT_QUESTION or shown != row.expectation
     return made(Asked, question=row.question[:KEPT_QUESTION], expectation=shown, cut=cut)
 
 
-def execution_of(row: Row, number: int) -> Execution:
-    """One row as the execution of this number."""
+@lru_cache(1_000)
+def _shown(expectation: tuple[str, ...]) -> tuple[str, ...]:
+    """One for all cases that expect the same."""
+    return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
+
+
+def execution_of(row: Row, number: int, sparing: Sparing = SPARING_NOTHING) -> Execution:
+    """One row as the execution of this number, of which `sparing` says how much is kept where it passes."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
+    details, results = _details(row), evaluators_of(row.scores)
+    if passed:
+        details, results = sparing.said(details, results)
     return Execution(
         number,
         status,
@@ -99,8 +114,8 @@ def execution_of(row: Row, number: int) -> Execution:
         duration_ms=row.duration_ms or 0.0,
         error=None if passed else _why(row)[:MAX_ERROR] or None,
         blame=row.blame if status is Status.ERROR else None,
-        details=_details(row),
-        evaluator_results=evaluators_of(row.scores),
+        details=details,
+        evaluator_results=results,
         assertions_run=len(row.scores),
         usage=row.usage,
         cost_usd=row.cost_usd,

@@ -29,8 +29,17 @@ _pieces: Final = _c_encoder and _c_encoder(
 
 def fingerprint(value: JsonValue) -> str:
     """The SHA-256 of the value as JSON, in hexadecimal."""
-    text = "".join(_pieces(value, 0)) if _pieces else _plain.encode(value)
+    return fingerprint_of(sorted_json(value))
+
+
+def fingerprint_of(text: str) -> str:
+    """The same of what `sorted_json` has made of a value, or of a list of such texts."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def sorted_json(value: JsonValue) -> str:
+    """The value as JSON in ASCII, without blanks and with its keys sorted."""
+    return "".join(_pieces(value, 0)) if _pieces else _plain.encode(value)
 
 
 def digest(value: JsonValue) -> str:

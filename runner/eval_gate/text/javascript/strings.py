@@ -78,6 +78,8 @@ def as_text(value: JsonValue) -> str:
 
 def compact_json(value: JsonValue) -> str:
     """`JSON.stringify(value)`: no blanks, non-ASCII kept, numbers as `js_number` writes them."""
+    if type(value) is str:  # as most values are
+        return _quoted(value)
     match value:
         case bool() | None:
             return js_string(value)
