@@ -130,6 +130,33 @@ def test_rerun_budget__of_another_form__is_refused_before_anything_is_asked(mood
     assert "a number of re-runs such as 50, a time such as 5m" in done.stderr
 
 
+def test_confirm__two_dead_cases__their_re_runs_come_by_turns(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {3, 8}
+    strict = ("--error-rate", "0.0001", "--concurrency", "1")
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", *strict)
+    assert done.returncode == 1, done.stdout + done.stderr
+    again = behaviour.asked[12:]
+    assert len(again) >= 4
+    assert again == [3, 8] * (len(again) // 2)
+
+
+def test_rerun_spread__dead_case__waits_says_so_and_decides_the_same(moody) -> None:
+    folder, url, behaviour = moody
+    behaviour.dead = {3}
+    done = run(folder, url, "--baseline", "evals/results", "--confirm", "6", "--rerun-spread", "0.5s")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "executions of one case are 0.5s apart: a re-run waits 0.5 s" in done.stderr
+    assert changes(folder)["gs-003"] == "regression"
+
+
+def test_rerun_spread__of_another_form__is_refused_before_anything_is_asked(moody) -> None:
+    folder, url, behaviour = moody
+    done = run(folder, url, "--rerun-spread", "soon")
+    assert (done.returncode, behaviour.asked) == (2, [])
+    assert "is not a time such as 30s or 5m" in done.stderr
+
+
 def test_confirm__green_run__asks_every_case_once(moody) -> None:
     folder, url, behaviour = moody
     assert run(folder, url, "--baseline", "evals/results", "--confirm", "6").returncode == 0

@@ -1,4 +1,4 @@
-"""What all re-runs of a run together may take: executions, time or money."""
+"""What all re-runs of a run together may take (executions, time or money), and how far apart those of one case are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 
 LEAST_EXECUTIONS: Final = 100
 """The budget where nobody said one, in runs of fewer cases than that."""
+MOST_SPREAD_S: Final = 86_400.0
 _FORM: Final = re.compile(r"(?P<usd>\$)?(?P<number>\d{1,9}(\.\d{1,6})?)(?P<unit>[smh])?")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -56,3 +57,19 @@ def checked_rerun_budget(text: str | int) -> str:
     """The same text. Raises ValueError with what is wrong, for a person."""
     parse_rerun_budget(text)
     return str(text).strip()
+
+
+def parse_rerun_spread(text: str) -> float:
+    """Seconds of `90s`, `5m` or `1h`, a day at most. Raises ValueError with what is wrong, for a person."""
+    found = _FORM.fullmatch(text.strip())
+    if found and found["unit"] and not found["usd"]:
+        seconds = float(found["number"]) * _SECONDS[found["unit"]]
+        if 0 <= seconds <= MOST_SPREAD_S:
+            return seconds
+    raise ValueError(f'"{text[:80]}" is not a time such as 30s or 5m, 24h at most')
+
+
+def checked_rerun_spread(text: str) -> str:
+    """The same text. Raises ValueError with what is wrong, for a person."""
+    parse_rerun_spread(text)
+    return text.strip()

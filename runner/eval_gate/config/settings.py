@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from eval_gate.config.policy import Policy
-from eval_gate.config.rerun_budget import checked_rerun_budget
+from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
 from eval_gate.config.written import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
@@ -186,6 +186,13 @@ class Limits:
         " or money such as $2; else as many as the run has cases, 100 at least (of results of other tools 10m).",
         metavar="BUDGET",
         each=checked_rerun_budget,
+    )
+    rerun_spread: Text | None = setting(
+        None,
+        "How long to wait at least between two executions of one case that is run again, such as 5m; else nobody waits,"
+        " and re-runs of other cases come between.",
+        metavar="TIME",
+        each=checked_rerun_spread,
     )
     rerun_nonce: bool = setting(
         False,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from contextvars import ContextVar
+from typing import Any, Final, Generic, TypeVar
 
 Job = TypeVar("Job")
 
+UNDER_WAY: Final = 10
+"""Jobs under way from which on those that gave way come before new ones: what is begun is to come to an end."""
 ROOM: Final = 1.3
 """How much further apart than the least: what is just far enough meets again at the next hiccup."""
 MOST_GAP_S: Final = 0.005
@@ -19,42 +23,129 @@ BUSY: Final = 0.8
 """Share of the time that this process computes, from which on it is itself what jobs wait for."""
 
 
+_PLACES: ContextVar[_Places[Any] | None] = ContextVar("places", default=None)
+"""Of the pool that this work is done in."""
+
+
 async def work_through(
     jobs: Iterable[Job], concurrency: int, work: Callable[[Job], Awaitable[None]], stop: asyncio.Event
 ) -> None:
     """Run `work` on every job, at most `concurrency` at once, started in order.
 
+    Work that gives way (`give_way`) is not at work meanwhile, and another job is begun in its place.
+
     Returns when all are done, or at once when `stop` is set: what is in flight is cancelled then, because an
     unfinished case is not a result. An exception from `work` is a defect; it ends the pool and is raised.
     """
-    queue = iter(jobs)
-    start = _Pace()
+    places = _Places(jobs, work, stop, concurrency)
+    token = _PLACES.set(places)
 
-    async def worker() -> None:
-        for job in queue:
-            await start.next()
-            if stop.is_set():
-                return
-            await work(job)
-
-    async def cancel_when_stopped(workers: list[asyncio.Task[None]]) -> None:
+    async def cancel_when_stopped() -> None:
         await stop.wait()
-        for task in workers:
-            task.cancel()
+        places.cancel()
 
-    workers = [asyncio.create_task(worker()) for _ in range(concurrency)]
-    watch = asyncio.create_task(cancel_when_stopped(workers))
+    watch = asyncio.create_task(cancel_when_stopped())
     try:
+        for _ in range(concurrency):
+            places.begin()
         # an exception that is no cancellation comes out of here, and the finally below ends the others
-        await asyncio.gather(*workers)
+        await places.done()
     except asyncio.CancelledError:
         if not stop.is_set():
             raise
     finally:
-        for task in workers:
-            task.cancel()
+        _PLACES.reset(token)
+        places.cancel()
         watch.cancel()
-        await asyncio.gather(*workers, watch, return_exceptions=True)
+        await asyncio.gather(*places.workers, watch, return_exceptions=True)
+
+
+async def give_way(seconds: float = 0.0) -> None:
+    """Let other jobs of the pool go first, and return when it is this one's turn again, after so long at the earliest.
+
+    First come jobs that have not begun, as far as not too many are under way, then those that gave way before.
+    """
+    places = _PLACES.get()
+    if places is None:
+        await asyncio.sleep(seconds)
+    else:
+        await places.give_way(seconds)
+
+
+class _Places(Generic[Job]):
+    """As many places as may be worked at; whoever gives way leaves its place to another, and is given one later."""
+
+    def __init__(
+        self, jobs: Iterable[Job], work: Callable[[Job], Awaitable[None]], stop: asyncio.Event, number: int
+    ) -> None:
+        self.workers: set[asyncio.Task[None]] = set()
+        self._queue = iter(jobs)
+        self._work = work
+        self._stop = stop
+        self._start = _Pace()
+        self._ended = asyncio.Event()
+        """Set when a worker is done, also one that was begun after the wait for the others."""
+        self._under_way = 0
+        self._most = max(number, UNDER_WAY)
+        self._free = 0
+        """Places that nobody has: there was nothing left to begin."""
+        self._back: deque[asyncio.Future[None]] = deque()
+        """Those that gave way and may go on, in that order."""
+
+    def begin(self) -> None:
+        """Give a place to somebody."""
+        worker = asyncio.create_task(self._worker())
+        worker.add_done_callback(lambda _: self._ended.set())
+        self.workers.add(worker)
+
+    def cancel(self) -> None:
+        """End all that is under way."""
+        for worker in self.workers:
+            worker.cancel()
+
+    async def done(self) -> None:
+        """Wait for the last worker. Raises what one of them raised."""
+        while self.workers:
+            await self._ended.wait()
+            self._ended.clear()
+            ended = {worker for worker in self.workers if worker.done()}
+            self.workers -= ended
+            for worker in ended:
+                worker.result()
+
+    async def give_way(self, seconds: float) -> None:
+        """As the function."""
+        self.begin()
+        if seconds:
+            await asyncio.sleep(seconds)
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._back.append(turn)
+        await turn
+
+    async def _worker(self) -> None:
+        while not self._handed_over():
+            try:
+                job = next(self._queue)
+            except StopIteration:
+                if not self._handed_over(late=True):
+                    self._free += 1
+                return
+            self._under_way += 1
+            await self._start.next()
+            if self._stop.is_set():
+                return
+            await self._work(job)
+            self._under_way -= 1
+
+    def _handed_over(self, *, late: bool = False) -> bool:
+        """Whether this place now is somebody's who gave way: where enough jobs are under way, or none is left."""
+        if not self._back or not (late or self._under_way >= self._most):
+            return False
+        self._back.popleft().set_result(None)
+        return True
 
 
 class _Pace:

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
 from eval_gate.engine.keeping import details_of, results_of
 from eval_gate.engine.leaving import Leavings
+from eval_gate.engine.pool import give_way
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement
@@ -28,6 +30,7 @@ from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
+from eval_gate.targets.waiting import tell
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
@@ -85,16 +88,25 @@ class Shared:
 class TrialRunner:
     """Runs trials against one target. Never raises for what a target or a judge does, but for `NoAnswerError`."""
 
-    def __init__(self, target: Target, limits: Limits, shared: Shared) -> None:
+    def __init__(self, target: Target, limits: Limits, shared: Shared, *, apart: bool = True) -> None:
+        """`apart`: re-runs of one case are kept apart. The base branch's agent is asked as soon as it is needed."""
         self._target = target
         self._limits = limits
         self._shared = shared
+        self._apart = apart
+        self._spread_s = parse_rerun_spread(limits.rerun_spread) if limits.rerun_spread else 0.0
+        self._began = time.monotonic()
+        self._latest: dict[tuple[str, str], float] = {}
+        """When each case was last run again, where that matters."""
+        self._told_until = 0.0
 
     async def run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None = None) -> TrialRecord:
         """Ask, judge, and say what became of it. `given` is the answer where a batch brought it.
 
         One answer, one case: a defect that an answer brings to light is an execution error of its case, and ours.
         """
+        if self._apart and given is None and trial >= self._limits.trials:
+            await self._keep_apart(eval_file, case, trial)
         started = time.perf_counter()
         try:
             return await self._run(eval_file, case, trial, given)
@@ -103,6 +115,25 @@ class TrialRunner:
         # the second place for this: what breaks over one answer must not end the run of all others
         except Exception as error:  # noqa: BLE001
             return defective(self._record(eval_file, case, trial, _since(started)), error)
+        finally:
+            if self._spread_s:
+                self._latest[eval_file, case.id] = time.monotonic()
+
+    async def _keep_apart(self, eval_file: str, case: EvalCase, trial: int) -> None:
+        """Let others go between two executions of a case, as a bad minute must not be all that is seen of it.
+
+        Not where somebody bounded what re-runs may take: a bound that ends amid all cases would leave none decided.
+        Re-runs begin when all first executions are over, which is from when the first of them is kept apart.
+        """
+        if self._spread_s:
+            now = time.monotonic()
+            due = self._latest.get((eval_file, case.id), self._began) + self._spread_s
+            if due > now >= self._told_until:
+                self._told_until = due
+                tell(f"executions of one case are {self._limits.rerun_spread} apart: a re-run waits {due - now:.1f} s")
+            await give_way(max(due - now, 0.0))
+        elif trial > self._limits.trials and self._limits.rerun_budget is None:
+            await give_way()
 
     async def _run(self, eval_file: str, case: EvalCase, trial: int, given: Response | None) -> TrialRecord:
         timeout_ms = self._timeout_ms(case)

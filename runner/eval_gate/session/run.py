@@ -15,6 +15,7 @@ from eval_gate.model.result import Control, RunResult, TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.interruptible import own_process
 from eval_gate.session.session import Session
+from eval_gate.targets.waiting import told_to
 
 
 class Progress(Observer, Protocol):
@@ -116,7 +117,8 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
     plan = plan.of_no_case()
     try:
         ended = session.later.end if session.later is not None else None
-        with own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]()) as caught:
+        owned = own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]())
+        with owned as caught, told_to(progress.waiting):
             result = await run.execute()
     finally:
         progress.close()

@@ -29,6 +29,13 @@ def told_to(say: Callable[[str], None]) -> Iterator[None]:
         _SAY.reset(token)
 
 
+def tell(words: str) -> None:
+    """Say this to whoever listens to waiting here; to nobody where nobody does."""
+    say = _SAY.get()
+    if say is not None:
+        say(words)
+
+
 async def until_there(look: Callable[[], Awaitable[None]], seconds: float, what: str) -> None:
     """Look until `look` raises no TargetError, for so many seconds at most; then the last error is raised.
 
@@ -46,9 +53,7 @@ async def until_there(look: Callable[[], Awaitable[None]], seconds: float, what:
                 raise
             if not told and waited >= min(_SILENT_S, seconds / 2):
                 told = True
-                say = _SAY.get()
-                if say is not None:
-                    hint = f" ({error.hint})" if error.hint else ""
-                    say(f"waiting for {what}, up to {seconds:g} s: {error.message}{hint}")
+                hint = f" ({error.hint})" if error.hint else ""
+                tell(f"waiting for {what}, up to {seconds:g} s: {error.message}{hint}")
         await asyncio.sleep(min(pause, max(seconds - (time.monotonic() - began), 0.01)))
         pause = min(pause * 1.5, _LONGEST_S)

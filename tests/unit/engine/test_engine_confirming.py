@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 from eval_gate.config.settings import Limits
 from eval_gate.engine.judging import Judges
@@ -13,6 +14,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.waiting import told_to
 from tests.support.cases import EVAL_FILE, ScriptedTarget, Watching, make_case, make_plan, make_suite
 
 
@@ -108,6 +110,60 @@ def test_reruns__used_up_budget__makes_none(tmp_path) -> None:
     assert target.asked == ["c0", "c1", "c2"]
     assert result.complete
     assert {name: case.rerun_end for name, case in cases(result).items()} == {"c0": "stopped", "c1": None, "c2": None}
+
+
+def test_reruns__of_several_cases__are_spread_over_their_time(tmp_path) -> None:
+    target = ScriptedTarget()
+    run(tmp_path, Again(c0=2, c1=3, c2=2), target)
+    assert target.asked == ["c0", "c1", "c2", "c0", "c1", "c2", "c0", "c1", "c2", "c1"]
+
+
+def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_others(tmp_path) -> None:
+    times: dict[str, list[float]] = {}
+
+    async def answer(request):
+        times.setdefault(request.case_id, []).append(time.monotonic())
+        return Response(text="ok")
+
+    said, target = [], ScriptedTarget(answer)
+    with told_to(said.append):
+        run(tmp_path, Again(c0=2, c1=2), target, limits=Limits(rerun_spread="0.3s"))
+    for case in ("c0", "c1"):
+        first, again, last = times[case]
+        assert again - first >= 0.3
+        assert last - again >= 0.3
+    # both wait at the same time
+    assert [sorted(target.asked[at : at + 2]) for at in (3, 5)] == [["c0", "c1"], ["c0", "c1"]]
+    assert said[0] == "executions of one case are 0.3s apart: a re-run waits 0.3 s"
+    assert len(said) < 4
+
+
+def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
+    plan = make_plan(
+        make_suite(make_case("c0")), target=ScriptedTarget(), limits=Limits(rerun_spread="10m")
+    ).confirmed_by(Again(c0=2), 6)
+
+    async def main():
+        made = Run(plan, tmp_path, Watching())
+        asyncio.get_running_loop().call_later(0.2, made.stop, "enough")
+        async with asyncio.timeout(10):
+            return await made.execute()
+
+    result = asyncio.run(main())
+    assert (result.stopped, cases(result)["c0"].rerun_end) == ("enough", "stopped")
+
+
+def test_reruns__spread__a_resumed_run_keeps_the_next_one_apart_too(tmp_path) -> None:
+    run(tmp_path, Again(c0=1))
+    began, times = time.monotonic(), []
+
+    async def answer(request):
+        times.append(time.monotonic())
+        return Response(text="ok")
+
+    run(tmp_path, Again(c0=2), ScriptedTarget(answer), limits=Limits(rerun_spread="0.2s"))
+    assert len(times) == 1
+    assert times[0] - began >= 0.2
 
 
 def test_reruns__their_budget_is_spent__the_first_case_is_run_to_its_end_and_the_others_say_why_not(tmp_path) -> None:

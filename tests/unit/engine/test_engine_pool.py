@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from eval_gate.engine.pool import work_through
+from eval_gate.engine.pool import UNDER_WAY, give_way, work_through
 
 
 def test_pool__many_jobs__at_most_so_many_at_once() -> None:
@@ -73,3 +73,93 @@ def test_pool__cancelled_from_outside__is_cancelled() -> None:
 
     with pytest.raises(TimeoutError):
         asyncio.run(main())
+
+
+def steps_of(jobs: int, concurrency: int, steps: int = 3, seconds: float = 0.0) -> list[tuple[int, int]]:
+    """Job and step, in the order in which they were done, of jobs that give way between two steps."""
+    seen, now = [], 0
+
+    async def work(job: int) -> None:
+        nonlocal now
+        for step in range(steps):
+            if step:
+                now -= 1
+                await give_way(seconds)
+                now += 1
+            else:
+                now += 1
+            assert now <= concurrency
+            seen.append((job, step))
+            await asyncio.sleep(0)
+        now -= 1
+
+    async def main() -> None:
+        async with asyncio.timeout(10):
+            await work_through(range(jobs), concurrency, work, asyncio.Event())
+
+    asyncio.run(main())
+    return seen
+
+
+def test_pool__jobs_give_way__the_others_come_between() -> None:
+    assert steps_of(3, 1) == [(job, step) for step in range(3) for job in range(3)]
+
+
+def test_pool__a_job_alone_gives_way__goes_on_at_once() -> None:
+    assert steps_of(1, 4) == [(0, 0), (0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 20])
+def test_pool__many_jobs_give_way__all_are_done_and_not_too_many_are_under_way(concurrency) -> None:
+    seen = steps_of(60, concurrency)
+    assert sorted(seen) == [(job, step) for job in range(60) for step in range(3)]
+    begun, ended, most = 0, 0, 0
+    for _, step in seen:
+        begun, ended = begun + (step == 0), ended + (step == 2)
+        most = max(most, begun - ended)
+    assert most <= max(concurrency, UNDER_WAY) + 1
+
+
+def test_pool__jobs_give_way_for_a_time__all_of_them_wait_at_once() -> None:
+    steps = []
+
+    async def work(job: int) -> None:
+        steps.append(("waits", job))
+        await give_way(0.5)
+        steps.append(("is back", job))
+
+    asyncio.run(work_through(range(40), 1, work, asyncio.Event()))
+    assert steps == [(what, job) for what in ("waits", "is back") for job in range(40)]
+
+
+def test_pool__stopped_while_a_job_gives_way__ends_at_once() -> None:
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def work(job: int) -> None:
+            asyncio.get_running_loop().call_later(0.01, stop.set)
+            await give_way(600)
+
+        async with asyncio.timeout(5):
+            await work_through(range(3), 1, work, stop)
+
+    asyncio.run(main())
+
+
+def test_pool__defect_after_another_gave_way__is_raised() -> None:
+    async def work(job: int) -> None:
+        if job:
+            raise ZeroDivisionError
+        await give_way()
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        async with asyncio.timeout(5):
+            await work_through(range(2), 1, work, asyncio.Event())
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(main())
+
+
+def test_give_way__outside_of_a_pool__only_waits() -> None:
+    asyncio.run(give_way())

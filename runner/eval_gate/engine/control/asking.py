@@ -86,7 +86,7 @@ class ControlAsking:
             return False
         asked = [(key, self._cases[key]) for key in wanted.keys]
         shared = self._around.shared()
-        trials = TrialRunner(self._control, self._plan.limits, shared)
+        trials = TrialRunner(self._control, self._plan.limits, shared, apart=False)
         with Journal(self._file) as journal:
 
             async def work(one: tuple[CaseKey, EvalCase]) -> None:
