@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import multimode
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
-from eval_gate.gate.evidence.bars import bars_of
+from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import slow_in_all, undecided_by_slowness
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
@@ -74,7 +75,15 @@ def confirmation_of(evidence: Evidence) -> Confirmation:
     # an older version knew one kind of cases only, or other rates
     known = len(belief.weights) == len(RATES) and all(weight > 0 for weight in belief.weights)
     prior = Prior(belief.weights) if known else Prior.of(belief.passes, belief.failures)
-    return Confirmation(evidence.cases, prior, evidence.error_rate, evidence.confirm, evidence.sure, evidence.every)
+    return Confirmation(
+        evidence.cases,
+        prior,
+        evidence.error_rate,
+        evidence.confirm,
+        evidence.sure,
+        evidence.every,
+        trials=evidence.trials,
+    )
 
 
 def known_from(
@@ -88,13 +97,15 @@ def known_from(
 ) -> Known:
     """What the ledger says. Nothing in it depends on what happened in this run, or on which part of a plan it is."""
     belief, number = past.belief(quarantined), max(planned(run), 1)
-    asked = bars_of(belief, past.records(quarantined), number, run.confirm, error_rate)
+    executions = Executions(run.confirm, trials_of(run))
+    asked = bars_of(belief, past.records(quarantined), number, executions, error_rate)
     unjudged = [key for key, case in baseline.cases() if not case.status.judged]
     evidence = Evidence(
         baseline_run_id=baseline.run_id,
         cases=number,
         error_rate=error_rate,
         confirm=run.confirm,
+        trials=executions.trials,
         pass_score=pass_score,
         belief=Belief(
             passes=belief.strength * belief.pass_rate,
@@ -155,6 +166,13 @@ def _recorded(scores: ScoreRecord | None) -> ScoreRecord | None:
 def planned(run: RunResult) -> int:
     """The cases that share the error rate: of the whole plan, where the record says so."""
     return max(run.planned or 0, judged_of(run)[1])
+
+
+def trials_of(run: RunResult) -> int:
+    """How often a case is executed whatever comes of it: as was asked for, else (another tool) as most of them were."""
+    if run.measuring is not None and run.measuring.trials is not None:
+        return run.measuring.trials
+    return max(multimode(max(len(case.trials) - case.reruns, 1) for _, case in run.cases()), default=1)
 
 
 def facts_of(

@@ -13,7 +13,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
 from eval_gate.gate.before import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
-from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned
+from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned, trials_of
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.drift.models import notes_of_models
 from eval_gate.gate.evidence.past import past_before
@@ -106,7 +106,7 @@ def facts_before_reruns(run: RunResult, question: Question) -> tuple[list[CaseFa
         if question.baseline is not NOT_ASKED_FOR:
             return [], Confirmation(0)
         return facts_alone(held, question.policy.pass_score, question.policy.must_pass), Confirmation(
-            max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm
+            max(planned(run), 1), error_rate=question.policy.error_rate, confirm=run.confirm, trials=trials_of(run)
         )
     then, known = held_to(question.baseline.result, question.policy.pass_score), _known(held, question)
     aside = quarantined(held, then, question.waivers)

@@ -330,6 +330,8 @@ class Evidence(Record):
     """Cases that share the error rate: all of the plan, also in a shard and where only some were chosen."""
     error_rate: float = Field(gt=0, lt=1)
     confirm: int = Field(ge=0)
+    trials: int = Field(default=1, ge=1)
+    """How often a case is executed whatever comes of it, before it may be run again."""
     pass_score: float = Field(gt=0, le=1)
     belief: Belief
     sure: float | None = None

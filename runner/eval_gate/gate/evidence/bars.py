@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.prior import RATES, Day, Prior
 from eval_gate.model.grounds import Counts
@@ -73,11 +73,26 @@ Table = dict[tuple[int, int], tuple[float, float]]
 """By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
 
 
-def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, error_rate: float, day: Day = ()) -> Bars:
-    """Of cases with these records (passes and failures, and how many there are) that are executed `runs` times at most.
+class Executions(NamedTuple):
+    """How often one case is executed: so many times whatever comes of it, and then again, so often at most."""
+
+    again: int
+    trials: int = 1
+
+    @property
+    def most(self) -> int:
+        """All together."""
+        return self.trials + self.again
+
+
+def bars(
+    prior: Prior, records: Mapping[tuple[int, int], float], executions: Executions, error_rate: float, day: Day = ()
+) -> Bars:
+    """Of cases with these records (passes and failures, and how many there are) that are executed so often.
 
     `sure` is never above N / α, which would do for any belief. `day` is the one that this run is on.
     """
+    runs = executions.most
     number = max(math.fsum(records.values()), 1.0)
     most = number / error_rate
     tables = [
@@ -89,7 +104,7 @@ def bars(prior: Prior, records: Mapping[tuple[int, int], float], runs: int, erro
     low, high = math.log(min(LEAST_BAR, most)), math.log(most)
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        spent = math.fsum(many * _reached(table, runs, math.exp(middle)) for many, table in tables)
+        spent = math.fsum(many * _reached(table, executions, math.exp(middle)) for many, table in tables)
         low, high = (low, middle) if spent <= budget else (middle, high)
     sure, left, every = math.exp(high), error_rate * EVERY_SHARE, math.exp(high)
     rows = sorted(
@@ -115,19 +130,19 @@ def bars_of(
     prior: Prior,
     records: Mapping[tuple[int, int], int],
     number: int,
-    confirm: int,
+    executions: Executions,
     error_rate: float,
     day: Day = (),
 ) -> Bars | None:
     """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
 
-    `confirm` is the most re-runs of one case.
+    None as well where nothing is run again.
     """
     known = sum(number for (passes, failures), number in records.items() if passes + failures)
-    if not known or not confirm:
+    if not known or not executions.again:
         return None
     factor = max(number / known, 1.0)
-    return _bars_of(prior, tuple(sorted(records.items())), factor, confirm + 1, error_rate, day)
+    return _bars_of(prior, tuple(sorted(records.items())), factor, executions, error_rate, day)
 
 
 @lru_cache(64)
@@ -135,11 +150,12 @@ def _bars_of(
     prior: Prior,
     records: tuple[tuple[tuple[int, int], int], ...],
     factor: float,
-    runs: int,
+    executions: Executions,
     error_rate: float,
     day: Day,
 ) -> Bars:
-    return bars(prior, {record: number * factor for record, number in records if sum(record)}, runs, error_rate, day)
+    many = {record: number * factor for record, number in records if sum(record)}
+    return bars(prior, many, executions, error_rate, day)
 
 
 def _table(unchanged: Prior, runs: int) -> Table:
@@ -161,10 +177,15 @@ def _table(unchanged: Prior, runs: int) -> Table:
     return table
 
 
-def _reached(table: Table, runs: int, bar: float) -> float:
-    """The chance that a case fails at first and comes to the bar, with two failures at least."""
-    ways, found = {0: 1}, 0.0  # by passes; the rest of the executions are failures
-    for done in range(1, runs + 1):
+def _reached(table: Table, executions: Executions, bar: float) -> float:
+    """The chance that a case fails at first and comes to the bar, with two failures at least.
+
+    At first it fails where it does not pass more than half of its trials.
+    """
+    trials, runs = executions.trials, executions.most
+    # by passes; the rest of the executions are failures
+    ways, found = {passes: math.comb(trials, passes) for passes in range(trials // 2 + 1)}, 0.0
+    for done in range(trials, runs + 1):
         further: dict[int, int] = {}
         for passes, number in ways.items():
             failures = done - passes

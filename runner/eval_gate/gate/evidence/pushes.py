@@ -95,8 +95,8 @@ def shows(confirmation: Confirmation, record: Counts, earlier: Earlier, here: Co
 def needed(confirmation: Confirmation, record: Counts, earlier: Earlier) -> int | None:
     """The failures in a row here that are sure, with what came before or alone; None where no allowed number is."""
     alone = confirmation.needed(record)
-    most = confirmation.confirm + 1 if alone is None else alone - 1
-    rows = range(_TWICE, most + 1)
+    most = confirmation.executions.most if alone is None else alone - 1
+    rows = range(max(_TWICE, confirmation.trials), most + 1)
     return next((row for row in rows if shows(confirmation, record, earlier, Counts(failures=row))), alone)
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
-from eval_gate.gate.evidence.bars import alternative
+from eval_gate.gate.evidence.bars import Executions, alternative
 from eval_gate.gate.evidence.prior import UNKNOWN, Day, Prior
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
@@ -121,7 +121,7 @@ class Confirmation:
 
     `sure` is the evidence worked out for the records of these cases, `every` that of a case that failed every time here
     and now and then on record; None where no records are known, and N / α has to do. `day` is the one that this run
-    shows itself to be on, where the branch has such days.
+    shows itself to be on, where the branch has such days. `trials` is how often a case is executed whatever happens.
     """
 
     cases: int
@@ -131,6 +131,12 @@ class Confirmation:
     sure: float | None = None
     every: float | None = None
     day: Day = ()
+    trials: int = 1
+
+    @property
+    def executions(self) -> Executions:
+        """How often a case is executed."""
+        return Executions(self.confirm, self.trials)
 
     @property
     def bar(self) -> float:
@@ -153,7 +159,7 @@ class Confirmation:
 
     def needed(self, record: Counts) -> int | None:
         """The failures in a row that are sure, the first execution included; None where no allowed number is."""
-        rows = (Counts(failures=number) for number in range(2, self.confirm + 2))
+        rows = (Counts(failures=number) for number in range(max(2, self.trials), self.executions.most + 1))
         return next((row.failures for row in rows if e_value(self.prior, record, row, self.day) >= self.bar), None)
 
     def next_step(self, doubt: Doubt, record: Counts, here: Counts, remaining: int, *, ended: bool = False) -> Step:
@@ -196,7 +202,7 @@ class Confirmation:
         """
         if doubt is not Doubt.REGRESSION or not self.confirm or not record.failures:
             return 0.0
-        if self.every is not None and planned > self.confirm:
+        if self.every is not None and planned >= self.executions.most:
             return self.every
         return self.bar if unsteady(record) else 0.0
 

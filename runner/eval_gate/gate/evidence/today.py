@@ -37,7 +37,9 @@ def on_this_day(confirmation: Confirmation, cases: Iterable[CaseFacts], days: Da
     if not day:
         return confirmation
     records = Counter((case.record.counts.passes, case.record.counts.failures) for case in known)
-    asked = bars_of(confirmation.prior, records, confirmation.cases, confirmation.confirm, confirmation.error_rate, day)
+    asked = bars_of(
+        confirmation.prior, records, confirmation.cases, confirmation.executions, confirmation.error_rate, day
+    )
     if asked is None:
         return replace(confirmation, day=day)
     return replace(confirmation, day=day, sure=asked.sure, every=asked.every)

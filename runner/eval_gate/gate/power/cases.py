@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from statistics import multimode
 
 from eval_gate.config.policy import Policy
-from eval_gate.gate.conclude import confirmation_of, planned
+from eval_gate.gate.conclude import confirmation_of, planned, trials_of
 from eval_gate.gate.evidence.bars import bars_of
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
 from eval_gate.gate.evidence.past import past_before
@@ -110,7 +109,7 @@ def cases_of(run: RunResult) -> Cases | None:
         kinds,
         confirmation_of(evidence),
         evidence.runs,
-        trials=_trials(run),
+        trials=evidence.trials,
         allowed=policy.allowed_regressions if policy else 0,
         aside=len(results) - number,
         days=learned_days(evidence.days),
@@ -134,17 +133,14 @@ def cases_before(baseline: Baseline, policy: Policy, quarantined: Collection[Cas
 
     kinds = _grouped(one(key, case) for key, case in run.cases() if not case.dependent and key not in quarantined)
     confirmation = _worked_out(
-        Confirmation(max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm),
+        Confirmation(
+            max(planned(run), 1), past.belief(quarantined), policy.error_rate, policy.confirm, trials=trials_of(run)
+        ),
         past.records(quarantined),
     )
     aside = len(results) - sum(kind.number for kind in kinds)
     days = learned_days(past.days(quarantined))
-    return Cases(kinds, confirmation, past.level, _trials(run), policy.allowed_regressions, aside, days)
-
-
-def _trials(run: RunResult) -> int:
-    """How often most of its cases were executed at first."""
-    return max(multimode(max(len(case.trials) - case.reruns, 1) for _, case in run.cases()), default=1)
+    return Cases(kinds, confirmation, past.level, confirmation.trials, policy.allowed_regressions, aside, days)
 
 
 def _grouped(cases: Iterable[_One]) -> tuple[Kind, ...]:
@@ -218,7 +214,7 @@ def _records(cases: Cases) -> Counter[tuple[int, int]]:
 
 def _worked_out(confirmation: Confirmation, records: Mapping[tuple[int, int], int]) -> Confirmation:
     """With the evidence that cases with these records need."""
-    asked = bars_of(confirmation.prior, records, confirmation.cases, confirmation.confirm, confirmation.error_rate)
+    asked = bars_of(confirmation.prior, records, confirmation.cases, confirmation.executions, confirmation.error_rate)
     return replace(confirmation, sure=asked.sure if asked else None, every=asked.every if asked else None)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.bars import bars_of
+from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.prior import UNKNOWN, Prior, learned, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, e_value, known_to_fail, unsteady
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
@@ -263,7 +263,7 @@ def test_known_to_fail__newest_failure__excuses_unless_it_is_known_to_come_and_g
 
 def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() -> None:
     prior = learned([CLEAN] * 200)
-    asked = bars_of(prior, {(10, 0): 200}, 200, 6, 0.05)
+    asked = bars_of(prior, {(10, 0): 200}, 200, Executions(6), 0.05)
     assert asked is not None
     confirmation = Confirmation(200, prior, confirm=6, sure=asked.sure, every=asked.every)
     assert steps(confirmation, "FPPFF").endswith(" confirmed")
@@ -282,7 +282,7 @@ def test_next_step__cases_that_pass_on_both_sides_are_added__a_dead_case_stays_r
     """It never failed on record: however many others there are, failing every time is a regression."""
     for number in (cases, cases + added):
         prior = learned_from({(10, 0): number})
-        asked = bars_of(prior, {(10, 0): number}, number, 6, 0.05)
+        asked = bars_of(prior, {(10, 0): number}, number, Executions(6), 0.05)
         assert asked is not None
         confirmation = Confirmation(number, prior, confirm=6, sure=asked.sure, every=asked.every)
         assert steps(confirmation, "F" * 7).endswith(" confirmed")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.bars import bars_of
+from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days, learned_days
 from eval_gate.gate.evidence.prior import RATES, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, e_value
@@ -20,7 +20,7 @@ from eval_gate.model.grounds import CaseRecord, Counts, RunDay
 
 RECORD = Counts(passes=19, failures=1)
 PRIOR = learned_from({(19, 1): 100})
-BARS = bars_of(PRIOR, {(19, 1): 100}, 100, 8, 0.05)
+BARS = bars_of(PRIOR, {(19, 1): 100}, 100, Executions(8), 0.05)
 assert BARS is not None
 CONFIRMATION = Confirmation(100, PRIOR, confirm=8, sure=BARS.sure, every=BARS.every)
 

@@ -1,0 +1,144 @@
+"""A case that is executed several times whatever comes of it: the bar is that of all these executions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.gate.evidence.bars import SHARE, Executions, bars_of
+from eval_gate.gate.evidence.prior import Prior, learned_from
+from eval_gate.gate.evidence.reruns import Confirmation, e_value
+from eval_gate.gate.judge import Question, judge
+from eval_gate.gate.power.cases import Cases, Kind
+from eval_gate.gate.power.tree import Tree
+from eval_gate.model.comparison import Outcome
+from eval_gate.model.grounds import CaseRecord, Counts
+from tests.support.histories import Asked, Branch, Engine
+
+RULES = Policy(frozenset({FailOn.REGRESSIONS}))
+ALPHA = 0.05
+
+
+def reached(prior: Prior, record: Counts, executions: Executions, bar: float) -> float:
+    """The chance, if nothing has changed, that a case fails at first and comes to the bar: every way there is."""
+    unchanged = prior.after(record)
+
+    def chance(passes: int, failures: int) -> float:
+        here = Counts(passes=passes, failures=failures)
+        if failures >= 2 and e_value(prior, record, here) >= bar:
+            return math.exp(unchanged.log_chance(here))
+        if here.runs == executions.most:
+            return 0.0
+        return chance(passes + 1, failures) + chance(passes, failures + 1)
+
+    trials = executions.trials
+    firsts = [(passes, trials - passes) for passes in range(trials + 1) if passes * 2 <= trials]
+    return math.fsum(math.comb(trials, passes) * chance(passes, failures) for passes, failures in firsts)
+
+
+@settings(max_examples=25)
+@given(
+    st.dictionaries(st.tuples(st.integers(1, 30), st.integers(0, 6)), st.integers(1, 60), min_size=1, max_size=3),
+    st.integers(1, 5),
+    st.integers(1, 5),
+)
+def test_bar__so_many_trials_and_re_runs__what_is_believed_comes_to_it_as_seldom_as_is_allowed(
+    records, trials, again
+) -> None:
+    prior, executions = learned_from(Counter(records)), Executions(again, trials)
+    number = sum(records.values())
+    asked = bars_of(prior, records, number, executions, ALPHA)
+    assert asked is not None
+    spent = math.fsum(
+        many * reached(prior, Counts(passes=passes, failures=failures), executions, asked.sure)
+        for (passes, failures), many in records.items()
+    )
+    assert spent <= ALPHA * SHARE * 1.001 or asked.sure == pytest.approx(number / ALPHA)
+
+
+def found(rates: list[float], trials: int, worse: float | None = None) -> float:
+    """Regressions that are expected by single cases after ten runs, or, with `worse`, the mean chance of one such."""
+    draw, runs = random.Random(5).random, 10 * trials
+    failed = [sum(draw() < rate for _ in range(runs)) for rate in rates]
+    records = Counter((runs - failures, failures) for failures in failed)
+    prior, executions = learned_from(records), Executions(6, trials)
+    asked = bars_of(prior, records, len(rates), executions, ALPHA)
+    confirmation = Confirmation(
+        len(rates), prior, ALPHA, executions.again, asked.sure, asked.every, trials=executions.trials
+    )
+    trees = {}
+    for passes, failures in records:
+        kind = Kind(CaseRecord(counts=Counts(passes=passes, failures=failures)), 1)
+        trees[failures] = Tree(kind, Cases((kind,), confirmation, 10, trials=trials))
+    chances = [
+        trees[failures].found(rate if worse is None else worse) for failures, rate in zip(failed, rates, strict=True)
+    ]
+    return math.fsum(chances) / (1 if worse is None else len(chances))
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3, 5])
+@pytest.mark.parametrize("rate", [0.02, 0.05, 0.1])
+def test_trials__nothing_changed__no_more_than_two_of_a_hundred_runs_are_red_and_a_dead_case_is_found(
+    trials, rate
+) -> None:
+    assert found([rate] * 100, trials) <= 0.02
+    assert found([rate] * 100, trials, worse=1.0) >= 0.99
+
+
+@pytest.mark.parametrize("trials", [3, 5])
+def test_trials__a_fifth_of_the_cases_flakes__a_dead_one_is_found_and_the_others_are_left_alone(trials) -> None:
+    mixed = [0.01] * 80 + [0.2 + 0.3 * at / 20 for at in range(20)]
+    assert found(mixed, trials) <= 0.02
+    assert found(mixed, trials, worse=1.0) >= 0.97
+
+
+def tapes(number: int, trials: int, rate: float, seed: int, dead: int | None = None) -> list[Asked]:
+    draw = random.Random(seed).random
+    return [
+        Asked("a.json", f"c{at}", "F" if at == dead else "".join("FP"[draw() >= rate] for _ in range(trials + 7)))
+        for at in range(number)
+    ]
+
+
+@pytest.fixture(scope="module")
+def branches() -> list[Branch]:
+    """Default branches of 60 cases that fail one time in twenty and are run three times each, five runs long."""
+    made = []
+    for seed in range(4):
+        branch = Branch()
+        for number in range(5):
+            branch = branch.pushed(tapes(60, 3, 0.05, 100 * seed + number), RULES, number, trials=3)
+        made.append(branch)
+    return made
+
+
+def verdicts(branches: list[Branch], dead: int | None = None) -> list[tuple[bool, object]]:
+    found = []
+    for at, branch in enumerate(branches):
+        for seed in range(4):
+            question = Question(branch.baseline, RULES)
+            engine = Engine(tapes(60, 3, 0.05, 9_000 + 10 * at + seed, dead), trials=3)
+            run = judge(engine.run(question), question)
+            found.append((run.verdict.outcome is Outcome.FAIL, run.comparison))
+    return found
+
+
+@pytest.mark.slow
+def test_judge__three_trials_flat_five_percent__hardly_a_run_is_red_and_a_dead_case_always_is_one(branches) -> None:
+    assert sum(red for red, _ in verdicts(branches)) <= 1  # of sixteen; of five hundred such runs, two were
+    dead = verdicts(branches, dead=7)
+    assert all(red for red, _ in dead)
+    assert {comparison.evidence.trials for _, comparison in dead} == {3}
+
+
+@pytest.mark.slow
+def test_judge__three_trials__sure_takes_as_many_failures_as_were_made_at_least(branches) -> None:
+    comparison = verdicts(branches[:1], dead=7)[0][1]
+    grounds = next(one.grounds for one in comparison.changes if one.case_id == "c7")
+    assert (grounds.here.passes, grounds.here.failures >= 3, grounds.needed >= 3) == (0, True, True)
