@@ -19,6 +19,7 @@ MOST_S = 2.0
 SIZE = 990_000
 HEADER = b'{"status":"success","eval":{}}'
 SAMPLE = b'{"id":1,"scores":{"a":{"value":"C"}}}'
+SAID = ("passed", "failed")
 PROMPTFOO = b'{"evalId":"e","results":{"results":['
 
 
@@ -229,3 +230,13 @@ def test_judge__names_and_words_that_are_commands_and_markup__are_only_text_wher
     assert {file.name for file in tmp_path.iterdir()} >= {"out", "own.jsonl"}
     (run,) = [folder for folder in (tmp_path / "out").iterdir() if folder.is_dir()]
     assert all(file.parent == run for file in run.rglob("*"))
+
+
+def test_judge__thousands_of_trials_of_one_case__are_judged_soon(tmp_path) -> None:
+    """How a few trials may go is added up, which for a thousand took eight seconds, and for more was no number."""
+    passed, failed = ("".join(f'{{"id":"a","status":"{said}","trial":{n}}}\n' for n in range(5_000)) for said in SAID)
+    assert judged(tmp_path, "r.jsonl", passed.encode()).code == 0
+    options = ("--baseline", "latest", "--rerun-command", "cp r.jsonl {output}")
+    done = judged(tmp_path, "r.jsonl", failed.encode(), *options)
+    assert (done.code, "1 case that usually passes fails here" in done.stdout) == (1, True), done.stdout + done.stderr
+    assert done.cpu_s < 4

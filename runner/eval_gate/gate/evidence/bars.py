@@ -69,6 +69,8 @@ class Bars:
     every: float
 
 
+MOST_TRIALS: Final = 100
+"""As many as a run of ours may have. The ways that they can go grow with their square; N / α does for any number."""
 Table = dict[tuple[int, int], tuple[float, float]]
 """By passes and failures here: the chance of one such order if nothing has changed, and the evidence."""
 
@@ -136,10 +138,10 @@ def bars_of(
 ) -> Bars | None:
     """The bars of a run with so many cases (`number`), of which those on record are a sample; None without any record.
 
-    None as well where nothing is run again.
+    None as well where nothing is run again, and where another tool made more trials of a case than are added up.
     """
     known = sum(number for (passes, failures), number in records.items() if passes + failures)
-    if not known or not executions.again:
+    if not known or not executions.again or executions.trials > MOST_TRIALS:
         return None
     factor = max(number / known, 1.0)
     return _bars_of(prior, tuple(sorted(records.items())), factor, executions, error_rate, day)
