@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from eval_gate.action.baseline import Origin, get_baseline
 from eval_gate.action.log import Log, NotThereError
 from eval_gate.action.plan import BaselineKind, Mode
+from eval_gate.action.publishing.artifacts import service_of
 from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import ruled_by
 from eval_gate.action.trust.waivers import waivers_from_file
 from eval_gate.config.settings import CacheMode, RunConfig
+from eval_gate.files.certificates import certificates
 from eval_gate.gate.judge import Question
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes
@@ -25,7 +27,7 @@ TOO_LATE = NoBaseline("baseline-unavailable", "the run was ended before the base
 
 
 class Asked:
-    """The questions, all under way. Each result says what is wrong with it: take them in the order they stand in.
+    """The questions, all under way. Each result says what is wrong with it: ask for `second` first, then for `ruled`.
 
     Baseline and earlier pushes may come while cases are asked, where no case needs them (`beside_cases`). They are
     fetched then, and the baseline is read when the cases are done: reading a large one would stop the clock's hands
@@ -42,7 +44,6 @@ class Asked:
         if not self.beside_cases:
             self._due.set()
         self._ended: Future[None] = Future()
-        self.second = log.begin(second, "whether another leg has stored its result")
         self.ruled = log.begin(lambda own: ruled_by(step, config, variables, own), "the rules that count")
         # which baseline it is, and what is taken from it, no rule says
         self._origin = log.begin(lambda own: get_baseline(step, config, own, self._due.wait), "the baseline")
@@ -50,6 +51,9 @@ class Asked:
         self.waivers = log.begin(
             lambda own: waivers_from_file(step, self.ruled.peek().config, own), "what people have accepted"
         )
+        if service_of(step) is not None:
+            certificates()  # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
+        self.second = log.begin(second, "whether another leg has stored its result")
 
     def origin(self) -> Origin:
         """The baseline. Raises GateError as `get_baseline`."""
