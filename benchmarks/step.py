@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import statistics
 import tempfile
 import time
@@ -18,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+os.environ["EVAL_GATE_TEST_COLD"] = "1"  # what is loaded is a part of it
 
 from tests.support.agents import Exchange, agent
 from tests.support.github import FakeGitHub, fake_github
