@@ -115,6 +115,9 @@ def test_file__mistakes__stop_the_run_before_anybody_is_asked_with_line_and_fiel
     assert done.returncode == 2
     assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.answers: must be >= 1", done.stderr), done.stderr
     assert re.search(rf"{re.escape(FILE)}:\d+: judges\[0\]\.sure: unknown key", done.stderr), done.stderr
+    checked = gate(known, "validate", "suite.yaml")
+    assert checked.returncode == 2
+    assert "judges[0].sure: unknown key" in checked.stderr
 
 
 @pytest.mark.parametrize("text", ["[]", '{"judges": 3}', "{", '{"judges": [], "judges": []}', "x" * 500_001])

@@ -138,6 +138,12 @@ def test_reruns__spread__waits_between_two_executions_of_a_case_and_not_of_other
     assert len(said) < 4
 
 
+def test_reruns__spread__what_is_waited_counts_in_a_budget_of_time(tmp_path) -> None:
+    result = run(tmp_path, Again(c0=9), limits=Limits(rerun_spread="0.6s", rerun_budget="1s"))
+    case = cases(result)["c0"]
+    assert (1 <= case.reruns <= 2, case.rerun_end) == (True, "spent")
+
+
 def test_reruns__spread__a_run_that_is_stopped_does_not_wait(tmp_path) -> None:
     plan = make_plan(
         make_suite(make_case("c0")), target=ScriptedTarget(), limits=Limits(rerun_spread="10m")

@@ -12,6 +12,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
+from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs import evaluator as specs
@@ -51,7 +52,7 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     except GateError as error:
         problems = [*_chosen_target_problems(config, book), *(error.problems or (Problem(error.message),))]
         return Findings(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
-    problems = _target_problems(config, inputs, book)
+    problems = [*_target_problems(config, inputs, book), *_judges_problems(root)]
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
     unread = book.unread(str(Path(suite.file).parent) for suite in inputs.suites)
@@ -94,6 +95,15 @@ def _chosen_target_problems(config: RunConfig, book: TargetBook) -> list[Problem
         return []
     try:
         book.target()
+    except GateError as error:
+        return list(error.problems) or [Problem(error.message)]
+    return []
+
+
+def _judges_problems(root: Path) -> list[Problem]:
+    """What is wrong with the file of what is known of judges: a run would not begin."""
+    try:
+        read_comparisons(root)
     except GateError as error:
         return list(error.problems) or [Problem(error.message)]
     return []
