@@ -22,6 +22,8 @@ _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 _TIMES: Final = 32
 _WINDOW: Final = 1 << 16
 _FAR: Final = re.compile(rb"[0-9][eE]\+?[0-9]{2,}|[0-9]{%d}" % NUMBER_DIGITS)
+_BEFORE_NUMBERS: Final = b" \t\r\n,:["
+_MOST_DOUBTS: Final = 200_000
 
 
 class ForeignJsonError(ValueError):
@@ -54,7 +56,7 @@ def read_foreign(
         source = source.decode(json.detect_encoding(source), "replace")  # what is counted below are bytes of UTF-8
     data = source.encode("utf-8", "surrogatepass") if isinstance(source, str) else source
     refuse_too_much(data, values, depth)
-    far, halves = _FAR.search(data) is not None, may_hold_halves(data)
+    far, halves = _may_be_far(data), may_hold_halves(data)
     del data
     try:
         value: JsonValue
@@ -132,7 +134,19 @@ def is_json(text: str) -> bool:
 
 def may_be_no_json(data: bytes) -> bool:
     """Whether some of it may be what only some parsers take for JSON: NaN, infinities, numbers beyond all range."""
-    return b"NaN" in data or b"Infinity" in data or _FAR.search(data) is not None
+    return b"NaN" in data or b"Infinity" in data or _may_be_far(data)
+
+
+def _may_be_far(data: bytes) -> bool:
+    """Whether there may be a number beyond all range: such signs, behind what numbers stand behind.
+
+    Digests, of which results are full, have the signs too, in every other one of them.
+    """
+    for doubts, found in enumerate(_FAR.finditer(data)):
+        before = data[max(found.start() - NUMBER_DIGITS, 0) : found.start()].rstrip(b"0123456789.-")
+        if doubts == _MOST_DOUBTS or not before or before[-1] in _BEFORE_NUMBERS:
+            return True
+    return False
 
 
 def _whole(digits: str) -> int:

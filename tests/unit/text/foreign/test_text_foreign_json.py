@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
+from eval_gate.model.limits import NUMBER_DIGITS
+from eval_gate.text.foreign.json import ForeignJsonError, may_be_no_json, read_foreign, refuse_too_much
+from tests.support.bounds import within_cpu
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -111,3 +113,25 @@ def test_refuse_too_much__deep_only_where_it_is_closed_again__is_refused() -> No
     refuse_too_much([b"[" * 60 + b"]" * 60] * 2, depth=60)
     with pytest.raises(ForeignJsonError, match="deeper than 59 levels"):
         refuse_too_much([b"[" * 60 + b"]" * 60] * 2, depth=59)
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["1e400", "-1E+400", "1.5e999", "0.1e00400", "9" * NUMBER_DIGITS, "0." + "1" * NUMBER_DIGITS],
+    ids=lambda number: number[:9],
+)
+@pytest.mark.parametrize(
+    "document", ["{}", "[{}]", '{{"a":{}}}', '{{"a": [1,{}, 2]}}', "[\n\t{}\r\n]", '["1e2 3f4e55a", {}]']
+)
+def test_may_be_no_json__number_beyond_all_range__is_seen_wherever_one_may_stand(number, document) -> None:
+    assert may_be_no_json(document.format(number).encode())
+
+
+@pytest.mark.parametrize("text", ["3f4e55a0", "sha256-9e1234", "v1e10", "a1.5E+300"])
+def test_may_be_no_json__digest_that_looks_like_one__is_none(text) -> None:
+    assert not may_be_no_json(json.dumps({"digest": text, "number": 1.5e-300}).encode())
+
+
+def test_may_be_no_json__more_doubts_than_are_looked_into__is_seen_as_one() -> None:
+    with within_cpu(2):
+        assert may_be_no_json(b'"' + b"a1e10" * 4_000_000 + b'"')
