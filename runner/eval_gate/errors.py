@@ -96,7 +96,8 @@ def needing(extra: str, doing: str) -> Iterator[None]:
         raise GateError(
             "not-installed",
             f"{doing} needs a library that is not installed: {error}",
-            f"pip install 'agent-eval-gate[{extra}]', or [all]; the action's image has all of them",
+            f"pip install 'agent-eval-gate[{extra}]', or [all]; "
+            "the action's image has all of them, unless it was built for HTTP alone",
         ) from error
 
 
