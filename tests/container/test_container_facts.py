@@ -78,6 +78,12 @@ def test_bytecode__is_there_for_everything_and_holds_whatever_the_times_are(pyth
     assert json.loads(done.stdout) == []
 
 
+def test_templates__are_compiled_and_found_so(python) -> None:
+    done = python("-c", _FIND_TEMPLATES)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert int(done.stdout) > 5
+
+
 def test_venv__holds_no_installer_and_nothing_that_builds(python) -> None:
     done = python("-c", _FIND, "pip", "setuptools", "hatchling", "pytest", "mypy")
     assert json.loads(done.stdout) == []
@@ -119,3 +125,17 @@ def test_image__has_the_programs_that_init_takes_for_granted(python) -> None:
     names = sorted(IN_IMAGE | {"python", "python3"})
     done = python("-c", f"import shutil; print([one for one in {names} if shutil.which(one) is None])")
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+_FIND_TEMPLATES = """
+import jinja2
+from eval_gate.reports.compiling import compile_templates
+from eval_gate.reports.templating import KEPT
+
+def never(*_, **__):
+    raise SystemExit("a template is compiled when it is needed")
+
+jinja2.Environment._generate = never
+compile_templates()
+print(len(list(KEPT.glob("template-*"))))
+"""

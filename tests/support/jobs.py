@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import subprocess
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.agents import Exchange, agent
 from tests.support.github import GATE, FakeGitHub, PullRequest, WorkflowRun, sha
 from tests.support.github.results_service import runtime_token
 from tests.support.program import CLEAN, PROGRAM, run_program
@@ -179,6 +182,24 @@ class Job:
         given = {"agent-endpoint": url, **(inputs or {})}
         merge = {"GITHUB_SHA": sha(f"merge of {pull.number}"), "GITHUB_REF": f"refs/pull/{pull.number}/merge"}
         return self.step("pull_request", pull_request_event(self.github, pull), given, **(merge | variables))
+
+    def cancelled(self, pull: PullRequest, number: int, *, timeout: float = 120) -> Ended:
+        """A pull request's run of fifty cases, to which this signal is sent after the third."""
+        self.write_suite(50)
+
+        async def slow(exchange: Exchange) -> None:
+            await asyncio.sleep(0.2)
+            exchange.answer({"response": "ok", "toolCalls": []})
+
+        with agent(slow) as running:
+            event = pull_request_event(self.github, pull)
+            process = self.start("pull_request", event, {"agent-endpoint": running.url})
+            until = time.monotonic() + 60
+            while len(running.requests) < 3 and time.monotonic() < until:
+                time.sleep(0.02)
+            process.send_signal(number)
+            out, _ = process.communicate(timeout=timeout)
+        return self.ended(process.returncode, out)
 
 
 def read_outputs(text: str) -> dict[str, str]:

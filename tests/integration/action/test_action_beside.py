@@ -148,21 +148,8 @@ def test_baseline__named_and_not_there__ends_the_step_before_a_case_is_asked(job
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_cancelled__baseline_is_not_there_yet__is_not_waited_for(job, github, pull, number, code) -> None:
     github.faults.add("GET", COMPARE, Fault.hang())
-    job.write_suite(50)
-
-    async def slow(exchange) -> None:
-        await asyncio.sleep(0.2)
-        exchange.answer({"response": "ok", "toolCalls": []})
-
-    with agent(slow) as running:
-        process = job.start("pull_request", pull_request_event(github, pull), {"agent-endpoint": running.url})
-        until = time.monotonic() + 60
-        while len(running.requests) < 3 and time.monotonic() < until:
-            time.sleep(0.02)
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=15)  # an answer is waited for at least twenty seconds
-    ended = job.ended(process.returncode, out)
-    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), out
+    ended = job.cancelled(pull, number, timeout=15)  # an answer is waited for at least twenty seconds
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (code, "error", str(code)), ended.log
     check = list(github.state.check_runs.values())[-1]
     assert check.fields["conclusion"] == "cancelled"
 
