@@ -254,3 +254,17 @@ def test_shards__cut_by_other_baselines__are_refused_and_both_are_named(tmp_path
     assert joined.returncode == 2
     assert f"were cut by other durations: the durations of run {main[:8]}, none" in joined.stderr
     assert "give all of them the same eval files, choice and --baseline" in joined.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"), [("eval-gate ", {"run", "judge", "publish"}), ("eval-gate run --rerun-", {"--rerun-spread"})]
+)
+def test_completion__commands_and_the_options_of_one__are_known_to_a_shell(tmp_path, words, expected) -> None:
+    """Only the command that is asked for reads its options: a shell asks without naming one on the command line."""
+    asked = {"_EVAL_GATE_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    assert expected <= set(gate(tmp_path, **asked).stdout.split())
+
+
+def test_command__unknown__is_told_the_nearest_of_all(tmp_path) -> None:
+    done = gate(tmp_path, "jugde", "results.xml")
+    assert (done.returncode, "Did you mean 'judge'?" in done.stderr) == (2, True), done.stderr
