@@ -29,7 +29,7 @@ from eval_gate.model.result import (
     ToolIdentity,
 )
 from eval_gate.model.totals import summarise
-from eval_gate.results.fitting import EVERY, MANY, Sparing
+from eval_gate.results.record.fitting import EVERY, MANY, Sparing
 
 _Thing = TypeVar("_Thing")
 NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})

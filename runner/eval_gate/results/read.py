@@ -6,34 +6,28 @@ import re
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
-from eval_gate.errors import GateError, Problem, did_you_mean
+from eval_gate.errors import GateError, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
-from eval_gate.model.base import JsonValue
 from eval_gate.model.comparison import Outcome, Unmeasured
-from eval_gate.model.result import SCHEMA_VERSION, RunResult, SuiteResult
+from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
 from eval_gate.results.beside import ledger_beside, ledger_file
-from eval_gate.results.foreign import run_of_suite
-from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_of
+from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
-from eval_gate.text.foreign.json import ForeignJsonError, may_be_no_json, refuse_too_much
-from eval_gate.text.sources.json import JsonPositions, parse_json
-from eval_gate.text.sources.shape import field_path, sentence
+from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
 
-MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
 MAX_RUNS_READ: Final = limits.RUNS_READ
 """Runs of one folder that are read: those that were written last."""
 MAX_RUNS_SOUGHT: Final = limits.RUNS_SOUGHT
 """Runs of a folder among which one that passed is looked for: somebody may try again and again until it does."""
-MAX_MISTAKES: Final = 1_000
 IN_RUNS: Final = f"*/{RUN_NAME}"
 """Where the records of a folder of runs are."""
 IN_ARTIFACTS: Final = f"*/{IN_RUNS}"
@@ -80,24 +74,31 @@ def _find_baseline(reference: str | None, output_dir: Path, besides: str | None)
     path = _path(reference)
     if path.is_dir() and not (path / RUN_NAME).is_file():
         kept = kept_in(path)
-        found = first_measured(_complete(kept, path), reference, _runs(kept))
+        found = first_measured(_complete(kept, path), reference, kept)
         if found is None:
             raise _none_in(path, "in no run of {} could half of the cases be judged")
         return found
-    record, run = _record(path, reference, output_dir), read_run(reference, output_dir)
-    return Baseline(run, reference, ledger=_ledger_of_one(record, run))
+    record, run = _record(path, reference, output_dir), find_run(reference, output_dir, compared=False)[0]
+    among = kept_in(record.parent.parent) if record.parent.name == run.run_id else []
+    return Baseline(run, reference, ledger=_ledger_up_to(run, record, among))
 
 
-def _ledger_of_one(record: Path, run: RunResult) -> Ledger:
-    """The record that ends with one run: what travelled with it, or what the folder of runs that it lies in knows more.
+def _ledger_up_to(run: RunResult, record: Path, among: Iterable[Kept]) -> Ledger:
+    """The record that ends with this run: what travelled with it, or what the runs that it lies among know more.
 
-    So a run that is named by its id is the same baseline as one that `latest` or the folder leads to.
+    They, newest first, are read only where one that is older did not travel. So a run is the same baseline whether
+    somebody names it by its id or `latest` or the folder leads to it.
     """
     beside = ledger_beside(record).up_to(run)
-    if record.parent.name != run.run_id:
+    known = {one.run_id for one in beside.runs}
+    older = list(islice(dropwhile(lambda one: one.head.run_id != run.run_id, among), 1, MAX_RUNS))
+    if all(one.head.run_id in known for one in older):
         return beside
-    among = ledger_of(runs_in(record.parent.parent)).up_to(run)
-    return among if len(among.runs) > len(beside.runs) else beside
+    ledger = EMPTY
+    for one in reversed(older):
+        ledger = ledger.with_run(one.read())  # of large ones no two are in memory
+    ledger = ledger.with_run(run)
+    return ledger if len(ledger.runs) > len(beside.runs) else beside
 
 
 def _record(path: Path, reference: str, output_dir: Path) -> Path:
@@ -107,14 +108,18 @@ def _record(path: Path, reference: str, output_dir: Path) -> Path:
     return path if path.is_file() else output_dir / reference / RUN_NAME
 
 
-def first_measured(complete: Iterable[Kept], reference: str, runs: Sequence[RunResult]) -> Baseline | None:
-    """The first of these that was measured, with those it was preferred to; None where none was."""
+def first_measured(complete: Iterable[Kept], reference: str, among: Sequence[Kept]) -> Baseline | None:
+    """The first of these that was measured, with those it was preferred to; None where none was.
+
+    They lie `among` these, newest first.
+    """
     passed_over: list[Unmeasured] = []
     for one in complete:
-        if measured(one.run):
-            ledger, over = ledger_of(runs), tuple(passed_over)
-            return Baseline(one.run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
-        passed_over.append(unmeasured(one.run))
+        run = one.read()
+        if measured(run):
+            ledger, over = _ledger_up_to(run, one.file, among), tuple(passed_over)
+            return Baseline(run, reference, ledger=ledger, unmeasured=over, exact=str(one.folder))
+        passed_over.append(unmeasured(run))
     return None
 
 
@@ -139,13 +144,13 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
     judged: Kept | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
-        outcome = one.run.verdict.outcome if one.run.verdict else None
+        outcome = one.head.verdict.outcome if one.head.verdict else None
         if outcome is Outcome.PASS:
-            before = islice(usable, MAX_RUNS_READ - 1)  # red ones too, but none whose change came later
-            ledger = ledger_of(_runs([one, *before]))
-            return Baseline(one.run, LATEST, ledger=ledger, unmeasured=tuple(passed_over), exact=_leads_to(one))
-        if not measured(one.run):
-            passed_over.append(unmeasured(one.run))
+            run, before = one.read(), chain([one], usable)  # red ones too, but none whose change came later
+            ledger, over = _ledger_up_to(run, one.file, before), tuple(passed_over)
+            return Baseline(run, LATEST, ledger=ledger, unmeasured=over, exact=_leads_to(one))
+        if not measured(run := one.read()):
+            passed_over.append(unmeasured(run))
         if outcome is not Outcome.ERROR:
             judged = judged or one
     of = f" of {target[:80]}" if target else ""
@@ -167,21 +172,24 @@ def read_run(reference: str, output_dir: Path) -> RunResult:
     return find_run(reference, output_dir)[0]
 
 
-def find_run(reference: str, output_dir: Path) -> tuple[RunResult, Path | None]:
-    """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above."""
+def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tuple[RunResult, Path | None]:
+    """The same with the run's own folder; None where it has none, as in an archive. Raises GateError as above.
+
+    Without `compared` what it was compared with is left out: a baseline is never asked for that, and it is a third.
+    """
     path = _path(reference)
     if path.is_dir():
         found = _in_folder(path)
-        return found.run, found.folder
+        return found.read(compared=compared), found.folder
     if path.is_file():
         if zipfile.is_zipfile(path):
-            return read_archive(path, str(path)), None
-        return _parse(_read(path), str(path)), path.parent if path.name == RUN_NAME else None
+            return read_archive(path, str(path), compared=compared), None
+        return run_of(_read(path), str(path), compared=compared), path.parent if path.name == RUN_NAME else None
     if reference == LATEST and (newest := kept_in(output_dir)):
-        return newest[0].run, newest[0].folder
+        return newest[0].read(compared=compared), newest[0].folder
     if is_run_id(reference) and (output_dir / reference / RUN_NAME).is_file():
-        found = _kept(output_dir / reference / RUN_NAME)
-        return found.run, found.folder
+        record = output_dir / reference / RUN_NAME
+        return run_of(_read(record), str(record), compared=compared), record.parent
     known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
     raise GateError(
         "baseline-not-found",
@@ -221,23 +229,28 @@ def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tu
 
     Of more than `most` only those that were written last are read. `below` says where in the folder they are.
     """
-    return _runs(_read_all(_written(folder, below)[:most]))
+    return tuple(one.read(compared=True) for one in _read_all(_written(folder, below)[:most]))
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A run, and its folder in a folder of runs."""
+    """A run of a folder of runs, of which only the head was read so far: all but cases and comparison."""
 
-    run: RunResult
-    folder: Path
+    head: RunResult
+    file: Path
 
+    @property
+    def folder(self) -> Path:
+        """The run's own folder."""
+        return self.file.parent
 
-def _runs(kept: Sequence[Kept]) -> tuple[RunResult, ...]:
-    return tuple(one.run for one in kept)
+    def read(self, *, compared: bool = False) -> RunResult:
+        """The run itself, read anew each time; with what it was compared with where asked for. Raises GateError."""
+        return run_of(_read(self.file), str(self.file), compared=compared)
 
 
 def kept_in(folder: Path) -> list[Kept]:
-    """The runs of a folder of runs with their folders, newest first; of very many those that were written last."""
+    """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
     return _read_all(_written(folder)[:MAX_RUNS_READ])
 
 
@@ -250,18 +263,18 @@ def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:
     """The runs in these files, by their time stamps the newest first."""
     # timestamps are in seconds: of two runs of the same one, the later written is the later
     kept = [(_kept(file), when) for when, file in files]
-    kept.sort(key=lambda one: (one[0].run.timestamp, one[1]), reverse=True)
+    kept.sort(key=lambda one: (one[0].head.timestamp, one[1]), reverse=True)
     return [one for one, _ in kept]
 
 
 def _kept(file: Path) -> Kept:
-    return Kept(_parse(_read(file), str(file)), file.parent)
+    return Kept(head_of(_read(file), str(file)), file)
 
 
 def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
     """The complete runs, of this target, that no cases were chosen for and that are no shard."""
     for one in kept:
-        run = one.run
+        run = one.head
         whole = run.complete and not run.partial and run.shard is None
         if whole and run.run_id != besides and target in (None, run.target.name):
             yield one
@@ -280,7 +293,7 @@ def _in_folder(folder: Path) -> Kept:
 
 def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:
     """The complete ones, those of everything before those of chosen cases. Raises GateError where there is none."""
-    complete = sorted((one for one in kept if one.run.complete), key=lambda one: one.run.partial)
+    complete = sorted((one for one in kept if one.head.complete), key=lambda one: one.head.partial)
     if complete:
         return complete
     raise _none_in(folder, "{} holds no complete run")
@@ -291,16 +304,19 @@ def _none_in(folder: Path, what: str) -> GateError:
     return GateError("baseline-not-found", what.format(folder), hint)
 
 
-def read_archive(file: Path, shown: str) -> RunResult:
-    """The one run in a zip archive that came from elsewhere; `shown` names it in an error."""
+def read_archive(file: Path, shown: str, *, compared: bool = True) -> RunResult:
+    """The one run in a zip archive that came from elsewhere; `shown` names it in an error.
+
+    Without `compared` what it was compared with is left out, as of every baseline.
+    """
     try:
         found = read_one(file, RUN_NAME, MAX_RESULT_BYTES)
     except ArchiveError as error:
-        raise _corrupt(shown, str(error)) from error
+        raise corrupt(shown, str(error)) from error
     if found is None:
-        raise _corrupt(shown, f"0 entries are called {RUN_NAME}, expected one")
+        raise corrupt(shown, f"0 entries are called {RUN_NAME}, expected one")
     path, data = found
-    return _parse(data, f"{shown}!{path}")
+    return run_of(data, f"{shown}!{path}", compared=compared)
 
 
 def read_record(output_dir: Path, run_id: str) -> RunResult:
@@ -322,80 +338,4 @@ def _read(file: Path) -> bytes:
     try:
         return read_up_to(file, MAX_RESULT_BYTES)
     except OSError as error:
-        raise _corrupt(str(file), f"cannot be read: {error.strerror}") from error
-
-
-def _parse(data: bytes, shown: str) -> RunResult:
-    """A run record of ours, or one EvalSuiteResult of any runner that keeps the contract."""
-    if len(data) > MAX_RESULT_BYTES:
-        raise _corrupt(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
-    if (found := _sound(data)) is not None:
-        return found
-    document, positions = _parsed(data, shown)
-    if not isinstance(document, dict):
-        raise _corrupt(shown, "expected a mapping: a run record or an EvalSuiteResult")
-    version = document.get("schemaVersion")
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise GateError(
-            "baseline-schema",
-            f"{shown} was written by a newer version (schema {version}, this one reads {SCHEMA_VERSION})",
-            "update eval-gate, or name an older result",
-        )
-    try:
-        if version is None and "cases" in document:
-            return run_of_suite(SuiteResult.model_validate(_with_status(document)))
-        return RunResult.model_validate(document)
-    except ValidationError as error:
-        # a hostile record can hold millions of mistakes: then their number has to do
-        many = error.error_count() > MAX_MISTAKES
-        details = [] if many else error.errors(include_url=False)[:20]
-        raise _corrupt(
-            shown,
-            "not a run record",
-            [
-                Problem(sentence(detail), shown, positions.line(detail["loc"]), field_path(detail["loc"]))
-                for detail in details
-            ],
-        ) from error
-
-
-def _sound(data: bytes) -> RunResult | None:
-    """A record of ours in which nothing is wrong, at once: half of the time, and no copy as plain lists and mappings.
-
-    None where anything is odd: then it is read step by step, to say what.
-    """
-    try:
-        refuse_too_much(data, limits.RESULT_VALUES)
-        return None if may_be_no_json(data) else RunResult.model_validate_json(data)
-    except (ForeignJsonError, ValidationError):
-        return None
-
-
-def _parsed(data: bytes, shown: str) -> tuple[JsonValue, JsonPositions]:
-    try:
-        return parse_json(data, shown, values=limits.RESULT_VALUES)
-    except GateError as error:
-        raise _corrupt(shown, "not valid JSON", list(error.problems)) from error
-
-
-def _with_status(suite: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A contract result knows only `passed`: that is the status."""
-    cases = suite.get("cases")
-    if not isinstance(cases, list):
-        return suite
-    told: list[JsonValue] = []
-    for case in cases:
-        if isinstance(case, dict):
-            told.append({"status": "passed" if case.get("passed") is True else "failed", **case})
-        else:
-            told.append(case)
-    return {**suite, "cases": told}
-
-
-def _corrupt(shown: str, what: str, problems: list[Problem] | None = None) -> GateError:
-    return GateError(
-        "baseline-corrupt",
-        f"{shown} is not a result that can be compared with: {what}",
-        "name another result; a result is never changed by hand",
-        problems=problems or (),
-    )
+        raise corrupt(str(file), f"cannot be read: {error.strerror}") from error

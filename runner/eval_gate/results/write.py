@@ -17,11 +17,11 @@ from eval_gate.errors import GateError
 from eval_gate.files.writing import make_folder, replacing, write_atomically
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import RunResult, SuiteResult
-from eval_gate.results.fitting import Lessened, fitted, lessened, may_fit
-from eval_gate.results.forms import Fitted, Measured, TooLargeError, indented, suite_files
 from eval_gate.results.ledger import LEDGER_NAME, Ledger, ledger_bytes
 from eval_gate.results.names import LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.pushes import PUSHES_NAME, Pushes, pushes_bytes
+from eval_gate.results.record.fitting import Lessened, fitted, lessened, may_fit
+from eval_gate.results.record.forms import Fitted, Measured, TooLargeError, indented, suite_files
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:

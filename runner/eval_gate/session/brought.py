@@ -22,7 +22,7 @@ from eval_gate.model.totals import summarise
 from eval_gate.reports.words.numbers import count, percent
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.results.baseline import Baseline
-from eval_gate.results.fitting import EVERY, MANY, Sparing
+from eval_gate.results.record.fitting import EVERY, MANY, Sparing
 from eval_gate.session.again import Again, BaseAgent, Spending
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of

@@ -17,7 +17,7 @@ from eval_gate.model.result import RunResult, forget_cases
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.files import write_reports
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.fitting import lessened
+from eval_gate.results.record.fitting import lessened
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import Made, Progress, make_run
 from eval_gate.session.session import Session

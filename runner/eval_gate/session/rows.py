@@ -18,7 +18,7 @@ from eval_gate.model.limits import KEPT_CHECK, KEPT_CHECKS, KEPT_QUESTION
 from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.result_formats.rows import Row, evaluators_of
 from eval_gate.result_formats.scoring import Rules
-from eval_gate.results.fitting import SPARING_NOTHING, Sparing
+from eval_gate.results.record.fitting import SPARING_NOTHING, Sparing
 from eval_gate.text.digest import DIGITS, digest
 
 MAX_ERROR: Final = 2_000

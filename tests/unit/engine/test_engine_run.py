@@ -13,7 +13,7 @@ from eval_gate.engine.run import Run
 from eval_gate.model.conversation import Response, ToolCall
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import RerunEnd, RunResult
-from eval_gate.results import fitting
+from eval_gate.results.record import fitting
 from eval_gate.results.write import write_result
 from eval_gate.targets.base import TargetError, TargetFault
 from tests.support.cases import ScriptedTarget, Watching, make_case, make_plan, make_suite

@@ -120,7 +120,7 @@ def test_baseline_of__latest__is_never_the_run_itself(results) -> None:
 def test_find_baseline__folder_of_runs__may_be_red_and_says_which_it_was(results) -> None:
     found = find_baseline(str(results), results / "none")
     assert (found.result.run_id, found.exact) == (NEWER, str(results / NEWER))
-    assert [run.run_id for run in found.ledger.runs] == [BROKEN, NEWER, OLDER]
+    assert [run.run_id for run in found.ledger.runs] == [NEWER, OLDER]
 
 
 def test_runs_in__two_of_the_same_second__the_later_written_comes_first(tmp_path) -> None:
@@ -311,6 +311,41 @@ def test_history__folder_that_is_not_called_after_its_run__stands_alone(results)
 def test_history__folder_that_knows_more_than_what_travelled__is_what_the_folder_knows(results) -> None:
     found = find_baseline(NEWER, results)
     assert [run.run_id for run in found.ledger.runs] == [NEWER, OLDER]
+
+
+def test_history__all_older_runs_travelled__they_are_not_read(tmp_path) -> None:
+    """Ten runs of a hundred thousand cases would take half a minute, and more memory than a runner has."""
+    for day, name in enumerate((OLDER, NEWER, BROKEN), 1):
+        run = judged_run("passed", name, day)
+        write_ledger(
+            tmp_path, name, find_baseline("latest", tmp_path).ledger.with_run(run) if day > 1 else ledger_of([run])
+        )
+        write_result(tmp_path, run)
+    record = tmp_path / OLDER / "run.json"
+    record.write_text(record.read_text().replace('"status": "passed"', '"status": "unheard of"'))
+    for reference in ("latest", str(tmp_path), BROKEN):
+        found = find_baseline(reference, tmp_path)
+        assert [run.run_id for run in found.ledger.runs] == [BROKEN, NEWER, OLDER]
+
+
+def test_history__an_older_run_did_not_travel__all_are_read_and_a_broken_one_is_an_error(results) -> None:
+    write_ledger(results, NEWER, ledger_of([judged_run("failed", NEWER, 2)]))
+    assert [run.run_id for run in find_baseline(str(results), results).ledger.runs] == [NEWER, OLDER]
+    record = results / OLDER / "run.json"
+    record.write_text(record.read_text().replace('"status": "passed"', '"status": "unheard of"'))
+    with pytest.raises(GateError, match="not a run record"):
+        find_baseline(str(results), results)
+
+
+def test_find_baseline__what_it_was_compared_with__is_no_part_of_it(tmp_path) -> None:
+    write_result(tmp_path, judged_run("passed", OLDER, 1))
+    run = judge_against(make_run({"a": "passed"}, run_id=NEWER), find_baseline(OLDER, tmp_path), Policy())
+    write_result(tmp_path, run)
+    forms = [NEWER, "latest", str(tmp_path / NEWER), str(tmp_path)]
+    forms.append(zipped(tmp_path, ("run.json", (tmp_path / NEWER / "run.json").read_bytes())))
+    found = [find_baseline(form, tmp_path).result for form in forms]
+    assert found == [run.model_copy(update={"comparison": None})] * len(forms)
+    assert [read_run(form, tmp_path) for form in forms] == [run] * len(forms)
 
 
 def test_history__folder_that_knows_as_much_as_what_travelled__is_what_travelled(tmp_path) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
-from eval_gate.results import fitting
-from eval_gate.results.fitting import fitted, lessened
+from eval_gate.results.record import fitting
+from eval_gate.results.record.fitting import fitted, lessened
 from eval_gate.session import brought as brought_runs
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.session import Around, open_session

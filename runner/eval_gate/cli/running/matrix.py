@@ -105,12 +105,12 @@ def find_baseline_of(name: str, reference: str | None, output_dir: Path) -> Base
             f"one run cannot be the baseline of several targets: {reference[:200]}",
             "name a folder of runs (or latest): each target is compared with its own newest run there",
         )
-    own = [one for one in kept_in(folder) if one.run.target.name == name]
-    complete = [one for one in own if one.run.complete and not one.run.partial]
+    own = [one for one in kept_in(folder) if one.head.target.name == name]
+    complete = [one for one in own if one.head.complete and not one.head.partial]
     if not complete:
         return NoBaseline("none-yet", f"there is no complete run of {name[:80]} in {folder} yet")
     absent = NoBaseline("none-yet", f"in no run of {name[:80]} in {folder} could half of the cases be judged yet")
-    return first_measured(complete, reference, [one.run for one in own]) or absent
+    return first_measured(complete, reference, own) or absent
 
 
 def run_each(

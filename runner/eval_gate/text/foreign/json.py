@@ -21,9 +21,10 @@ _STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _ONE_KIND: Final = bytes.maketrans(b"{}", b"[]")
 _TIMES: Final = 32
 _WINDOW: Final = 1 << 16
-_FAR: Final = re.compile(rb"[0-9][eE]\+?[0-9]{2,}|[0-9]{%d}" % NUMBER_DIGITS)
-_BEFORE_NUMBERS: Final = b" \t\r\n,:["
-_MOST_DOUBTS: Final = 200_000
+_FAR: Final = rb"-?(?:[0-9]{%d}|[0-9.]++[eE]\+?[0-9]{2})" % NUMBER_DIGITS
+_FAR_AT_FIRST: Final = re.compile(_FAR)
+_FAR_LATER: Final = re.compile(rb"[ \t\r\n,:\[]" + _FAR)
+"""Behind what numbers stand behind: digests, of which results are full, have the same signs."""
 
 
 class ForeignJsonError(ValueError):
@@ -138,15 +139,8 @@ def may_be_no_json(data: bytes) -> bool:
 
 
 def _may_be_far(data: bytes) -> bool:
-    """Whether there may be a number beyond all range: such signs, behind what numbers stand behind.
-
-    Digests, of which results are full, have the signs too, in every other one of them.
-    """
-    for doubts, found in enumerate(_FAR.finditer(data)):
-        before = data[max(found.start() - NUMBER_DIGITS, 0) : found.start()].rstrip(b"0123456789.-")
-        if doubts == _MOST_DOUBTS or not before or before[-1] in _BEFORE_NUMBERS:
-            return True
-    return False
+    """Whether there may be a number beyond all range."""
+    return _FAR_AT_FIRST.match(data) is not None or _FAR_LATER.search(data) is not None
 
 
 def _whole(digits: str) -> int:

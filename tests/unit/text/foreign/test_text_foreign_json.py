@@ -117,7 +117,7 @@ def test_refuse_too_much__deep_only_where_it_is_closed_again__is_refused() -> No
 
 @pytest.mark.parametrize(
     "number",
-    ["1e400", "-1E+400", "1.5e999", "0.1e00400", "9" * NUMBER_DIGITS, "0." + "1" * NUMBER_DIGITS],
+    ["1e400", "-1E+400", "1.5e999", "0.1e00400", "9" * NUMBER_DIGITS, "-" + "9" * NUMBER_DIGITS],
     ids=lambda number: number[:9],
 )
 @pytest.mark.parametrize(
@@ -132,6 +132,8 @@ def test_may_be_no_json__digest_that_looks_like_one__is_none(text) -> None:
     assert not may_be_no_json(json.dumps({"digest": text, "number": 1.5e-300}).encode())
 
 
-def test_may_be_no_json__more_doubts_than_are_looked_into__is_seen_as_one() -> None:
+def test_may_be_no_json__very_many_that_look_like_one__takes_no_longer_than_others() -> None:
+    digests, long = b'"' + b"a1e10" * 4_000_000 + b'"', b"[%b]" % b",".join([b"9" * (NUMBER_DIGITS - 1)] * 50_000)
     with within_cpu(2):
-        assert may_be_no_json(b'"' + b"a1e10" * 4_000_000 + b'"')
+        assert not may_be_no_json(digests)
+        assert not may_be_no_json(long)

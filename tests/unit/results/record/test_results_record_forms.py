@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from eval_gate.model.execution import CaseDetails, Trial
 from eval_gate.model.limits import DEPTH
 from eval_gate.model.result import SuiteResult
-from eval_gate.results.fitting import fitted
-from eval_gate.results.forms import Form, Measured, TooLargeError, indented, suite_files
+from eval_gate.results.record.fitting import fitted
+from eval_gate.results.record.forms import Form, Measured, TooLargeError, indented, suite_files
 from eval_gate.text.foreign.json import refuse_too_much
 from tests.support.results import make_result, make_run, make_suite_result
 

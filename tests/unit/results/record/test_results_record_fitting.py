@@ -12,9 +12,9 @@ from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Com
 from eval_gate.model.conversation import Message
 from eval_gate.model.execution import Before, CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import Asked, RunResult
-from eval_gate.results import fitting
-from eval_gate.results.fitting import fitted
-from eval_gate.results.forms import Fitted, Form
+from eval_gate.results.record import fitting
+from eval_gate.results.record.fitting import fitted
+from eval_gate.results.record.forms import Fitted, Form
 from tests.support.results import make_result, make_run, make_suite_result
 
 LONG = "x" * 30_000

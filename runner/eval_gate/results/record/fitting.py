@@ -16,8 +16,8 @@ from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
-from eval_gate.results.forms import Fitted, Form, Short, bare, short_of, short_without_suites, too_many, written
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
+from eval_gate.results.record.forms import Fitted, Form, Short, bare, short_of, short_without_suites, too_many, written
 
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
