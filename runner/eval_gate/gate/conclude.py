@@ -190,14 +190,15 @@ def facts_of(
     cases = run.by_key()
     facts = []
     for change in comparison.changes:
-        case = cases.get(change.key)
-        if case is None or change.change is CaseClass.REMOVED or case.dependent or change.key in quarantined:
+        key = change.key
+        case = cases.get(key)
+        if case is None or change.change is CaseClass.REMOVED or case.dependent or key in quarantined:
             continue
         first, again = counts_of(case, known.evidence.pass_score)
-        past = known.past.get(change.key, NOTHING_KNOWN)
+        past = known.past.get(key, NOTHING_KNOWN)
         facts.append(
             CaseFacts(
-                change.key,
+                key,
                 change.change,
                 past.record,
                 first,

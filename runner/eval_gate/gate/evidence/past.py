@@ -44,6 +44,9 @@ from eval_gate.results.ledger import (
 
 _STATUS: Final = {"P": Status.PASSED, "F": Status.FAILED}
 _CRASHES: Final = frozenset("CT")
+_Kind = tuple[str, tuple[bool, ...]]
+"""What the runs of a case were, as the ledger has them, and which of its yardsticks count: most cases share both."""
+_NO_RUNS: Final[_Kind] = "", ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Past:
         self._pass_score = pass_score
         self._ledger = baseline.ledger.up_to(baseline.result)
         self._runs = _comparable(self._ledger.runs)
-        self._records: dict[tuple[str, tuple[bool, ...]], CaseRecord] = {}
+        self._records: dict[_Kind, CaseRecord] = {}
         self._pasts: dict[Hashable, CasePast] = {}
         self._beliefs: dict[frozenset[CaseKey], Prior] = {}
 
@@ -103,9 +106,8 @@ class Past:
     def level(self) -> int:
         """How many of the newest runs are at the level of the newest, over all cases of the branch."""
         runs: list[dict[CaseKey, Counts]] = [{} for _ in self._runs[:MAX_RUNS]]
-        for key in self._ledger.every_key():
-            known = self._ledger.case(key)
-            seen = self._seen(known, _newest(known, self._runs))
+        for key, kind in self._kinds.items():
+            seen = self._seen(*kind)
             answered = [(at, one.first.answered) for at, one in seen if at < len(runs)]
             if any(one.passes for _, one in answered) and any(one.failures for _, one in answered):
                 for at, one in answered:  # a case that did the same every time shows no change
@@ -122,16 +124,27 @@ class Past:
 
     def days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
         """The runs of this level as a whole, newest first, by the branch's own cases that are not set aside."""
-        cases = (self._ledger.case(key) for key, _ in self._baseline.cases() if key not in quarantined)
-        kinds = Counter((known.runs, _newest(known, self._runs)) for known in cases)
-        seen = ((_seen_in(runs, fits, self._names, self._pass_score), number) for (runs, fits), number in kinds.items())
+        seen = ((self._seen(*kind), number) for kind, number in self._own(quarantined).items())
         at_level = (([one for one in all_of if one[0] < self.level], number) for all_of, number in seen)
         return days_of(((of_this_level(one), number) for one, number in at_level), min(self.level, MAX_RUNS))
 
     def records(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
         """How many of the branch's own cases have passed and failed so often on record."""
-        cases = (self._ledger.case(key) for key, _ in self._baseline.cases() if key not in quarantined)
-        return Counter((one.passes, one.failures) for one in (self._record(case, None).counts for case in cases))
+        found = Counter[tuple[int, int]]()
+        for kind, number in self._own(quarantined).items():
+            counts = self._record(*kind).counts
+            found[counts.passes, counts.failures] += number
+        return found
+
+    def _own(self, quarantined: Collection[CaseKey]) -> Counter[_Kind]:
+        """How many of the branch's own cases that are not set aside are of each kind."""
+        return Counter(self._kinds.get(key, _NO_RUNS) for key, _ in self._baseline.cases() if key not in quarantined)
+
+    @cached_property
+    def _kinds(self) -> Mapping[CaseKey, _Kind]:
+        """Every case by its newest yardstick."""
+        cases = ((key, self._ledger.case(key)) for key in self._ledger.every_key())
+        return {key: (known.runs, _newest(known, self._runs)) for key, known in cases}
 
     def _of(self, key: CaseKey, now: CaseResult, there: Mapping[CaseKey, CaseResult]) -> CasePast:
         """Most cases of a suite share one past: it is put together once for all that differ in nothing else."""
@@ -157,7 +170,7 @@ class Past:
             then=_then(entry, run, self._pass_score, graded=now.graded),
             present=present,
             errored=errored,
-            record=self._record(known, measured),
+            record=self._record(known.runs, _fits(known, measured)),
             scores=self._scores(known, measured, same=like[entry.place].all) if now.graded else None,
         )
 
@@ -183,20 +196,18 @@ class Past:
             if place < len(entries) and (entry := entries[place]) is not None
         ]
 
-    def _record(self, known: LedgerCase, measured: str | None) -> CaseRecord:
-        """By this yardstick; by the newest one where none is named. Most cases of a suite share one past."""
-        fits = _newest(known, self._runs) if measured is None else _fits(known, measured)
-        if (known.runs, fits) not in self._records:
-            level, seen = self.level, self._seen(known, fits)
+    def _record(self, runs: str, fits: tuple[bool, ...]) -> CaseRecord:
+        if (runs, fits) not in self._records:
+            level, seen = self.level, self._seen(runs, fits)
             record = record_of([one for at, one in seen if at < level])
             # where the whole branch broke, the runs that say so are those of the level before
             since = broken_since([one for _, one in seen])
-            self._records[known.runs, fits] = record.model_copy(update={"broken_since": since})
-        return self._records[known.runs, fits]
+            self._records[runs, fits] = record.model_copy(update={"broken_since": since})
+        return self._records[runs, fits]
 
-    def _seen(self, known: LedgerCase, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
+    def _seen(self, runs: str, fits: tuple[bool, ...]) -> list[tuple[int, Seen]]:
         """What the comparable runs saw of a case by the yardsticks that fit, each with its place among them."""
-        return _seen_in(known.runs, fits, self._names, self._pass_score)
+        return _seen_in(runs, fits, self._names, self._pass_score)
 
     @cached_property
     def _names(self) -> tuple[tuple[int, str, str | None], ...]:

@@ -17,7 +17,17 @@ from eval_gate.model.execution import CaseDetails, EvaluatorResult, Trial
 from eval_gate.model.limits import RESULT_BYTES, RESULT_VALUES
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
 from eval_gate.results.lessening import without_answer, without_prompts, without_words
-from eval_gate.results.record.forms import Fitted, Form, Short, bare, short_of, short_without_suites, too_many, written
+from eval_gate.results.record.forms import (
+    Fitted,
+    Form,
+    Short,
+    bare,
+    short_of,
+    short_of_change,
+    short_without_suites,
+    too_many,
+    written,
+)
 
 CaseStep = Callable[[CaseResult], CaseResult]
 ChangeStep = Callable[[CaseChange], CaseChange]
@@ -98,15 +108,18 @@ def _certainly_too_large(run: RunResult, most: int) -> int:
     cases = [case for suite in run.suites for case in suite.cases]
     if len(cases) < MANY:
         return 0
-    part, beside = cases[::EVERY], len(short_without_suites(run))
+    part, changes = cases[::EVERY], run.comparison.changes if run.comparison else ()
+    beside = len(short_without_suites(run))
     for done in range(len(_STEPS) + 1):
         step = _STEPS[done - 1] if done else _Step("nothing")
         if step.case is not None:
             part = list(map(step.case, part))
-        if step.change is not None and run.comparison is not None:
-            changes = tuple(map(step.change, run.comparison.changes))
-            run = run.model_copy(update={"comparison": run.comparison.model_copy(update={"changes": changes})})
-            beside = len(short_without_suites(run))
+        if step.change is not None:
+            before, changes = changes, tuple(map(step.change, changes))
+            pairs = zip(before, changes, strict=True)
+            beside -= sum(
+                len(short_of_change(then)) - len(short_of_change(now)) for then, now in pairs if now is not then
+            )
         if beside + _certain_bytes(part, len(cases)) <= most:
             return done
     return len(_STEPS)

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 from pydantic import TypeAdapter
 
 from eval_gate.model.base import made
+from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import NO_DETAILS, Status
 from eval_gate.model.limits import DEPTH
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
@@ -18,6 +19,7 @@ from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 _RUN: Final = TypeAdapter(RunResult)  # bytes at once: a large run's text would be in memory three times otherwise
 _SUITE: Final = TypeAdapter(SuiteResult)
 _CASE: Final = TypeAdapter(CaseResult)
+_CHANGE: Final = TypeAdapter(CaseChange)
 _CASES: Final = TypeAdapter(tuple[CaseResult, ...])
 _NO_CASES: Final = b'"cases":[]'
 _NO_CASES_INDENTED: Final = b'"cases": []'
@@ -129,6 +131,11 @@ def short_without_suites(run: RunResult) -> bytes:
 def short_of(case: CaseResult) -> bytes:
     """A case without what is as it is where nothing is said."""
     return _CASE.serializer.to_json(case, by_alias=True, exclude_defaults=True)  # at once: there are many
+
+
+def short_of_change(change: CaseChange) -> bytes:
+    """One case of a comparison in the same way."""
+    return _CHANGE.serializer.to_json(change, by_alias=True, exclude_defaults=True)
 
 
 def suite_files(record: Fitted) -> Iterator[tuple[SuiteResult, Iterable[bytes]]]:
