@@ -309,6 +309,16 @@ def read_archive(file: Path, shown: str, *, compared: bool = True) -> RunResult:
 
     Without `compared` what it was compared with is left out, as of every baseline.
     """
+    return run_of(*_archived(file, shown), compared=compared)
+
+
+def read_archived_head(file: Path, shown: str) -> RunResult:
+    """The same without cases and comparison, for who asks what run it is."""
+    return head_of(*_archived(file, shown))
+
+
+def _archived(file: Path, shown: str) -> tuple[bytes, str]:
+    """The record in the archive, and its name in an error."""
     try:
         found = read_one(file, RUN_NAME, MAX_RESULT_BYTES)
     except ArchiveError as error:
@@ -316,7 +326,7 @@ def read_archive(file: Path, shown: str, *, compared: bool = True) -> RunResult:
     if found is None:
         raise corrupt(shown, f"0 entries are called {RUN_NAME}, expected one")
     path, data = found
-    return run_of(data, f"{shown}!{path}", compared=compared)
+    return data, f"{shown}!{path}"
 
 
 def read_record(output_dir: Path, run_id: str) -> RunResult:

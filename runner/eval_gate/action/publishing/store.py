@@ -16,7 +16,7 @@ from eval_gate.github.artifacts.upload import ARCHIVE, archive
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import MadeBy
 from eval_gate.results.names import RUN_NAME
-from eval_gate.results.read import read_archive
+from eval_gate.results.read import read_archived_head
 from eval_gate.targets.model.recording import RECORDING_NAME
 
 CONFLICT_HINT = "another step of this run has stored something under this name: choose another `artifact-name`"
@@ -100,7 +100,7 @@ def refuse_second(step: Step) -> None:
 def _maker(file: Path, artifact: OwnArtifact) -> MadeBy | None:
     """Who made the result in this archive; None where it holds none of ours, or one that does not say."""
     try:
-        return read_archive(file, f"artifact {artifact.id}").made_by
+        return read_archived_head(file, f"artifact {artifact.id}").made_by
     except GateError:
         return None
 
