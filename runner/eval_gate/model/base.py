@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, FailFast, JsonValue
 from pydantic.alias_generators import to_camel
 
-__all__ = ["Frozen", "JsonValue", "Record", "Same", "lean", "made"]
+__all__ = ["Frozen", "JsonValue", "Many", "Record", "Same", "lean", "made"]
 
 
 class _Camel(BaseModel):  # noqa: PLW1641 (pydantic gives every frozen kind its own hash)
@@ -57,6 +57,8 @@ class Record(_Camel):
 
 _Data = TypeVar("_Data", bound=_Camel)
 _Thing = TypeVar("_Thing")
+Many = Annotated[tuple[_Thing, ...], FailFast()]
+"""Some of a kind, in a file that a stranger may have written: one mistake is as bad as a million of half a kilobyte."""
 
 
 class Same(Generic[_Thing]):

@@ -8,7 +8,7 @@ from typing import Final, Self
 from pydantic import Field
 
 from eval_gate.errors import ExitCode
-from eval_gate.model.base import Record
+from eval_gate.model.base import Many, Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import Before
 from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
@@ -77,7 +77,7 @@ class ScoreRecord(Record):
     """How much is known of the spread: degrees of freedom; 0 for nothing."""
     assumed: bool = False
     """There is one earlier run: the spread is how the scores of all graded cases here differ from theirs there."""
-    by_run: tuple[float | None, ...] = ()
+    by_run: Many[float | None] = ()
     """The score in each of the branch's recent runs, the newest first; None where a run has none by this yardstick.
     Empty where this run measures by another one, so that there is nothing to be held against."""
 
@@ -106,7 +106,7 @@ class CaseChange(CaseName):
     """Why it is of this class, where more than the two runs was looked at."""
     case_record: CaseRecord | None = None
     """What the branch's recent runs say about it."""
-    earlier: tuple[Counts, ...] = ()
+    earlier: Many[Counts] = ()
     """What earlier pushes of the same change saw of it by the same yardstick, the oldest first, from the first that it
     failed on; re-runs included. Empty where nobody knows of any, and where it failed on none of them."""
     evaluators_then: dict[str, float] = Field(default_factory=dict)
@@ -144,7 +144,7 @@ class BaselineFacts(Record):
     """How many cases passed, by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None
-    unmeasured: tuple[Unmeasured, ...] = ()
+    unmeasured: Many[Unmeasured] = ()
     """Nearer runs that could not be measured, the nearest first."""
 
 
@@ -163,8 +163,8 @@ class Comparison(Record):
     """All cases of both runs, in file order, removed ones last."""
 
     baseline: BaselineFacts
-    changes: tuple[CaseChange, ...] = ()
-    notes: tuple[str, ...] = ()
+    changes: Many[CaseChange] = ()
+    notes: Many[str] = ()
     """Sentences about what could not be compared and why."""
     suite_finding: SuiteFinding | None = None
     """All cases together against their records; None where the plain rule was asked for."""
@@ -176,7 +176,7 @@ class Comparison(Record):
     """What else the classes rest on; None where an older version did not say."""
     measured: Measured | None = None
     """What differs in how the two runs were measured; None where an older version did not say."""
-    history: tuple[PastRun, ...] = ()
+    history: Many[PastRun] = ()
     """The newest runs of the baseline's branch up to the baseline, the newest first; at most 50."""
     score_tolerance: float = DEFAULT_SCORE_TOLERANCE
     """The drop of a graded case's score beyond which it is a `score_drop`."""
@@ -261,8 +261,8 @@ class Verdict(Record):
 
     outcome: Outcome
     exit_code: ExitCode
-    reasons: tuple[Reason, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    reasons: Many[Reason] = ()
+    rules: Many[Rule] = ()
     pass_score: float = 1.0
 
     def rule(self, code: RuleCode) -> Rule | None:

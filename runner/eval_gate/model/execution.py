@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import JsonValue, Record
+from eval_gate.model.base import JsonValue, Many, Record
 from eval_gate.model.conversation import Message
 
 
@@ -56,11 +56,11 @@ class EvaluatorResult(Record):
     type: str
     score: float
     weight: float = 1.0
-    hits: tuple[str, ...] = ()
-    misses: tuple[str, ...] = ()
+    hits: Many[str] = ()
+    misses: Many[str] = ()
     reasoning: str | None = None
     evaluator_provider_request: dict[str, Any] | None = None
-    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    evaluator_results: Many[EvaluatorResult] = ()
     """What the members said, where it is made of several."""
     vetoed: bool = False
     """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""
@@ -75,26 +75,26 @@ class KeptCall(Record):
     success: bool | None = None
     """None where the target does not say."""
     duration_ms: float | None = None
-    cut: tuple[Literal["arguments", "result"], ...] = ()
+    cut: Many[Literal["arguments", "result"]] = ()
     """Of these parts only the beginning of their JSON text is kept, as a text."""
 
 
 class CaseDetails(Record):
     """The contract's `details`. `response` is absent when responses are not stored."""
 
-    tools_called: tuple[str, ...] = ()
+    tools_called: Many[str] = ()
     response_length: int = 0
-    skipped_tokens: tuple[str, ...] = ()
+    skipped_tokens: Many[str] = ()
     response: str | None = None
     response_truncated: bool = False
-    conversation: tuple[Message, ...] = ()
+    conversation: Many[Message] = ()
     """The whole exchange with a model, where we led it and responses are stored."""
     max_turns_reached: bool = False
     replayed: bool = False
     """Answered from a recording: nothing was asked and nothing spent."""
     model: str | None = None
     """The model that the answer says it is from, which may be more precise than what was asked for, on one line."""
-    tool_calls: tuple[KeptCall, ...] = ()
+    tool_calls: Many[KeptCall] = ()
     """The calls with arguments and results, in call order, where answers are stored."""
     first_token_ms: float | None = None
     """Milliseconds until the first piece of text was there, where the answer came in pieces."""
@@ -125,7 +125,7 @@ class Trial(Record):
     """A re-run that failed with the answer and calls of the first failure, byte for byte as far as they are kept."""
     details: CaseDetails | None = None
     """What was answered, of an execution that is not the decisive one; None where it is not kept."""
-    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    evaluator_results: Many[EvaluatorResult] = ()
     """What the evaluators said of it, where `details` are kept."""
 
 
@@ -137,8 +137,8 @@ class Before(Record):
     duration_ms: float = 0.0
     error: str | None = None
     details: CaseDetails = Field(default_factory=lambda: NO_DETAILS)
-    evaluator_results: tuple[EvaluatorResult, ...] = ()
-    executions: tuple[Status, ...] = ()
+    evaluator_results: Many[EvaluatorResult] = ()
+    executions: Many[Status] = ()
     """How each trial ended, where there was more than one."""
     input_tokens: int | None = None
     output_tokens: int | None = None

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Record, Same
+from eval_gate.model.base import Many, Record, Same
 from eval_gate.model.calibration import JudgesOfRun
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
@@ -45,7 +45,7 @@ class TraceSummary(Record):
     """The trace in four numbers (AgentV)."""
 
     event_count: int
-    tool_names: tuple[str, ...]
+    tool_names: Many[str]
     tool_calls_by_name: dict[str, int]
     error_count: int
 
@@ -75,7 +75,7 @@ class Asked(Record):
 
     question: str = ""
     """What the agent is told. Several messages stand below each other, each behind its role: `user: …`."""
-    expectation: tuple[str, ...] = ()
+    expectation: Many[str] = ()
     """What a good answer is, a check a line: `calls lookup_order`, `answer contains "Sunday"`."""
     cut: bool = False
     """More is asked or expected than stands here."""
@@ -101,14 +101,14 @@ class CaseResult(Record):
     target: str | None = None
     """The name of the target that was asked, where it is not the run's own."""
     difficulty: str | None = None
-    tags: tuple[str, ...] = ()
-    evaluator_results: tuple[EvaluatorResult, ...] = ()
+    tags: Many[str] = ()
+    evaluator_results: Many[EvaluatorResult] = ()
     trace_summary: TraceSummary | None = None
     conversation_id: str | None = None
-    trials: tuple[Trial, ...] = ()
+    trials: Many[Trial] = ()
     dependent: bool = False
     """It needs what earlier cases of its suite left behind, so that running it again by itself would say nothing."""
-    control: tuple[Trial, ...] = ()
+    control: Many[Trial] = ()
     """What the base branch's agent did when it was asked the same in the same minutes; empty where it was not."""
     reruns: int = 0
     """How many of the trials, the last ones, were made because the first ones left a doubt."""
@@ -130,7 +130,7 @@ class CaseResult(Record):
     """What it was measured with; None where an older version did not say."""
     blame: Blame | None = None
     """Of a case that could not be judged: of the execution that `error` is about."""
-    warnings: tuple[str, ...] = ()
+    warnings: Many[str] = ()
 
     def executions(self) -> tuple[Trial, ...]:
         """Trials and re-runs. Of a record that does not tell executions apart the case itself is the only one."""
@@ -210,19 +210,19 @@ class SuiteResult(Record):
     tool_name: str
     agent_endpoint: str | None = None
     metadata: ToolFacts = ToolFacts()
-    staleness_warnings: tuple[str, ...] = ()
-    cases: tuple[CaseResult, ...] = ()
+    staleness_warnings: Many[str] = ()
+    cases: Many[CaseResult] = ()
     summary: Summary = Summary()
     baseline_run_id: str | None = None
-    regressions: tuple[str, ...] = ()
-    new_passes: tuple[str, ...] = ()
+    regressions: Many[str] = ()
+    new_passes: Many[str] = ()
 
     eval_file: str = ""
     format: str = "tool-forge"
     stale: bool = False
-    stale_facts: tuple[StaleFact, ...] = ()
-    warnings: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
+    stale_facts: Many[StaleFact] = ()
+    warnings: Many[str] = ()
+    notices: Many[str] = ()
 
 
 class ToolIdentity(Record):
@@ -304,7 +304,7 @@ class RunResult(Record):
     complete: bool
     tool: ToolIdentity
     target: TargetIdentity
-    targets: tuple[TargetIdentity, ...] = ()
+    targets: Many[TargetIdentity] = ()
     """All that were asked, where it was more than one."""
     git: GitFacts | None = None
     shard: Shard | None = None
@@ -314,9 +314,9 @@ class RunResult(Record):
     """The gate of a workflow that stored it; None on the command line."""
     partial: bool = False
     """Only chosen cases were run: it says nothing about the others, and is no baseline for all."""
-    suites: tuple[SuiteResult, ...] = ()
+    suites: Many[SuiteResult] = ()
     summary: Summary = Summary()
-    warnings: tuple[str, ...] = Field(default=())
+    warnings: Many[str] = Field(default=())
     stopped: str | None = None
     """Why the run ended before its last case, in one sentence; None when it did not."""
     baseline_run_id: str | None = None
