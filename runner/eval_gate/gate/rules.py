@@ -21,6 +21,7 @@ from eval_gate.model.measuring import Measured
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
 from eval_gate.results.ledger import SCORE_DIGITS
+from eval_gate.text.escape import first_few
 
 SCORE_SHARE: Final = 0.01
 """The accepted chance that scores which only vary are called a drop, over all graded cases together."""
@@ -160,12 +161,7 @@ def _must_pass(judged: Judged, patterns: Collection[str]) -> Finding:
         and not judged.waives(key)
     ]
     finding = _count(RuleCode.MUST_PASS, len(failing), "that must pass fails", "that must pass fail")
-    return replace(finding, reason=f"{finding.reason}: {_some(failing)}") if failing else finding
-
-
-def _some(names: list[str], most: int = 3) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    return replace(finding, reason=f"{finding.reason}: {first_few(failing, 3)}") if failing else finding
 
 
 def _failures(judged: Judged) -> Finding:

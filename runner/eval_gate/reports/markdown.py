@@ -122,9 +122,8 @@ def _words(sides: Sides) -> list[str]:
     if sides.question:
         said.append(f"**Asked:** {escape.plain(sides.question, MAX_QUESTION)}")
     if sides.wanted:
-        shown, rest = sides.wanted[:MAX_WANTED], len(sides.wanted) - MAX_WANTED
-        named = ", ".join(escape.code_span(one, MAX_WORDS) for one in shown)
-        said.append(f"**Wanted:** {named}{f' and {rest} more' if rest > 0 else ''}")
+        wanted = escape.first_few(sides.wanted, MAX_WANTED, lambda one: escape.code_span(one, MAX_WORDS))
+        said.append(f"**Wanted:** {wanted}")
     if sides.calls:
         said.append(f"**Calls:** {'; '.join(map(phrases.prose, sides.calls))}")
     return ["<br>\n".join(said)] if said else []

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import html
 import re
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+Thing = TypeVar("Thing")
 
 MAX_TEXT: Final = 120
 MAX_BLOCK: Final = 4_000
@@ -43,6 +46,12 @@ def one_line(text: str, limit: int = MAX_TEXT) -> str:
 
 def _on_one_line(blanks: re.Match[str]) -> str:
     return " ⏎ " if "\n" in blanks[0] or "\r" in blanks[0] else blanks[0]
+
+
+def first_few(things: Sequence[Thing], most: int, shown: Callable[[Thing], str] = str) -> str:
+    """`a, b and 3 more`: at most so many of them, each as `shown` has it, and how many there are beside."""
+    more = len(things) - most
+    return ", ".join(map(shown, things[:most])) + (f" and {more} more" if more > 0 else "")
 
 
 def code_span(text: str, limit: int = MAX_TEXT) -> str:

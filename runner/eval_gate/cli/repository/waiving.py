@@ -23,7 +23,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Entry, Standing, State
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.read import runs_in
-from eval_gate.text.escape import console_line, cut
+from eval_gate.text.escape import console_line, cut, first_few
 
 _SHOWN = 80
 _STANDING = {
@@ -138,5 +138,4 @@ def _cases(run: RunResult) -> tuple[CaseStanding, ...]:
 
 
 def _listed(ids: Sequence[str]) -> str:
-    more = f" and {len(ids) - MAX_NAMED} more" if len(ids) > MAX_NAMED else ""
-    return ", ".join(cut(one, _SHOWN) for one in ids[:MAX_NAMED]) + more
+    return first_few(ids, MAX_NAMED, lambda one: cut(one, _SHOWN))

@@ -19,7 +19,7 @@ from eval_gate.formats.discovery import belongs_to_another, discover, shown_as
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.names import LATEST
-from eval_gate.text.escape import console_line
+from eval_gate.text.escape import console_line, first_few
 
 _MOST_NAMED: Final = 5
 
@@ -153,7 +153,4 @@ _NOTHING_TO_RUN: Final = frozenset({"nothing-selected", "nothing-failing"})
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first few, on one line; how many more there are."""
-    more = len(names) - _MOST_NAMED
-    shown = ", ".join(console_line(name, 100) for name in names[:_MOST_NAMED])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_few(names, _MOST_NAMED, lambda name: console_line(name, 100))

@@ -14,7 +14,7 @@ from eval_gate.gate.drift.cases import MOST_SINCE
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.levels import RunLevels
-from eval_gate.text.escape import one_line
+from eval_gate.text.escape import first_few, one_line
 
 NAMED: Final = 3
 """Models that a sentence names of one side."""
@@ -101,6 +101,4 @@ def _judge_of(results: Sequence[EvaluatorResult]) -> str | None:
 
 def names(models: set[str] | Sequence[str]) -> str:
     """The first of these by name, and how many more there are."""
-    shown = [one_line(name, _LONGEST) for name in sorted(models)]
-    more = f" and {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-    return ", ".join(shown[:NAMED]) + more
+    return first_few(sorted(models), NAMED, lambda name: one_line(name, _LONGEST))

@@ -7,7 +7,7 @@ from typing import Final
 
 from eval_gate.model.case import CaseName
 from eval_gate.model.waiver import Entry, FileOrigin, Kind, State, Waiver, Waiving
-from eval_gate.text.escape import cut
+from eval_gate.text.escape import cut, first_few
 
 MAX_NAMED: Final = 5
 """Cases that a sentence names; the rest is counted."""
@@ -83,6 +83,4 @@ def _they(cases: Sequence[CaseName], does: str, do: str) -> str:
 
 
 def _listed(cases: Sequence[CaseName]) -> str:
-    """The first few names, and how many more there are."""
-    named = ", ".join(f"`{cut(case.case_id, MAX_ID)}`" for case in cases[:MAX_NAMED])
-    return f"{named} and {len(cases) - MAX_NAMED} more" if len(cases) > MAX_NAMED else named
+    return first_few(cases, MAX_NAMED, lambda case: f"`{cut(case.case_id, MAX_ID)}`")

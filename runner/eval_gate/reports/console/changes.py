@@ -13,7 +13,7 @@ from eval_gate.reports.console.style import MAX_ID, ConsoleStyle
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.waivers import WaiverWords
-from eval_gate.text.escape import console_line, cut
+from eval_gate.text.escape import console_line, cut, first_few
 
 MAX_ROWS: Final = 30
 MAX_SIDES: Final = 10
@@ -130,12 +130,7 @@ def _side(details: CaseDetails, broken: str, answer: str, *, calls: bool) -> str
 
 
 def _called(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return (
-        f"called {', '.join(console_line(name, 60) for name in names[:MOST_NAMED])}{more}"
-        if names
-        else "called nothing"
-    )
+    return f"called {first_few(names, MOST_NAMED, lambda name: console_line(name, 60)) or 'nothing'}"
 
 
 def _text(details: CaseDetails) -> str:

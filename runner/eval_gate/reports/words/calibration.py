@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs
 from eval_gate.reports.facts import wilson
 from eval_gate.reports.words.numbers import count, score
-from eval_gate.text.escape import console_line
+from eval_gate.text.escape import console_line, first_few
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +59,8 @@ def _grade(kappa: float) -> str:
 
 def _left_out(unmatched: Sequence[str], undecided: int, unjudged: int) -> Iterator[str]:
     if unmatched:
-        named = ", ".join(console_line(one, 60) for one in unmatched[:5])
-        more = f" and {len(unmatched) - 5} more" if len(unmatched) > 5 else ""
-        yield f"{count(len(unmatched), 'label')} of no case of this run: {named}{more}"
+        named = first_few(unmatched, 5, lambda one: console_line(one, 60))
+        yield f"{count(len(unmatched), 'label')} of no case of this run: {named}"
     if undecided:
         yield f"{count(undecided, 'label')} left out: as many people for as against, or neither"
     if unjudged:

@@ -16,6 +16,7 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, KeptCall
 from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.text.escape import first_few
 
 MAX_CALLS: Final = 100
 """Calls of each side that are held against each other."""
@@ -89,8 +90,7 @@ def _arguments(then: _Call, here: _Call) -> Iterator[str]:
     if not said:
         yield f"{ticked(here.name, MAX_NAME)}: other arguments"  # beyond the values that are looked at
         return
-    shown, rest = said[:2], len(said) - 2
-    yield f"{ticked(here.name, MAX_NAME)}: {', '.join(shown)}{f' and {rest} more' if rest > 0 else ''}"
+    yield f"{ticked(here.name, MAX_NAME)}: {first_few(said, 2)}"
 
 
 def _value(value: str | None) -> str:
@@ -116,8 +116,8 @@ def _leaves(value: JsonValue, place: str, depth: int) -> Iterator[tuple[str, str
 def _names(calls: Sequence[_Call]) -> str:
     """The names in the order of their first calls, `lookup` 3 times."""
     often = Counter(call.name for call in calls)
-    shown = [
-        f"{ticked(name, MAX_NAME)}{f' {number} times' if number > 1 else ''}"
-        for name, number in list(often.items())[:3]
-    ]
-    return f"{', '.join(shown)}{f' and {len(often) - 3} more' if len(often) > 3 else ''}"
+    return first_few(list(often), 3, lambda name: ticked(name, MAX_NAME) + _times(often[name]))
+
+
+def _times(number: int) -> str:
+    return f" {number} times" if number > 1 else ""

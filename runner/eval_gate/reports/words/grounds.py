@@ -23,13 +23,13 @@ from eval_gate.model.grounds import (
 )
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count, seconds
-from eval_gate.text.escape import one_line
+from eval_gate.text.escape import first_few, one_line
 
 MAX_BRANCH: Final = 60
 LEAST_ODDS: Final = 2
+"""What is more likely than not is not said to be by chance."""
 _NOTICED: Final = 2
 """So many times likelier because of the days of a branch is worth a word."""
-"""What is more likely than not is not said to be by chance."""
 MAX_RUNS: Final = 5
 """Runs that are named as showing that a case is flaky."""
 _NO_NAME: Final = re.compile(r"[^0-9A-Za-z-]")
@@ -232,10 +232,8 @@ def record_words(record: CaseRecord, place: str) -> str:
     """The whole record: `passed 17 of 20 on main; flaky: fails 15 % of the time, 3 runs show it (a, b, c)`."""
     said = [f"passed {record.counts.passes} of {record.counts.runs} {place}"]
     if flaky := _flaky(record):
-        named = ", ".join(one_line(run)[:8] for run in record.shown_by[:MAX_RUNS])
-        rest = len(record.shown_by) - MAX_RUNS
-        more = f" and {rest} more" if rest > 0 else ""
-        said.append(f"flaky: {flaky}{f' ({named}{more})' if named else ''}")
+        named = first_few(record.shown_by, MAX_RUNS, lambda run: one_line(run)[:8])
+        said.append(f"flaky: {flaky}{f' ({named})' if named else ''}")
     if record.since is not None:
         said.append("older runs are left out, because it broke or was mended after them")
     return "; ".join(said)

@@ -11,6 +11,7 @@ from eval_gate.model.limits import DOCUMENT_VALUES
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.command.call import Call
 from eval_gate.targets.command.envelope import parse_object, read_record
+from eval_gate.text.escape import first_few
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 from eval_gate.text.foreign.quote import quote
 
@@ -49,8 +50,7 @@ def read_batch(content: str, wanted: Collection[str]) -> dict[str, Response]:
         found[case_id] = read_record(record)
     missing = [case_id for case_id in wanted if case_id not in found]
     if missing:
-        shown = ", ".join(_quoted(case_id) for case_id in missing[:3])
-        raise _broken(f"no answer for {shown}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}")
+        raise _broken(f"no answer for {first_few(missing, 3, _quoted)}")
     return {case_id: found[case_id] for case_id in wanted}
 
 
