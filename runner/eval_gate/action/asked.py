@@ -108,5 +108,5 @@ def _may_come_later(step: Step, config: RunConfig) -> bool:
     durations, and recorded answers come with it.
     """
     asks = step.plan.mode is Mode.GATE and not step.settings.results
-    by_itself = step.settings.shard is None and config.cache is CacheMode.OFF
+    by_itself = step.settings.selection.shard is None and config.cache is CacheMode.OFF
     return asks and by_itself and step.plan.baseline.kind is BaselineKind.ARTIFACT

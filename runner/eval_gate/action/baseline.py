@@ -70,7 +70,7 @@ def _from_artifacts(
         near=choice.commit,
         own_run_id=environment.run_id,
         fork_point_of=choice.fork_point_of,
-        shard=settings.shard,
+        shard=settings.selection.shard,
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)

@@ -1,4 +1,4 @@
-"""The configuration of a step, and which cases its inputs choose."""
+"""The configuration of a step."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Final
 
 from eval_gate.action.inputs import Settings
 from eval_gate.config.load import Hand, find_config, from_text, load_config
-from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS, RunConfig
 
 DEFAULTS: Final = {row.key: row.in_action for row in SETTINGS.values() if row.in_action is not None}
@@ -37,8 +36,3 @@ def config_of(
         defaults=DEFAULTS,
         hand=Hand(lambda row: row.input_name, anywhere=False),
     )
-
-
-def selection_of(settings: Settings) -> Selection:
-    """Which cases the inputs choose."""
-    return Selection(settings.cases, settings.tags, settings.tiers, settings.shard)

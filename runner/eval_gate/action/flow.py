@@ -17,13 +17,12 @@ from eval_gate.action.context import context_of
 from eval_gate.action.inputs import Control, read_inputs
 from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
-from eval_gate.action.opening import open_step
 from eval_gate.action.plan import Mode
 from eval_gate.action.publishing.drift import drift_in
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.running import get_result, load_engine, makes_whole, session_of
-from eval_gate.action.step import Step
+from eval_gate.action.step import Step, open_step
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.config.written import ReportRequest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from eval_gate.config.selection import parse_shard
+from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
@@ -198,10 +198,8 @@ class Settings:
 
     flags: Mapping[str, str]
     config: str | None
-    cases: tuple[str, ...]
-    tags: tuple[str, ...]
-    tiers: tuple[str, ...]
-    shard: Shard | None
+    selection: Selection
+    """Which cases are run."""
     token: str
     results: str | None
     baseline: str
@@ -233,10 +231,7 @@ def read_inputs(variables: Mapping[str, str], *, on_host: bool = False) -> Setti
     settings = Settings(
         flags={one.key: value for one in INPUTS if one.key and (value := reader.text(one.name))},
         config=reader.text("config") or None,
-        cases=reader.list("case"),
-        tags=reader.list("tag"),
-        tiers=reader.list("tier"),
-        shard=reader.shard(),
+        selection=Selection(reader.list("case"), reader.list("tag"), reader.list("tier"), reader.shard()),
         token=reader.text("github-token") or variables.get("GITHUB_TOKEN", ""),
         results=reader.text("results") or None,
         baseline=reader.text("baseline") or AUTO,

@@ -9,7 +9,6 @@ from importlib import import_module
 
 from eval_gate.action.asked import ON_ITS_WAY, Asked, Coming
 from eval_gate.action.baseline import Origin
-from eval_gate.action.configuration import selection_of
 from eval_gate.action.inputs import PREFIX
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
@@ -55,7 +54,7 @@ def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[s
 
     Raises GateError, as for variables that would be given to a target that must not have them.
     """
-    selection = selection_of(step.settings)
+    selection = step.settings.selection
     beside = asked.beside_cases
     origin = Origin(ON_ITS_WAY) if beside else asked.origin()
     pushes = None if beside else asked.pushes()
@@ -148,7 +147,7 @@ def _stored(step: Step, session: Session, log: Log) -> RunResult:
     config, reference = session.config, step.settings.results
     if reference is None or step.plan.mode is Mode.RELAY:
         # one shard of a fork's run says nothing about the others, unless this step is about that one
-        relayed = whole_of([relayed_result(step, log)], step.settings.shard)
+        relayed = whole_of([relayed_result(step, log)], step.settings.selection.shard)
         return with_idle_patterns(relayed, config.policy.must_pass)
     paths = [line.strip() for line in reference.splitlines() if line.strip()]
     if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):

@@ -95,7 +95,7 @@ def test_inputs__truth__in_every_spelling_of_yaml(word, meant) -> None:
 
 def test_inputs__lists__by_comma_and_line() -> None:
     settings = read_inputs(given(case="a/*, b\nc", baseline_workflow="nightly.yml"))
-    assert (settings.cases, settings.baseline_workflows) == (("a/*", "b", "c"), ("nightly.yml",))
+    assert (settings.selection.cases, settings.baseline_workflows) == (("a/*", "b", "c"), ("nightly.yml",))
 
 
 def test_inputs__many_mistakes__are_all_named_at_once() -> None:

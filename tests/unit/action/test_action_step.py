@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eval_gate.action.inputs import read_inputs
-from eval_gate.action.opening import open_step
+from eval_gate.action.step import open_step
 from eval_gate.errors import ExitCode, GateError
 
 PUSH = {"ref": "refs/heads/main"}
