@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,13 +11,11 @@ from eval_gate.action.log import Log
 from eval_gate.action.plan import BaselineChoice, BaselineKind
 from eval_gate.action.step import Step
 from eval_gate.config.settings import CacheMode, RunConfig
-from eval_gate.errors import GateError
 from eval_gate.github.artifacts.baseline import ArtifactStore, Beside, Found
 from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.failure import GitHubError
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
-from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.read import find_baseline
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
 
@@ -74,8 +72,7 @@ def _from_artifacts(
     )
     recorded = Path(config.output_dir) / RECORDING_NAME
     beside = None if config.cache is CacheMode.OFF or recorded.exists() else Beside(RECORDING_NAME, recorded, MAX_BYTES)
-    also = {LEDGER_NAME: MAX_LEDGER_BYTES}
-    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, also=also, due=due)
+    store = ArtifactStore(step.client, wanted, temporary=environment.temporary, beside=beside, due=due)
     found = store.of_run(int(choice.reference), now) if choice.kind is BaselineKind.RUN else store.nearest(now)
     for note in store.notes:
         log.did(note)
@@ -83,21 +80,12 @@ def _from_artifacts(
         log.did(f"no baseline: {found.reason}")
         return Origin(found)
     log.did(_sentence(found, choice.branch))
-    baseline = replace(found.baseline, ledger=_ledger(found, log))
-    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
-    return Origin(baseline, run_url, found.sha, recorded=beside is not None)
-
-
-def _ledger(found: Found, log: Log) -> Ledger:
-    """What travels with the baseline; one that cannot be read is said, and is worth as much as none."""
-    data, ledger = found.beside.get(LEDGER_NAME), EMPTY
-    try:
-        ledger = read_ledger(data, f"the ledger of {found.baseline.source}") if data is not None else EMPTY
-    except GateError as error:
-        log.missed(f"the record of earlier runs is lost: {error.message}")
-    known = ledger.up_to(found.baseline.result)
+    if found.lost:
+        log.missed(f"the record of earlier runs is lost: {found.lost}")
+    known = found.baseline.ledger.up_to(found.baseline.result)
     log.did(f"its record goes back {count(len(known.runs), 'run')}")
-    return ledger
+    run_url = f"{environment.server_url}/{step.client.repository}/actions/runs/{found.run_id}"
+    return Origin(found.baseline, run_url, found.sha, recorded=beside is not None)
 
 
 def _sentence(found: Found, branch: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -30,6 +30,7 @@ from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.read import read_archive
 
 MAX_TRIED: Final = 10
@@ -42,13 +43,12 @@ class Found:
     """A baseline from an artifact, and where it came from."""
 
     baseline: Baseline
-    artifact_id: int
     run_id: int
     sha: str
     trail: str
     """What was seen and not taken; empty when nothing was."""
-    beside: Mapping[str, bytes] = field(default_factory=dict)
-    """The files that were asked for and travel with the run, by name; as foreign as the run itself."""
+    lost: str = ""
+    """Why its ledger, which came with it, cannot be read; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,12 @@ class ArtifactStore:
         *,
         temporary: Path | None = None,
         beside: Beside | None = None,
-        also: Mapping[str, int] | None = None,
         due: Callable[[], object] = _at_once,
     ) -> None:
-        """`also` names files of the archive to hand out with the baseline, each with its largest size in bytes.
-
-        `due` is waited for before a fetched archive is read: a large one takes the processor for seconds.
-        """
+        """`due` is waited for before a fetched archive is read: a large one takes the processor for seconds."""
         self._due = due
         self._beside = beside
-        self._also = also or {}
-        self._handed: dict[int, Mapping[str, bytes]] = {}
+        self._ledgers: dict[int, tuple[Ledger, str]] = {}
         self._unmeasured: list[Unmeasured] = []
         self._client = client
         self._wanted = wanted
@@ -220,8 +215,7 @@ class ArtifactStore:
             return "that could not be measured"
         if self._beside is not None:
             extract(archive, self._beside.name, self._beside.to, self._beside.limit)
-        found = {name: entry_of(archive, name, limit) for name, limit in self._also.items()}
-        self._handed[artifact.id] = {name: data for name, data in found.items() if data is not None}
+        self._ledgers[artifact.id] = _ledger_in(archive, f"the ledger of {_source(artifact, run)}")
         return ""
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
@@ -244,17 +238,18 @@ class ArtifactStore:
         trail: str,
         behind: Future[Distance | None],
     ) -> Found:
-        made = artifact.created_at
+        made, (ledger, lost) = artifact.created_at, self._ledgers[artifact.id]
         # what the artifact says of its commit is a claim; GitHub knows
         git = GitFacts(sha=run.head_sha, ref=f"refs/heads/{self._wanted.branch}", repository=run.repository.full_name)
         baseline = Baseline(
             result=result.model_copy(update={"git": git}),
-            source=f"artifact {artifact.id} of run {run.id}",
+            source=_source(artifact, run),
             age_days=max((now - made.astimezone(UTC)).total_seconds() / 86_400, 0.0) if made else None,
             commits_behind=self._behind(behind),
+            ledger=ledger,
             unmeasured=tuple(self._unmeasured),
         )
-        return Found(baseline, artifact.id, run.id, run.head_sha, trail, self._handed.get(artifact.id, {}))
+        return Found(baseline, run.id, run.head_sha, trail, lost)
 
     def _near(self) -> str | None:
         """The commit to which the nearest is sought."""
@@ -279,3 +274,16 @@ class ArtifactStore:
             self.notes.append(f"how far the baseline is behind is not known: {error}")
             return None
         return between.ahead_by if between else None
+
+
+def _source(artifact: Artifact, run: RunFacts) -> str:
+    return f"artifact {artifact.id} of run {run.id}"
+
+
+def _ledger_in(archive: Path, shown: str) -> tuple[Ledger, str]:
+    """What travels with the baseline, as foreign as the run itself; one that cannot be read is worth none, and why."""
+    data = entry_of(archive, LEDGER_NAME, MAX_LEDGER_BYTES)
+    try:
+        return (EMPTY if data is None else read_ledger(data, shown)), ""
+    except GateError as error:
+        return EMPTY, error.message

@@ -24,6 +24,7 @@ from eval_gate.model.result import GitFacts, Shard
 from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
+from eval_gate.results.ledger import Ledger, LedgerRun, ledger_bytes
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
 from tests.support.results import make_run
@@ -44,6 +45,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
     return make_run(cases or {"a": "passed"}, **values).model_dump_json(by_alias=True).encode()
 
 
+LEDGER = Ledger(runs=(LedgerRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
 WANTED = Wanted(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
 
 
@@ -454,12 +456,20 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
         assert kept.exists() is there
 
 
-def test_nearest__files_asked_for__are_handed_out_with_it_within_their_limits(client, keep) -> None:
-    keep("c5", {"run.json": record("x"), "ledger.json": b"12345", "other.json": b"1"})
-    for limit, expected in ((4, {}), (5, {"ledger.json": b"12345"})):
-        found = ArtifactStore(client, WANTED, also={"ledger.json": limit, "absent.json": 9}).nearest(NOW)
-        assert isinstance(found, Found)
-        assert found.beside == expected
+@pytest.mark.parametrize(
+    ("beside", "runs", "lost"),
+    [
+        ({"ledger.json": ledger_bytes(LEDGER)}, 1, ""),
+        ({"ledger.json": b"12345"}, 0, "the ledger of artifact"),
+        ({"other.json": b"1"}, 0, ""),
+    ],
+)
+def test_nearest__its_ledger__comes_with_it_or_is_said_to_be_lost(client, keep, beside, runs, lost) -> None:
+    keep("c5", {"run.json": record("x"), **beside})
+    found = ArtifactStore(client, WANTED).nearest(NOW)
+    assert isinstance(found, Found)
+    assert len(found.baseline.ledger.runs) == runs
+    assert found.lost[: len("the ledger of artifact")] == lost
 
 
 OUTAGE = {"a": "error", "b": "error", "c": "passed"}
