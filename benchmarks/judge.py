@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.engine.judging import ModelJudge
 from eval_gate.evaluators.base import EvaluationContext
 from eval_gate.evaluators.judge.judge import llm_judge, render
@@ -20,7 +21,7 @@ from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.build import build_chat
 from eval_gate.targets.model.pace import Pace
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import retry_policy
 from eval_gate.text.javascript.regex import PatternMatcher
@@ -43,7 +44,7 @@ async def ours(url: str, calls: int, concurrency: int) -> None:
     described = {"name": "judge", "provider": "openai", "model": "gpt-4o", "baseUrl": url}
     settings = ModelSettings.model_validate(described)
     chat = build_chat(settings, {"OPENAI_API_KEY": "sk-none"}, timeout_s=60)
-    judge = ModelJudge("judge", Asker(chat, retry_policy(settings), Pace(concurrency), Recording(Mode.OFF)))
+    judge = ModelJudge("judge", Asker(chat, retry_policy(settings), Pace(concurrency), Recording(CacheMode.OFF)))
     matcher = PatternMatcher()
 
     async def one(number: int) -> None:

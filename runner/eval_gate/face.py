@@ -18,6 +18,7 @@ from pydantic import JsonValue
 from eval_gate.config.load import Hand, load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
+from eval_gate.engine.preparing.around import Around
 from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult
@@ -27,7 +28,7 @@ from eval_gate.reports.words.problems import error_lines
 from eval_gate.reports.words.progress import CalmProgress
 from eval_gate.session import keep
 from eval_gate.session.git import git_facts
-from eval_gate.session.session import Around, Session, open_session
+from eval_gate.session.session import Session, open_session
 from eval_gate.targets.base import Request
 from eval_gate.targets.function import Answer, Function, FunctionTarget
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.asking import Asker
 from eval_gate.targets.model.chat import Turn
 from eval_gate.targets.model.pace import Pace
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.retry import RetryPolicy
 
@@ -55,7 +56,7 @@ class ScriptedChat:
 
 def make_asker(chat: ScriptedChat, recording: Recording | None = None, folder=None, **policy) -> Asker:
     """An asker without waits between its tries."""
-    made = recording or Recording(Mode.OFF)
+    made = recording or Recording(CacheMode.OFF)
     if folder is not None:
         made.begin(folder)
     return Asker(chat, RetryPolicy(**{"initial_delay_ms": 0, "max_retries": 3} | policy), Pace(4), made)

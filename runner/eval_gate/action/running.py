@@ -20,6 +20,7 @@ from eval_gate.action.trust.variables import doorkeeper_for
 from eval_gate.action.trust.waivers import with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
+from eval_gate.engine.preparing.around import Around
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.judge import Question
 from eval_gate.gate.must_pass import with_idle_patterns
@@ -32,7 +33,7 @@ from eval_gate.results.read import is_run
 from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, ask_base_later, make_run
-from eval_gate.session.session import Around, Session
+from eval_gate.session.session import Session
 
 FROM_FILE = "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
 RERUN_HINT = {

@@ -34,8 +34,11 @@ class CacheMode(StrEnum):
 
     OFF = "off"
     RECORD = "record"
+    """Ask, and keep every answer."""
     REPLAY = "replay"
+    """Never ask: what was not recorded is an error of the case."""
     AUTO = "auto"
+    """Answer from the recording where it can, else ask and keep."""
 
 
 class Store(StrEnum):

@@ -11,6 +11,7 @@ from itertools import islice
 from eval_gate import __version__
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.keeping import settled
+from eval_gate.engine.preparing.around import Around
 from eval_gate.engine.settling import known_anew
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.measuring import LEAST_OF_ANOTHER_TOOL
@@ -27,7 +28,7 @@ from eval_gate.session.again import Again, BaseAgent, Spending
 from eval_gate.session.rows import case_of, rules_of
 from eval_gate.session.run import reruns_of
 from eval_gate.session.said import storable
-from eval_gate.session.session import Around, Session
+from eval_gate.session.session import Session
 from eval_gate.session.tool import redactor_of
 
 

@@ -9,16 +9,13 @@ from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.session.session import Session
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 
 
 async def check_each(sessions: Iterable[Session]) -> None:
     """Raise GateError for what is wrong with the files or with any of the targets. Nobody is asked anything."""
     for session in sessions:
-        config, root = session.config, session.around.root
-        inputs = await read_inputs(
-            config, session.selection, root, environment=session.around.environment, offline=True
-        )
-        around = Surroundings(session.around.environment, root, recording=Recording(Mode(config.cache.value)))
-        book = TargetBook(config.target, around)
-        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)
+        config, around = session.config, session.around
+        inputs = await read_inputs(config, session.selection, around, offline=True)
+        shared = Surroundings(around.environment, around.root, recording=Recording(config.cache))
+        assign(inputs.suites, TargetBook(config.target, shared), config)

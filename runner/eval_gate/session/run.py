@@ -51,18 +51,7 @@ async def plan_run(session: Session) -> RunPlan:
     from eval_gate.engine.preparing.prepare import prepare  # 100 ms that results of other tools need nothing of
 
     config, around = session.config, session.around
-    plan = await prepare(
-        config,
-        _by_durations(session),
-        root=around.root,
-        environment=around.environment,
-        resume=around.resume,
-        git=around.git,
-        doorkeeper=around.doorkeeper,
-        recorded_by_baseline=around.recorded_by_baseline,
-        answerer=around.answerer,
-        tmp=around.tmp,
-    )
+    plan = await prepare(config, _by_durations(session), around)
     plan.redact.learn(around.secrets)
     again = config.policy.confirm
     if not again and config.policy.runs_of_new_cases == 1:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -11,42 +10,14 @@ from typing import Protocol
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
 from eval_gate.config.written import ReportRequest
-from eval_gate.engine.preparing.homes import Tmp
+from eval_gate.engine.preparing.around import Around
 from eval_gate.gate.judge import Question
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.gate.judges.known import Comparisons
 from eval_gate.gate.waivers.known import known_waivers
-from eval_gate.model.result import GitFacts
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import find_baseline
-from eval_gate.targets.base import Target
-from eval_gate.targets.receiving import Doorkeeper
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What whoever starts a run brings along beside its configuration. Nothing of it is looked up from here on."""
-
-    root: Path
-    """What the paths of eval files, seeds, snapshots and registries are relative to."""
-    environment: Mapping[str, str]
-    """The variables that the run may see."""
-    git: GitFacts | None = None
-    resume: str | None = None
-    """Id of the run that is gone on with."""
-    secrets: tuple[str, ...] = ()
-    """Texts that nobody may see, beside those that the run finds by itself."""
-    doorkeeper: Doorkeeper | None = None
-    """Decides which targets are given variables; None where all are."""
-    recorded_by_baseline: bool = False
-    """The recorded answers at hand, if any, came with the baseline."""
-    answerer: Target | None = None
-    """Who answers, where that is nobody whom a configuration could describe, such as a function."""
-    tmp: Tmp = field(default_factory=Tmp)
-    """The folder that agents of Agent Evals suites work in, or in copies of."""
-    owns_process: bool = True
-    """Whether nothing else happens in this process: a run may then take its signals and tune it."""
 
 
 class Later(Protocol):

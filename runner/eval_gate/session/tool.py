@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from eval_gate.engine.preparing.around import Around
 from eval_gate.engine.preparing.programs import as_whom
 from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
@@ -19,7 +20,7 @@ from eval_gate.process.run import Command, ProcessError, Refusal, run
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.session.rows import rules_of
-from eval_gate.session.session import Around, Session
+from eval_gate.session.session import Session
 from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.redact import Redactor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
 
-from eval_gate.config.settings import TargetChoice
+from eval_gate.config.settings import CacheMode, TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
@@ -18,7 +18,7 @@ from eval_gate.targets.kinds import names_model
 from eval_gate.targets.lacking import Lacking
 from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.pacing.rate import share
 from eval_gate.targets.receiving import Doorkeeper
@@ -35,7 +35,7 @@ class Surroundings:
     environment: Mapping[str, str]
     root: Path
     tools: tuple[ToolSpec, ...] = ()
-    recording: Recording = Recording(Mode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
+    recording: Recording = Recording(CacheMode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
     timeout_s: float = 60.0
     pass_env: tuple[str, ...] = ()
     """Variables that every command gets, beside what every program needs."""
@@ -53,7 +53,7 @@ class Surroundings:
     @property
     def replays(self) -> bool:
         """Whether nobody is asked, so that no key is needed."""
-        return self.recording.mode is Mode.REPLAY
+        return self.recording.mode is CacheMode.REPLAY
 
 
 def make_target(chosen: Chosen, choice: TargetChoice, around: Surroundings) -> Target:

@@ -7,11 +7,12 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
+from eval_gate.engine.preparing.around import Around
 from eval_gate.results.record import fitting
 from eval_gate.results.record.fitting import fitted, lessened
 from eval_gate.session import brought as brought_runs
 from eval_gate.session.brought import brought_run, read_brought
-from eval_gate.session.session import Around, open_session
+from eval_gate.session.session import open_session
 
 MOST = 10_000
 

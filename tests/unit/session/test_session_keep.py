@@ -7,13 +7,14 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
+from eval_gate.engine.preparing.around import Around
 from eval_gate.gate.judge import judge
 from eval_gate.model.execution import CaseDetails
 from eval_gate.results.read import read_run
 from eval_gate.results.record import fitting
 from eval_gate.session import keep as keeping
 from eval_gate.session.keep import keep
-from eval_gate.session.session import Around, open_session
+from eval_gate.session.session import open_session
 from tests.support.results import make_run
 
 

@@ -22,6 +22,7 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.around import Around
 from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.errors import ExitCode, GateError, Problem
@@ -36,7 +37,7 @@ from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.session.check import check_each
 from eval_gate.session.keep import Kept, after_asking, keep
 from eval_gate.session.run import Progress, carry_out, plan_run
-from eval_gate.session.session import Around, Session
+from eval_gate.session.session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ async def _run_and_report(asked: SuitesAsked, session: Session) -> Reported:
 async def _refuse_others(asked: SuitesAsked) -> None:
     """Refuse evals of other formats, which this command's reports could not hold. Raises GateError."""
     session = asked.session(next(iter(asked.answerers.values())))
-    inputs = await read_inputs(session.config, Selection(), session.around.root, environment=session.around.environment)
+    inputs = await read_inputs(session.config, Selection(), session.around)
     others = [suite.file for suite in inputs.suites if suite.format != FORMAT]
     if others:
         raise GateError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
+from eval_gate.engine.preparing.around import Around
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import Inputs, read_inputs
 from eval_gate.errors import GateError, Problem
@@ -48,11 +49,13 @@ async def check_everything(config: RunConfig, root: Path, environment: Mapping[s
     lacking = Lacking()
     book = TargetBook(config.target, Surroundings(environment, root, lacking=lacking))
     try:
-        inputs = await read_inputs(config, Selection(), root, environment=environment, offline=True)
+        inputs = await read_inputs(config, Selection(), Around(root, environment), offline=True)
     except GateError as error:
-        problems = [*_chosen_target_problems(config, book), *(error.problems or (Problem(error.message),))]
+        chosen = _wrong(book.target) if config.target.said else []
+        problems = [*chosen, *(error.problems or (Problem(error.message),))]
         return Findings(problems=tuple(problems), notes=lacking.noted, hint=_next_step(error))
-    problems = [*_target_problems(config, inputs, book), *_judges_problems(root)]
+    problems = _wrong(lambda: assign(inputs.suites, book, config))
+    problems += _wrong(lambda: read_comparisons(root))  # of what is known of judges: a run would not begin
     problems += [problem async for problem in _pattern_problems(inputs)]
     warnings = [*inputs.warnings, *_suite_warnings(inputs), *_unresolved_seeds(inputs), *book.remarks]
     unread = book.unread(str(Path(suite.file).parent) for suite in inputs.suites)
@@ -89,33 +92,13 @@ def _next_step(error: GateError) -> str | None:
     return error.hint
 
 
-def _chosen_target_problems(config: RunConfig, book: TargetBook) -> list[Problem]:
-    """What is wrong with the target that the configuration chooses, if it does; it is not asked anything."""
-    if not config.target.said:
-        return []
-    try:
-        book.target()
-    except GateError as error:
-        return list(error.problems) or [Problem(error.message)]
-    return []
+def _wrong(look: Callable[[], object]) -> list[Problem]:
+    """What is wrong, as far as this look finds it.
 
-
-def _judges_problems(root: Path) -> list[Problem]:
-    """What is wrong with the file of what is known of judges: a run would not begin."""
-    try:
-        read_comparisons(root)
-    except GateError as error:
-        return list(error.problems) or [Problem(error.message)]
-    return []
-
-
-def _target_problems(config: RunConfig, inputs: Inputs, book: TargetBook) -> list[Problem]:
-    """What is wrong with the targets and judges that these evals need.
-
-    That none is chosen yet is no mistake here, nor that a variable or a library is missing: the book notes those.
+    That no target is chosen yet is no mistake here, nor that a variable or a library is missing: the book notes those.
     """
     try:
-        assign(inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000)
+        look()
     except GateError as error:
         return [] if error.code == "no-target" else list(error.problems) or [Problem(error.message)]
     return []

@@ -17,6 +17,7 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.around import Around
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.rerun import rerun_command
@@ -24,7 +25,7 @@ from eval_gate.reports.words.waiving import accept_line
 from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import Kept, context_of, evaluate, report
-from eval_gate.session.session import Around, Session, open_session
+from eval_gate.session.session import Session, open_session
 
 
 @dataclass(frozen=True, slots=True)

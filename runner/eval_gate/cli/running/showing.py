@@ -19,12 +19,13 @@ from eval_gate.cli.terminal.progress import progress_for
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.around import Around
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import context_of, evaluate
-from eval_gate.session.session import Around, open_session
+from eval_gate.session.session import open_session
 
 READY_WITHIN_S = 30
 BASELINE_ADDRESS = "http://localhost:8080"

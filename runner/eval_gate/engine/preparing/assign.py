@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from eval_gate.config.settings import RubricMode
+from eval_gate.config.settings import RubricMode, RunConfig
 from eval_gate.engine.judging import Grading, Judges, ModelJudge, TargetJudge, wanted_judges
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import EvalCase, EvalSuite
@@ -32,9 +32,7 @@ class Assignment:
     judges: Judges
 
 
-def assign(
-    suites: Sequence[EvalSuite], book: TargetBook, *, judge: str | None, rubric: RubricMode, timeout_s: float
-) -> Assignment:
+def assign(suites: Sequence[EvalSuite], book: TargetBook, config: RunConfig) -> Assignment:
     """Look up every target and judge that the cases need.
 
     Raises GateError with all problems: a target that is not described, a grade that nobody could give. A rubric that
@@ -43,7 +41,7 @@ def assign(
     cases = [(suite, case) for suite in suites for case in suite.cases if case.skip_reason is None]
     cases = cases or [(suite, case) for suite in suites for case in suite.cases]
     targets = _look_up(cases, book.target)
-    judges = _Judges(book, judge, timeout_s).of(cases, rubric)
+    judges = _Judges(book, config.judge, config.limits.timeout_ms / 1000).of(cases, config.rubric)
     suite, case = cases[0]
     return Assignment(targets[suite.file, case.target], targets, judges)
 

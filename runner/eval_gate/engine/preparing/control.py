@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from eval_gate.config.settings import RunConfig, TargetChoice
+from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def control_for(config: RunConfig, around: Surroundings, main: Target, eval_file
             "controlEndpoint and controlTarget are both given: there is one base branch's agent",
             "leave one of them out",
         )
-    made = replace(around, recording=Recording(Mode.OFF))
+    made = replace(around, recording=Recording(CacheMode.OFF))
     book = TargetBook(_choice(config.target, choice.endpoint, choice.target), made)
     target = book.target(eval_file)
     said = target.identity

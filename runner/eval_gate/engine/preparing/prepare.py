@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from eval_gate.config.selection import Selection
-from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RubricMode, RunConfig
+from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.preparing.around import Around
 from eval_gate.engine.preparing.asked import every_asked
 from eval_gate.engine.preparing.assign import Assignment, assign
 from eval_gate.engine.preparing.control import control_for, unused_control
-from eval_gate.engine.preparing.homes import Tmp, contents, home_for
+from eval_gate.engine.preparing.homes import contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
@@ -26,7 +26,7 @@ from eval_gate.formats.discovery import discover, load_suites
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.conversation import ToolSpec
-from eval_gate.model.result import Cut, GitFacts
+from eval_gate.model.result import Cut
 from eval_gate.model.specs.evaluator import (
     ToolParams,
     ToolsAcceptable,
@@ -43,8 +43,7 @@ from eval_gate.results.read import read_record
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.model.recording import RECORDING_NAME, Mode, Recording, read_recording
-from eval_gate.targets.receiving import Doorkeeper
+from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
@@ -70,22 +69,14 @@ class Inputs:
     """How they were cut into shards; None where they were not."""
 
 
-async def read_inputs(
-    config: RunConfig,
-    selection: Selection,
-    root: Path,
-    *,
-    environment: Mapping[str, str],
-    offline: bool = False,
-    answerer: Target | None = None,
-) -> Inputs:
+async def read_inputs(config: RunConfig, selection: Selection, around: Around, *, offline: bool = False) -> Inputs:
     """Eval files, registry and seed manifest. Raises GateError with every problem of all eval files at once.
 
-    `environment` is ours, of which a registry that is a program gets what all programs get. `offline` leaves a registry
-    that is a server alone, and says so. `answerer` is who answers
-    instead of whom the files ask for.
+    A registry that is a program gets of the environment what all programs get. `offline` leaves one that is a server
+    alone, and says so.
     """
-    registry, said = await _registry(config, root, environment, offline=offline)
+    root, answerer = around.root, around.answerer
+    registry, said = await _registry(config, around, offline=offline)
     names = {tool.name for tool in registry.tools} if registry else set()
     reading = Reading(config.strict, names, answerer.identity.name if answerer else _answers_instead(config))
     suites = load_suites(discover(config.evals, root), root, reading)
@@ -99,11 +90,9 @@ async def read_inputs(
     return Inputs(chosen, registry, seed, said, planned, cut_by(suites, selection))
 
 
-async def _registry(
-    config: RunConfig, root: Path, environment: Mapping[str, str], *, offline: bool
-) -> tuple[Registry | None, tuple[str, ...]]:
+async def _registry(config: RunConfig, around: Around, *, offline: bool) -> tuple[Registry | None, tuple[str, ...]]:
     """The tool definitions, and what is worth a line about them."""
-    location = config.tool_registry_path
+    location, root, environment = config.tool_registry_path, around.root, around.environment
     if not location:
         return None, ()
     by_address = location.lower().startswith(("http://", "https://"))
@@ -114,12 +103,17 @@ async def _registry(
     if servers and any(one.command for one in servers[0].only(servers[1])):
         who = as_whom(environment)
     given = allowed(environment, names=config.pass_env)
-    secrets = Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment)
+    secrets = _redactor(config, around)
     programs = ProgramsGet(given, Withheld.of(environment, given), secrets.data)
     registry = await load_registry(location, root, programs)
     if servers or by_address:  # models are told of what a server says, and warnings quote it
         registry = secrets.model(registry)
     return registry, (*registry.notices, *who)
+
+
+def _redactor(config: RunConfig, around: Around) -> Redactor:
+    """Knows the secrets that are so whatever a target uses."""
+    return Redactor(around.environment[name] for name in (*TOKENS, *config.pass_env) if name in around.environment)
 
 
 def _answers_instead(config: RunConfig) -> str | None:
@@ -128,49 +122,28 @@ def _answers_instead(config: RunConfig) -> str | None:
     return "the agent's endpoint" if chosen.endpoint else chosen.name or chosen.model or chosen.provider
 
 
-async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
-    config: RunConfig,
-    selection: Selection,
-    *,
-    root: Path,
-    environment: Mapping[str, str],
-    resume: str | None = None,
-    git: GitFacts | None = None,
-    doorkeeper: Doorkeeper | None = None,
-    recorded_by_baseline: bool = False,
-    answerer: Target | None = None,
-    tmp: Tmp | None = None,
-) -> RunPlan:
+async def prepare(config: RunConfig, selection: Selection, around: Around) -> RunPlan:
     """Everything decided. The snapshot is captured last, immediately before the run.
 
-    `doorkeeper` decides which targets are given variables of the environment; without one all are.
-    `recorded_by_baseline`: the recorded answers at hand came with the baseline, and nobody could have written them.
-    `answerer` is who answers, where that is nobody whom the configuration could describe. `tmp` is the folder that
-    agents of suites work in, or in copies of.
     Raises GateError (usage) for everything that is wrong with files and settings, and GateError (incomplete) for a
     registry or snapshot that is configured and cannot be had.
     """
-    inputs = await read_inputs(config, selection, root, environment=environment, answerer=answerer)
-    home, home_notices = home_for(inputs.suites, root, tmp or Tmp())
-    around = replace(
-        _surroundings(config, inputs, root, environment),
-        doorkeeper=doorkeeper,
-        home=home,
-        shards=selection.shard.count if selection.shard else 1,
+    inputs = await read_inputs(config, selection, around)
+    home, home_notices = home_for(inputs.suites, around.root, around.tmp)
+    shared = replace(
+        _surroundings(config, inputs, around), home=home, shards=selection.shard.count if selection.shard else 1
     )
-    book = TargetBook(config.target, around, answerer)
-    assigned = assign(
-        inputs.suites, book, judge=config.judge, rubric=config.rubric, timeout_s=config.limits.timeout_ms / 1000
-    )
+    book = TargetBook(config.target, shared, around.answerer)
+    assigned = assign(inputs.suites, book, config)
     _refuse_stubs(inputs.suites, assigned)
     target = assigned.main
     suites = gradable(inputs.suites, config.rubric, assigned.judges)
-    control = control_for(config, around, target, suites[0].file)
-    run_id, timestamp = _identity(Path(config.output_dir), target, resume)
-    who = tuple(one for one in who_runs(config, suites, book, environment) if one not in inputs.warnings)
-    snapshot, snapshot_warnings = await _snapshot(config, around)
-    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(root)
-    given = allowed(environment, names=config.pass_env)
+    control = control_for(config, shared, target, suites[0].file)
+    run_id, timestamp = _identity(Path(config.output_dir), target, around.resume)
+    who = tuple(one for one in who_runs(config, suites, book, around.environment) if one not in inputs.warnings)
+    snapshot, snapshot_warnings = await _snapshot(config, shared)
+    tokens, scripts = TokenData(seed=inputs.seed, snapshot=snapshot), Scripts(around.root)
+    given = allowed(around.environment, names=config.pass_env)
     return RunPlan(
         run_id=run_id,
         timestamp=timestamp,
@@ -180,9 +153,9 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         targets=assigned.targets,
         judges=assigned.judges,
         environment=given,
-        withheld=Withheld.of(environment, given),
-        redact=around.redact,
-        recording=around.recording,
+        withheld=Withheld.of(around.environment, given),
+        redact=shared.redact,
+        recording=shared.recording,
         keeps_files=home.in_place is None,
         rubrics_wait=config.rubric is RubricMode.AFTER_PASS,
         limits=config.limits,
@@ -194,11 +167,11 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
         measuring=measuring(
             config,
             scripts,
-            None if recorded_by_baseline else _recorded(config, around),
+            None if around.recorded_by_baseline else _recorded(config, shared),
             control=control.name if control else None,
         ),
         staleness={suite.file: check(suite, inputs.registry) for suite in inputs.suites},
-        git=git,
+        git=around.git,
         shard=selection.shard,
         cut=inputs.cut,
         partial=selection.chosen,
@@ -214,25 +187,25 @@ async def prepare(  # noqa: PLR0913 (each is another thing that a run rests on)
     )
 
 
-def _surroundings(config: RunConfig, inputs: Inputs, root: Path, environment: Mapping[str, str]) -> Surroundings:
-    """What models are asked with: tools, recorded answers, time."""
-    mode = Mode(config.cache.value)
+def _surroundings(config: RunConfig, inputs: Inputs, around: Around) -> Surroundings:
+    """What targets are made with, but for where agents work: tools, recorded answers, time, secrets."""
     shared = Path(config.output_dir) / RECORDING_NAME
-    known = read_recording(shared) if mode in {Mode.REPLAY, Mode.AUTO} else ()
+    known = read_recording(shared) if config.cache in {CacheMode.REPLAY, CacheMode.AUTO} else ()
     return Surroundings(
-        environment=environment,
-        root=root,
+        environment=around.environment,
+        root=around.root,
         tools=_tools(inputs.registry),
-        recording=Recording(mode, shared, known),
+        recording=Recording(config.cache, shared, known),
         timeout_s=config.limits.timeout_ms / 1000,
         pass_env=config.pass_env,
-        redact=Redactor(environment[name] for name in (*TOKENS, *config.pass_env) if name in environment),
+        doorkeeper=around.doorkeeper,
+        redact=_redactor(config, around),
     )
 
 
-def _recorded(config: RunConfig, around: Surroundings) -> str | None:
+def _recorded(config: RunConfig, shared: Surroundings) -> str | None:
     """The file of answers that were there before this run, and that it may take."""
-    return (Path(config.output_dir) / RECORDING_NAME).as_posix() if around.recording.begins else None
+    return (Path(config.output_dir) / RECORDING_NAME).as_posix() if shared.recording.begins else None
 
 
 def _tools(registry: Registry | None) -> tuple[ToolSpec, ...]:
@@ -289,7 +262,7 @@ def _refuse_stubs(suites: tuple[EvalSuite, ...], assigned: Assignment) -> None:
         )
 
 
-async def _snapshot(config: RunConfig, around: Surroundings) -> tuple[JsonValue, tuple[str, ...]]:
+async def _snapshot(config: RunConfig, shared: Surroundings) -> tuple[JsonValue, tuple[str, ...]]:
     """The snapshot, and what to warn about. Not configured is None: assertions that need it are skipped."""
     configured = config.snapshot_path is not None or config.snapshot_command is not None
     if config.snapshot_enabled and not configured:
@@ -300,14 +273,14 @@ async def _snapshot(config: RunConfig, around: Surroundings) -> tuple[JsonValue,
         )
     if not configured or config.snapshot_enabled is False:
         return None, ()
-    given = allowed(around.environment, names=config.pass_env)
+    given = allowed(shared.environment, names=config.pass_env)
     path, command = config.snapshot_path, config.snapshot_command
     try:
         snapshot = await capture_snapshot(
-            path=path, command=command, root=around.root, environment=given, redact=around.redact
+            path=path, command=command, root=shared.root, environment=given, redact=shared.redact
         )
     except GateError as error:
-        missing = Withheld.of(around.environment, given).needed(command, error.message) if command else None
+        missing = Withheld.of(shared.environment, given).needed(command, error.message) if command else None
         error.hint = missing or error.hint
         raise
     return snapshot, ()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.chat import Chat, Turn
 from eval_gate.targets.model.pace import Pace
-from eval_gate.targets.model.recording import Mode, Recording, key_of
+from eval_gate.targets.model.recording import Recording, key_of
 from eval_gate.targets.retry import RetryPolicy, retried
 from eval_gate.text.redact import Redactor
 
@@ -60,7 +61,7 @@ class Asker:
         known = self._recording.find(key)
         if known is not None:
             return Asked(self._redact.model(known), 0, 0.0, replayed=True)
-        if self._recording.mode is Mode.REPLAY:
+        if self._recording.mode is CacheMode.REPLAY:
             raise TargetError(
                 "there is no recorded answer to this question, and none may be asked for (cache: replay)",
                 fault=TargetFault.NOT_ASKED,

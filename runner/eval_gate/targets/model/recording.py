@@ -9,12 +9,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
 from pydantic import ValidationError
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.files.reading import read_up_to
 from eval_gate.files.writing import append, open_to_append
@@ -26,18 +26,6 @@ from eval_gate.targets.model.chat import Chat, Turn
 RECORDING_NAME: Final = "answers.jsonl"
 MAX_BYTES: Final = limits.RECORDING_BYTES
 MAX_LINE: Final = limits.RECORDING_LINE_BYTES
-
-
-class Mode(StrEnum):
-    """What a recording is used for."""
-
-    OFF = "off"
-    RECORD = "record"
-    """Ask, and keep every answer."""
-    REPLAY = "replay"
-    """Never ask: what was not recorded is an error of the case."""
-    AUTO = "auto"
-    """Answer from the recording where it can, else ask and keep."""
 
 
 class Entry(Record):
@@ -74,7 +62,7 @@ class Recording:
     newly asked is also added to `shared`, from which later runs on the same machine begin.
     """
 
-    def __init__(self, mode: Mode, shared: Path | None = None, known: Iterable[Entry] = ()) -> None:
+    def __init__(self, mode: CacheMode, shared: Path | None = None, known: Iterable[Entry] = ()) -> None:
         self.mode = mode
         self._shared = shared
         self._known = {entry.key: entry.turn for entry in known}
@@ -95,7 +83,7 @@ class Recording:
 
     def find(self, key: str) -> Turn | None:
         """The recorded answer, if recordings are to be used."""
-        if self.mode not in {Mode.REPLAY, Mode.AUTO}:
+        if self.mode not in {CacheMode.REPLAY, CacheMode.AUTO}:
             return None
         turn = self._known.get(key)
         if turn is not None:
@@ -105,7 +93,7 @@ class Recording:
 
     def add(self, key: str, turn: Turn) -> None:
         """Keep an answer that was just given."""
-        if self.mode is not Mode.OFF:
+        if self.mode is not CacheMode.OFF:
             self._known[key] = turn
             self._keep(key, turn, asked=True)
 

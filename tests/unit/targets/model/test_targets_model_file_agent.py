@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.model.agent import SuiteAgent
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.usage import Usage
@@ -18,7 +19,7 @@ from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import counted_against
 from eval_gate.targets.model.chat import Turn
 from eval_gate.targets.model.file_agent import MAX_CALLS, FileAgentTarget
-from eval_gate.targets.model.recording import Mode, Recording
+from eval_gate.targets.model.recording import Recording
 from tests.support.chats import TOY, ScriptedChat, limited, make_asker, says
 
 TOOLS = ("readFile", "writeFile", "listFiles", "deleteFile")
@@ -389,7 +390,7 @@ def test_agent__answers_recorded__are_replayed_with_tools_that_work_again(tmp_pa
     runs, folders = tmp_path / "run", tmp_path / "folders"
     runs.mkdir()
     folders.mkdir()
-    recording = Recording(Mode.AUTO)
+    recording = Recording(CacheMode.AUTO)
     recording.begin(runs)
     chat = writes_once_then_lists()
     live = respond(chat, folders, asked("write"), asked("list"), recording=recording)

@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from eval_gate.config.settings import CacheMode
 from eval_gate.errors import GateError
 from eval_gate.model.conversation import Message, ToolSpec
 from eval_gate.targets.base import TargetError
-from eval_gate.targets.model.recording import RECORDING_NAME, Mode, Recording, key_of, read_recording
+from eval_gate.targets.model.recording import RECORDING_NAME, Recording, key_of, read_recording
 from tests.support.chats import ScriptedChat, make_asker, says
 
 QUESTION = (Message(role="user", content="weather?"),)
@@ -21,11 +22,11 @@ def ask(chat: ScriptedChat, recording: Recording, messages=QUESTION, sample: int
 
 def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
-    first = Recording(Mode.AUTO, tmp_path / RECORDING_NAME)
+    first = Recording(CacheMode.AUTO, tmp_path / RECORDING_NAME)
     (tmp_path / "run-1").mkdir()
     first.begin(tmp_path / "run-1")
     assert not ask(chat, first).replayed
-    again = ask(ScriptedChat(says("other")), Recording(Mode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
+    again = ask(ScriptedChat(says("other")), Recording(CacheMode.AUTO, None, read_recording(tmp_path / RECORDING_NAME)))
     assert (again.turn.text, again.replayed, again.cost_usd, again.attempts) == ("21", True, 0.0, 0)
     assert again.turn == read_recording(tmp_path / "run-1" / RECORDING_NAME)[0].turn
 
@@ -33,20 +34,20 @@ def test_auto__asked_again__costs_nothing_and_is_marked(tmp_path) -> None:
 def test_replay__unknown_question__is_an_error_and_nobody_is_asked(tmp_path) -> None:
     chat = ScriptedChat(says("21"))
     with pytest.raises(TargetError, match="no recorded answer"):
-        ask(chat, Recording(Mode.REPLAY))
+        ask(chat, Recording(CacheMode.REPLAY))
     assert chat.asked == []
 
 
 def test_record__asks_even_what_is_known(tmp_path) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("old")), Recording(Mode.RECORD, shared))
+    ask(ScriptedChat(says("old")), Recording(CacheMode.RECORD, shared))
     chat = ScriptedChat(says("new"))
-    assert ask(chat, Recording(Mode.RECORD, shared, read_recording(shared))).turn.text == "new"
+    assert ask(chat, Recording(CacheMode.RECORD, shared, read_recording(shared))).turn.text == "new"
     assert [entry.turn.text for entry in read_recording(shared)] == ["old", "new"]
 
 
 def test_off__writes_nothing(tmp_path) -> None:
-    recording = Recording(Mode.OFF, tmp_path / RECORDING_NAME)
+    recording = Recording(CacheMode.OFF, tmp_path / RECORDING_NAME)
     recording.begin(tmp_path)
     ask(ScriptedChat(says("21")), recording)
     assert list(tmp_path.iterdir()) == []
@@ -54,9 +55,9 @@ def test_off__writes_nothing(tmp_path) -> None:
 
 def test_replayed__is_kept_in_the_runs_own_folder_once(tmp_path) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("21")), Recording(Mode.AUTO, shared))
+    ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
     (tmp_path / "run").mkdir()
-    recording = Recording(Mode.AUTO, shared, read_recording(shared))
+    recording = Recording(CacheMode.AUTO, shared, read_recording(shared))
     recording.begin(tmp_path / "run")
     for _ in range(2):
         ask(ScriptedChat(says("other")), recording)
@@ -89,7 +90,7 @@ def test_key__names_of_calls__are_the_providers_and_do_not_count() -> None:
 
 def test_file__last_line_unfinished__is_left_out(tmp_path) -> None:
     shared = tmp_path / RECORDING_NAME
-    ask(ScriptedChat(says("21")), Recording(Mode.AUTO, shared))
+    ask(ScriptedChat(says("21")), Recording(CacheMode.AUTO, shared))
     with shared.open("ab") as stream:
         stream.write(b'{"key": "x", "tu')
     assert len(read_recording(shared)) == 1
