@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.model.base import made
 from eval_gate.model.case import Aggregation, EvalCase, Location
-from eval_gate.model.execution import Blame, CaseDetails, EvaluatorResult, Status, Trial
-from eval_gate.model.result import Asked, CaseResult, RerunEnd, TraceSummary, Yardstick
+from eval_gate.model.execution import Status, Trial
+from eval_gate.model.result import Asked, CaseResult, RerunEnd, Yardstick
 from eval_gate.model.usage import Usage, total
 from eval_gate.results.lessening import lesser, without_prompts
 
@@ -41,54 +41,34 @@ class Described(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class Execution(NamedTuple):
-    """One execution of which no more is known than this, in the place of a `TrialRecord`: another tool has made it."""
-
-    trial: int
-    status: Status
-    score: float
-    duration_ms: float
-    error: str | None
-    blame: Blame | None
-    details: CaseDetails
-    evaluator_results: tuple[EvaluatorResult, ...]
-    assertions_run: int
-    usage: Usage | None
-    cost_usd: float | None
-    attempts: int = 1
-    assertions_skipped: int = 0
-    timed_out: bool = False
-    vetoed: bool = False
-    trace_summary: TraceSummary | None = None
-    judge_usage: Usage | None = None
-    judge_cost_usd: float | None = None
-    warnings: tuple[str, ...] = ()
-
-
-_Made = TypeVar("_Made", TrialRecord, Execution)
-
-
 def unrun(case: EvalCase, target: str | None = None) -> CaseResult:
     """The result of a case without a finished trial: skipped for its reason, or not run."""
     return CaseResult(
-        id=case.id,
-        description=case.description,
+        **_of_case(case),
         passed=False,
         status=Status.SKIPPED if case.skip_reason else Status.NOT_RUN,
         error=case.skip_reason,
-        difficulty=case.difficulty,
-        tags=case.tags,
-        conversation_id=case.conversation_id,
         target=target,
-        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
-        dependent=case.dependent,
-        location=case.location,
-        fingerprint=case.fingerprint,
         warnings=case.warnings,
     )
 
 
-def trial_of(record: TrialRecord | Execution, *, decisive: bool = False) -> Trial:
+def _of_case(case: EvalCase | Described) -> dict[str, Any]:
+    """What its result takes over from the case, whatever came of it."""
+    return {
+        "id": case.id,
+        "description": case.description,
+        "difficulty": case.difficulty,
+        "tags": case.tags,
+        "conversation_id": case.conversation_id,
+        "graded": case.aggregation is Aggregation.WEIGHTED_MEAN,
+        "dependent": case.dependent,
+        "location": case.location,
+        "fingerprint": case.fingerprint,
+    }
+
+
+def trial_of(record: TrialRecord, *, decisive: bool = False) -> Trial:
     """One execution in short, as results and the gate know it."""
     return _trial(
         record.status,
@@ -108,14 +88,14 @@ def _trial(*facts: object) -> Trial:
     return made(Trial, **dict(zip(_OF_A_TRIAL, facts, strict=True)))
 
 
-def kept_trial_of(record: TrialRecord | Execution) -> Trial:
+def kept_trial_of(record: TrialRecord) -> Trial:
     """The same of an execution that did not decide its case, with what it answered and what was made of that."""
     return trial_of(record).model_copy(
         update={"details": lesser(record.details), "evaluator_results": without_prompts(record.evaluator_results)}
     )
 
 
-def _trials(records: Sequence[_Made], shown: _Made, first: int | None) -> tuple[Trial, ...]:
+def _trials(records: Sequence[TrialRecord], shown: TrialRecord, first: int | None) -> tuple[Trial, ...]:
     """Every execution; of one that is alone, and of the one that is shown, the case itself says the rest."""
     told = [trial_of(record, decisive=True) if record is shown else kept_trial_of(record) for record in records]
     failed = next((record for record in records if record.status is Status.FAILED), None)
@@ -126,7 +106,7 @@ def _trials(records: Sequence[_Made], shown: _Made, first: int | None) -> tuple[
     return tuple(one.model_copy(update=repeated) if same else one for one, same in zip(told, again, strict=True))
 
 
-def trials_of_control(records: Sequence[_Made]) -> tuple[Trial, ...]:
+def trials_of_control(records: Sequence[TrialRecord]) -> tuple[Trial, ...]:
     """Executions of another agent, in short; a failure that repeats the first one, byte for byte, is known as that."""
     failed = next((record for record in records if record.status is Status.FAILED), None)
     return tuple(
@@ -135,7 +115,7 @@ def trials_of_control(records: Sequence[_Made]) -> tuple[Trial, ...]:
     )
 
 
-def _repeats(record: _Made, failed: _Made) -> bool:
+def _repeats(record: TrialRecord, failed: TrialRecord) -> bool:
     """Whether it failed with the very answer and calls of that one. What is not kept is not known to be the same."""
     said, before = record.details, failed.details
     return (
@@ -152,7 +132,7 @@ def _repeats(record: _Made, failed: _Made) -> bool:
 
 def settle(
     case: EvalCase | Described,
-    records: Sequence[_Made],
+    records: Sequence[TrialRecord],
     target: str | None = None,
     *,
     first: int | None = None,
@@ -184,8 +164,7 @@ def settle(
         flaky = len({record.status for record in judged}) > 1
     return made(
         CaseResult,
-        id=case.id,
-        description=case.description,
+        **_of_case(case),
         passed=status is Status.PASSED,
         duration_ms=whole.duration_ms,
         assertions_run=shown.assertions_run,
@@ -195,25 +174,18 @@ def settle(
         status=status,
         score=score,
         flaky=flaky,
-        difficulty=case.difficulty,
-        tags=case.tags,
         evaluator_results=shown.evaluator_results,
         trace_summary=shown.trace_summary,
         reruns=0 if first is None else sum([record.trial >= first for record in records]),
         rerun_end=end,
         trials=_trials(records, shown, first),
-        dependent=case.dependent,
         blame=shown.blame,
         attempts=whole.attempts,
         usage=whole.usage,
         cost_usd=whole.cost_usd,
         judge_usage=whole.judge_usage,
         judge_cost_usd=whole.judge_cost_usd,
-        conversation_id=case.conversation_id,
         target=target,
-        graded=case.aggregation is Aggregation.WEIGHTED_MEAN,
-        location=case.location,
-        fingerprint=case.fingerprint,
         asked=measure.asked,
         yardstick=measure.yardstick,
         warnings=case.warnings + whole.warnings,
@@ -237,7 +209,7 @@ class _Whole(NamedTuple):
     warnings: tuple[str, ...]
 
     @classmethod
-    def of_one(cls, one: TrialRecord | Execution) -> _Whole:
+    def of_one(cls, one: TrialRecord) -> _Whole:
         """The same without a sum: nearly every case has one execution."""
         return cls(
             one.duration_ms,
@@ -250,7 +222,7 @@ class _Whole(NamedTuple):
         )
 
     @classmethod
-    def of(cls, records: Sequence[TrialRecord | Execution]) -> _Whole:
+    def of(cls, records: Sequence[TrialRecord]) -> _Whole:
         return cls(
             sum(record.duration_ms for record in records),
             sum(record.attempts for record in records),
@@ -262,6 +234,6 @@ class _Whole(NamedTuple):
         )
 
 
-def _unjudged(records: Sequence[TrialRecord | Execution]) -> Status:
+def _unjudged(records: Sequence[TrialRecord]) -> Status:
     """A case that was only ever skipped (a dry run) is skipped; else something broke."""
     return Status.SKIPPED if all(record.status is Status.SKIPPED for record in records) else Status.ERROR

@@ -11,11 +11,13 @@ from typing import Final
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.allowance import Allowance
-from eval_gate.engine.settling import Execution, trial_of, trials_of_control
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.settling import trial_of, trials_of_control
 from eval_gate.gate.confirming import Reruns
 from eval_gate.gate.control.asking import Wanted
+from eval_gate.model.base import made
 from eval_gate.model.case import CaseKey
-from eval_gate.model.execution import NO_DETAILS, Blame, Status, Trial
+from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.result import Control, RerunEnd, RunResult, SuiteResult, TargetIdentity
 from eval_gate.result_formats.load import Brought
 from eval_gate.result_formats.rows import Row
@@ -29,8 +31,8 @@ USUAL_BUDGET_S: Final = 600.0
 USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
 """The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
 _SAID: Final = 300
-_SAID_NOTHING: Final = Execution(
-    0, Status.ERROR, 0.0, 0.0, None, Blame.OURS, NO_DETAILS, (), assertions_run=0, usage=None, cost_usd=None
+_SAID_NOTHING: Final = made(
+    TrialRecord, eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
 )
 """An execution that brought nothing for a case: it says nothing about the target, and is used up."""
 _NO_ANSWER: Final = trial_of(_SAID_NOTHING)
@@ -153,7 +155,7 @@ class BaseAgent:
         self._target = TargetIdentity(
             name="base", provider=brought.format.value, identity=choice.named_command or "command"
         )
-        self._told: dict[CaseKey, list[Execution]] = defaultdict(list)
+        self._told: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
         self._trouble: str | None = None
         self._usd: float | None = None
         self._asked = False

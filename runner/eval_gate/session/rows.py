@@ -8,8 +8,9 @@ from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
+from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.keeping import answer_of, details_of
-from eval_gate.engine.settling import Described, Execution, Measure, settle
+from eval_gate.engine.settling import Described, Measure, settle
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Aggregation
 from eval_gate.model.conversation import Response
@@ -100,16 +101,21 @@ def _shown(expectation: tuple[str, ...]) -> tuple[str, ...]:
     return tuple([line[:KEPT_CHECK] for line in expectation[:KEPT_CHECKS]])
 
 
-def execution_of(row: Row, number: int, sparing: Sparing = SPARING_NOTHING) -> Execution:
+def execution_of(row: Row, number: int, sparing: Sparing = SPARING_NOTHING) -> TrialRecord:
     """One row as the execution of this number, of which `sparing` says how much is kept where it passes."""
     status = row.status or Status.ERROR
     passed = status is Status.PASSED
     details, results = _details(row), evaluators_of(row.scores)
     if passed:
         details, results = sparing.said(details, results)
-    return Execution(
-        number,
-        status,
+    return made(
+        TrialRecord,
+        eval_file=row.suite,
+        case_id=row.id,
+        trial=number,
+        fingerprint=row.content or "",
+        status=status,
+        attempts=1,
         score=row.score if row.graded and row.score is not None else float(passed),
         duration_ms=row.duration_ms or 0.0,
         error=None if passed else _why(row)[:MAX_ERROR] or None,
