@@ -106,6 +106,7 @@ def test_keep__patterns__mask_paths_and_texts_also_across_a_cut(tmp_path: Path) 
     assert "4711" not in next(tmp_path.iterdir()).read_text()
 
 
+@pytest.mark.slow
 def test_keep__patterns_that_take_too_long__keep_nothing(tmp_path: Path) -> None:
     said = kept(tmp_path, (failed(), [text_file("a.txt", "a" * 5_000 + "!")]), patterns=("^(a+)+$",))
     assert said[0] is not None

@@ -62,6 +62,7 @@ def asking(says, waits):
     return ask
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ODD.values(), ids=ODD)
 def test_get__answer_that_is_not_documented__is_an_error_that_names_the_call(asking, answer) -> None:
     with pytest.raises(GitHubError) as caught:

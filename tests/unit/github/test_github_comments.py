@@ -74,6 +74,7 @@ def test_state__any_state_under_any_text__is_remembered() -> None:
         client.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line",
     [

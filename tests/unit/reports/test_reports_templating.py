@@ -1,5 +1,6 @@
 """Templates are compiled once, and a process that finds them compiled needs no compiler."""
 
+import shutil
 from pathlib import Path
 
 import jinja2
@@ -11,7 +12,21 @@ from eval_gate.reports.compiling import compile_templates
 from eval_gate.reports.matrix import render as matrix
 from eval_gate.reports.page import render as page
 
+LENGTHS = (0, 2, 20, 40, 80, 100, 1000, -1)
 TEMPLATES = sorted(Path(templating.__file__).parent.rglob("*.j2"))
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> Path:
+    """What is kept of all templates: to compile them takes as long as a hundred other tests."""
+    folder = tmp_path_factory.mktemp("templates") / "__pycache__"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(templating, "KEPT", folder)
+        patch.setattr("sys.dont_write_bytecode", False)
+        forget()
+        compile_templates()
+    forget()
+    return folder
 
 
 @pytest.fixture
@@ -37,30 +52,28 @@ def no_compiler(monkeypatch) -> None:
     monkeypatch.setattr(jinja2.Environment, "_generate", never)
 
 
-def test_compile_templates__once__is_there_for_all_templates_of_the_next_process(kept, monkeypatch) -> None:
-    compile_templates()
+def test_compile_templates__once__is_there_for_all_templates_of_the_next_process(kept, compiled, monkeypatch) -> None:
+    shutil.copytree(compiled, kept)
     assert len(list(kept.iterdir())) == len(TEMPLATES)
-    forget()
     no_compiler(monkeypatch)
     compile_templates()
 
 
-def test_compile_templates__by_another_version__is_done_again(kept, monkeypatch) -> None:
-    compile_templates()
-    forget()
+def test_compile_templates__by_another_version__is_done_again(kept, compiled, monkeypatch) -> None:
+    shutil.copytree(compiled, kept)
     monkeypatch.setattr("jinja2.__version__", "0.0.1")
     no_compiler(monkeypatch)
     with pytest.raises(AssertionError, match="compiled once more"):
         compile_templates()
 
 
-@pytest.mark.parametrize("length", [0, 2, 20, 40, 80, 100, 1000, -1])
-def test_compile_templates__what_was_kept_is_cut_off__is_done_again(kept, length) -> None:
-    compile_templates()
-    whole = {path: path.read_bytes() for path in kept.iterdir()}
-    for path, content in whole.items():
-        path.write_bytes(content[:length])
-    forget()
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, len(LENGTHS)))])
+def test_compile_templates__what_was_kept_is_cut_off__is_done_again(kept, compiled, first) -> None:
+    """Each template at another length, and over all of these runs at every one."""
+    shutil.copytree(compiled, kept)
+    whole = {path: path.read_bytes() for path in sorted(kept.iterdir())}
+    for number, (path, content) in enumerate(whole.items(), first):
+        path.write_bytes(content[: LENGTHS[number % len(LENGTHS)]])
     compile_templates()
     assert {path: len(path.read_bytes()) for path in kept.iterdir()} == {path: len(whole[path]) for path in whole}
 

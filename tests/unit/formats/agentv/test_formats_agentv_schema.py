@@ -1,5 +1,7 @@
 """The JSON Schema that editors use takes what the loader takes, by every name."""
 
+from functools import cache
+
 import jsonschema
 import pytest
 
@@ -10,9 +12,13 @@ from tests.unit.formats.agentv.test_formats_agentv_format_examples import SPEC_E
 from tests.unit.formats.agentv.test_formats_agentv_format_fingerprint import SUITE
 
 
+@cache
+def validator() -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(json_schema())
+
+
 def errors(text: str) -> list[str]:
-    found = jsonschema.Draft202012Validator(json_schema()).iter_errors(parse_yaml(text.encode(), "suite.yaml")[0])
-    return [error.message for error in found]
+    return [error.message for error in validator().iter_errors(parse_yaml(text.encode(), "suite.yaml")[0])]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ def found(rates: list[float], trials: int, worse: float | None = None) -> float:
     return math.fsum(chances) / (1 if worse is None else len(chances))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trials", [1, 2, 3, 5])
 @pytest.mark.parametrize("rate", [0.02, 0.05, 0.1])
 def test_trials__nothing_changed__no_more_than_two_of_a_hundred_runs_are_red_and_a_dead_case_is_found(

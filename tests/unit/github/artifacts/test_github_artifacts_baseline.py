@@ -280,6 +280,7 @@ def test_nearest__the_nearest_must_not_be_used__the_next_is_and_the_trail_says_w
     assert found.trail in {f"seen 1: {sentence}", f"seen 2: {sentence}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "sentence"), REJECTED.values(), ids=REJECTED)
 def test_nearest__only_one_that_must_not_be_used__there_is_none_and_the_reason_says_why(
     store, reject, how, sentence

@@ -155,6 +155,7 @@ CREATED = Answer(200, body={"ok": True, "signed_upload_url": "{base}/blob?sig=x"
 PUT = Answer(201)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "answers",
     [

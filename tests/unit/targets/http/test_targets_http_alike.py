@@ -152,6 +152,7 @@ def check(method: str, sent: bytes) -> None:
     assert kinds[1] == kinds[2], (sent, theirs, ours)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["POST", "HEAD"])
 @pytest.mark.parametrize("sent", [*WHOLE, *BROKEN], ids=range(len(WHOLE) + len(BROKEN)))
 def test_exchange__bytes_that_aiohttp_reads_too__are_the_same_answer_or_kind_of_error(sent: bytes, method: str) -> None:
