@@ -29,7 +29,6 @@ class Distance(Facts):
     """How two commits lie to each other."""
 
     ahead_by: int
-    behind_by: int
     merge_base_commit: Sha
 
 
@@ -48,7 +47,6 @@ class RunFacts(Facts):
     path: str = ""
     head_sha: str
     head_branch: str | None = None
-    run_attempt: int = 1
     repository: RepositoryName
     head_repository: RepositoryName | None = None
 

@@ -48,7 +48,6 @@ class PullRequestPayload(_Part):
 
     number: int
     state: str = "open"
-    draft: bool = False
     head: Head
     base: Head
     user: Owner | None = None
@@ -60,7 +59,6 @@ class MergeGroup(_Part):
     head_sha: str
     head_ref: str
     base_sha: str
-    base_ref: str
 
     @property
     def pull_number(self) -> int | None:
@@ -77,10 +75,8 @@ class WorkflowRunPayload(_Part):
     path: str = ""
     conclusion: str | None = None
     head_sha: str
-    head_branch: str | None = None
     head_repository: Repository | None = None
     actor: Owner | None = None
-    run_attempt: int = 1
 
 
 class Event(_Part):

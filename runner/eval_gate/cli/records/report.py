@@ -30,16 +30,14 @@ def report(
     from pathlib import Path
 
     from eval_gate.cli.terminal.console import Verbosity, out
-    from eval_gate.cli.terminal.output import style_of
+    from eval_gate.cli.terminal.output import refuse_place, style_of
     from eval_gate.errors import GateError
-    from eval_gate.files.place import why_no_file
     from eval_gate.files.writing import write_atomically
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.render import render
     from eval_gate.results.read import read_run
 
-    if output is not None and (why := why_no_file(output, anywhere=True)):
-        raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
+    refuse_place(output)
     which = str(settings["junit"] or JunitFailures.BLOCKING)
     if which not in list(JunitFailures):
         allowed = f"allowed: {', '.join(JunitFailures)}"

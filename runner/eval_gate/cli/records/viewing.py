@@ -12,10 +12,10 @@ from typing import Final
 from pydantic import JsonValue
 
 from eval_gate.cli.terminal.console import in_ci, say
+from eval_gate.cli.terminal.output import refuse_place
 from eval_gate.config.load import find_config, load_config
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
-from eval_gate.files.place import why_no_file
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext
@@ -32,8 +32,7 @@ _ALWAYS_WITH_SCREEN: Final = ("darwin", "win32")
 
 def make_page(reference: str, baseline: str | None, output: str | None, flags: Mapping[str, JsonValue]) -> Path:
     """Write the page of the run; where it is. Raises GateError for a run, a baseline or a place that cannot be had."""
-    if output is not None and (why := why_no_file(output, anywhere=True)):
-        raise GateError("output-outside", f'--output: "{output[:200]}" {why}', "name another file")
+    refuse_place(output)
     config = load_config(flags, os.environ, find_config(Path.cwd()))
     results = config.output_dir
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -35,22 +37,16 @@ def schema_of(kind: str) -> dict[str, object]:
     from eval_gate.result_formats.jsonl import ResultLine
     from eval_gate.targets.kinds import json_schema as targets_schema
 
-    match kind:
-        case "config":
-            body = config_schema()
-        case "run":
-            body = RunResult.model_json_schema(mode="serialization")
-        case "suite-result":
-            body = SuiteResult.model_json_schema(mode="serialization")
-        case "result-line":
-            body = ResultLine.model_json_schema()
-        case "judges":
-            body = JudgesFile.model_json_schema()
-        case "targets":
-            body = targets_schema()
-        case _ if kind in FORMATS:
-            body = FORMATS[kind].json_schema()
-        case _:
-            what = f'there is no schema "{kind[:80]}"{did_you_mean(kind, KINDS)}'
-            raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
-    return {"$schema": DIALECT, **body}
+    made: dict[str, Callable[[], Mapping[str, object]]] = {
+        "config": config_schema,
+        "run": partial(RunResult.model_json_schema, mode="serialization"),
+        "suite-result": partial(SuiteResult.model_json_schema, mode="serialization"),
+        **{name: dialect.json_schema for name, dialect in FORMATS.items()},
+        "targets": targets_schema,
+        "result-line": ResultLine.model_json_schema,
+        "judges": JudgesFile.model_json_schema,
+    }
+    if kind not in made:
+        what = f'there is no schema "{kind[:80]}"{did_you_mean(kind, KINDS)}'
+        raise GateError("unknown-value", what, f"allowed: {', '.join(KINDS)}")
+    return {"$schema": DIALECT, **made[kind]()}

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, ascii_only, colours, columns_of, out, say
+from eval_gate.config.places import wrong_file
+from eval_gate.errors import GateError
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle
 from eval_gate.reports.context import ReportContext
@@ -30,6 +32,12 @@ def style_of(verbosity: Verbosity) -> ConsoleStyle:
         verbose=verbosity is Verbosity.VERBOSE,
         width=columns_of(sys.stdout),
     )
+
+
+def refuse_place(output: str | None) -> None:
+    """Raises GateError for what `--output` names where no file may be written."""
+    if output is not None and (wrong := wrong_file(output, anywhere=True)):
+        raise GateError("output-outside", f"--output: {wrong}", "name another file")
 
 
 def say_written(files: Iterable[Path], verbosity: Verbosity) -> None:
