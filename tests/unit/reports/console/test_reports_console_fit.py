@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wcwidth import wcwidth
 
+from eval_gate.reports.console import fit
 from eval_gate.reports.console.fit import cut_end, cut_middle, flow, padded, width
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Zl", "Zp", "Mn", "Me")), max_size=60)
@@ -13,6 +17,12 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Zl"
 
 def test_width__wide_characters__take_two_columns() -> None:
     assert [width(text) for text in ("ab", "é", "東京", "")] == [2, 1, 4, 0]
+
+
+def test_width__what_is_taken_for_narrow__is_what_the_library_says() -> None:
+    narrow = [char for char in map(chr, range(sys.maxunicode + 1)) if fit._NARROW(char)]
+    assert len(narrow) > 500
+    assert {wcwidth(char) for char in narrow} == {1}
 
 
 @given(TEXT, st.integers(2, 40))
