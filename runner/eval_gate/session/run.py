@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import asyncio
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -13,9 +16,14 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import Control, RunResult, TargetIdentity
 from eval_gate.results.baseline import Baseline
-from eval_gate.session.interruptible import own_process
 from eval_gate.session.session import Session
+from eval_gate.session.uncollected import seldom_collected
 from eval_gate.targets.waiting import told_to
+
+_SIGNALS = {
+    signal.SIGINT: (ExitCode.INTERRUPTED, "interrupted (SIGINT)"),
+    signal.SIGTERM: (ExitCode.TERMINATED, "ended from outside (SIGTERM)"),
+}
 
 
 class Progress(Observer, Protocol):
@@ -106,10 +114,52 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
     plan = plan.of_no_case()
     try:
         ended = session.later.end if session.later is not None else None
-        owned = own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]())
+        owned = _own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]())
         with owned as caught, told_to(progress.waiting):
             result = await run.execute()
     finally:
         progress.close()
         await plan.aclose()
     return Made(result, caught[0] if caught else None)
+
+
+@contextmanager
+def _own_process(run: Run, ended: Callable[[], object] | None = None) -> Iterator[list[ExitCode]]:
+    """The first SIGINT or SIGTERM ends the run in good order, and its exit code is in the list; a second one ends us.
+
+    `ended` is told of the first one too.
+    As the first process of a container Python has no default action for SIGTERM, so both are handled here.
+    """
+    caught: list[ExitCode] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        code, reason = _SIGNALS[number]
+        caught.append(code)
+        run.stop(reason)
+        if ended is not None:
+            ended()
+        _forget(loop, number)
+
+    for number in _SIGNALS:
+        _listen(loop, number, stop)
+    try:
+        with seldom_collected():
+            yield caught
+    finally:
+        for number in _SIGNALS:
+            _forget(loop, number)
+
+
+def _listen(loop: asyncio.AbstractEventLoop, number: signal.Signals, stop: Callable[[signal.Signals], None]) -> None:
+    try:
+        loop.add_signal_handler(number, stop, number)
+    except NotImplementedError:  # on Windows no loop can: the interpreter hears of it, and tells the loop
+        signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop, number))
+
+
+def _forget(loop: asyncio.AbstractEventLoop, number: signal.Signals) -> None:
+    try:
+        loop.remove_signal_handler(number)
+    except NotImplementedError:
+        signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)

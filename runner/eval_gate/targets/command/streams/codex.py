@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eval_gate.model.conversation import Response
 from eval_gate.targets.codex.items import calls_of, usage_of
-from eval_gate.targets.codex.output import answer_of, failure_in
+from eval_gate.targets.codex.output import answer_of
 from eval_gate.targets.command.streams.lines import Event, malformed, refuse_many_calls
 
 
@@ -19,8 +19,3 @@ def read(events: Sequence[Event]) -> Response:
     calls = calls_of(events)
     refuse_many_calls(len(calls))
     return Response(text=answer, tool_calls=tuple(call.seen for call in calls), usage=usage_of(events))
-
-
-def failure(events: Sequence[Event]) -> str | None:
-    """Why its last turn failed, in its own words; None where it did not, or does not say that it did."""
-    return failure_in(events)
