@@ -12,7 +12,7 @@ from eval_gate.action.legs import Whose, same_leg, taken, whose
 from eval_gate.action.log import Log
 from eval_gate.action.step import Step
 from eval_gate.gate.pass_score import judged_as
-from eval_gate.github.comments import Conversation, State, read_conversation, write_comment
+from eval_gate.github.comments import Conversation, State, Sticky, read_conversation, write_comment
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.github.ours import with_state
 from eval_gate.model.comparison import CaseClass, Outcome
@@ -63,14 +63,6 @@ def _regressions(result: RunResult) -> frozenset[str] | None:
     return frozenset(digest_of(one.key) for one in standing(result, CaseClass.REGRESSION))
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a comment is to be written."""
-
-    number: int
-    conversation: Conversation
-
-
 def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
     """Write or update the comment; its address, or None for none. The log says what is lost.
 
@@ -79,13 +71,12 @@ def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str |
     return comment_at(place_for(step, draft, log), step, draft, context, log)
 
 
-def place_for(step: Step, draft: Draft, log: Log) -> Place | None:
+def place_for(step: Step, draft: Draft, log: Log) -> Conversation | None:
     """Where the comment is to be written; None for nowhere, and the log says why. Raises as `comment`."""
-    number = step.plan.pull_number
-    if number is None:
+    if step.plan.pull_number is None:
         return None
     try:
-        conversation = read_conversation(step.client, number, step.key)
+        conversation = read_conversation(step.client, step.plan.pull_number, step.key)
     except GitHubError as error:
         log.lost("No comment", error)
         return None
@@ -94,24 +85,24 @@ def place_for(step: Step, draft: Draft, log: Log) -> Place | None:
         log.did(f"no comment: {reason}")
         return None
     _refuse_second(step, conversation)
-    return Place(number, conversation)
+    return conversation
 
 
-def comment_at(place: Place | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
+def comment_at(place: Conversation | None, step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
     """As `comment`, once it is known where."""
     if place is None:
         return None
+    assert step.plan.pull_number is not None  # there is a place
     try:
-        return _write(step, place.number, draft, context, place.conversation, log)
+        return _write(step, step.plan.pull_number, draft, context, place.sticky, log)
     except GitHubError as error:
         log.lost("No comment", error)
         return None
 
 
 def _write(
-    step: Step, number: int, draft: Draft, context: ReportContext, conversation: Conversation, log: Log
+    step: Step, number: int, draft: Draft, context: ReportContext, sticky: Sticky | None, log: Log
 ) -> str | None:
-    sticky = conversation.sticky
     earlier = sticky.state if sticky else None
     ours = step.made_by
     # what another leg said was broken is not fixed here
