@@ -28,7 +28,6 @@ class Conclusion(StrEnum):
 class Level(StrEnum):
     """How loud an annotation is."""
 
-    NOTICE = "notice"
     WARNING = "warning"
     FAILURE = "failure"
 

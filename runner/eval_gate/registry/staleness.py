@@ -72,19 +72,11 @@ def check(suite: EvalSuite, registry: Registry | None) -> Staleness:
     return _gathered(facts, [_description(suite.metadata, tool), size, _version(suite.metadata, tool), _status(tool)])
 
 
-def console_line(fact: StaleFact) -> str:
-    """The fact as one short line for the console summary (tool-forge runner contract, Console Summary)."""
-    match fact.kind:
-        case StaleKind.DESCRIPTION:
-            return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"
-        case StaleKind.REGISTRY_SIZE:
-            return f"Registry growth (generated: {fact.recorded} tools, current: {fact.current})"
-        case StaleKind.VERSION:
-            return f"Tool version mismatch (generated: {fact.recorded}, current: {fact.current})"
-        case StaleKind.STATUS:
-            return f"Tool is {fact.current}"
-        case StaleKind.MISSING:
-            return "Tool is not in the registry"
+def console_line(fact: StaleFact, warning: str) -> str:
+    """The fact on one line of the console summary, where the contract has a short form for the hash alone."""
+    if fact.kind is not StaleKind.DESCRIPTION:
+        return warning
+    return f"Description hash mismatch (generated: {fact.recorded}, current: {fact.current})"
 
 
 def _current_facts(suite: EvalSuite, registry: Registry | None, tool: ToolDefinition | None) -> ToolFacts:

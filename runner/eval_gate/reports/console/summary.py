@@ -8,8 +8,8 @@ from typing import Final, TypeAlias
 
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status
-from eval_gate.model.result import CaseResult, StaleKind, SuiteResult
-from eval_gate.registry.staleness import console_line as console_words
+from eval_gate.model.result import CaseResult, SuiteResult
+from eval_gate.registry.staleness import console_line as stale_line
 from eval_gate.reports.console.changes import changes
 from eval_gate.reports.console.commands import command_lines
 from eval_gate.reports.console.fit import padded, width
@@ -78,9 +78,9 @@ class _Console:
         yield "─" * across
         yield from style.flow(_totals(suite, row), begin="  ", indent=" " * 4, between=" | ")
         for fact, sentence in zip(suite.stale_facts, suite.staleness_warnings, strict=False):
-            # the contract's sample has a short form for the hash alone
-            words = console_words(fact) if fact.kind is StaleKind.DESCRIPTION else sentence
-            yield from style.wrap(console_line(words), begin="  ⚠ ", indent=" " * 4, colour="yellow")
+            yield from style.wrap(
+                console_line(stale_line(fact, sentence)), begin="  ⚠ ", indent=" " * 4, colour="yellow"
+            )
         if style.verbose:
             for notice in suite.notices:
                 yield from style.wrap(console_line(notice), begin="  note: ", indent=" " * 4)
