@@ -86,9 +86,8 @@ async def load_servers(file: ServerFile, name: str | None, root: Path, given: Pr
     return Registry(source=file.shown, tools=tuple(tools), notices=file.notices)
 
 
-async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limit_s: float | None = None) -> list[Tool]:
+async def _started(entry: ServerEntry, root: Path, given: ProgramsGet) -> list[Tool]:
     """The tools of a server that is started for it, and ended."""
-    limit = PROGRAM_TIME_LIMIT_S if time_limit_s is None else time_limit_s
     with needing("mcp", "asking an MCP server for its tools"):
         import mcp  # noqa: F401 (here, so that its absence is said before anything is started)
 
@@ -106,10 +105,10 @@ async def _started(entry: ServerEntry, root: Path, given: ProgramsGet, time_limi
         async with talk(command) as program:
             lines.serve(program)
             try:
-                async with asyncio.timeout(limit):
+                async with asyncio.timeout(PROGRAM_TIME_LIMIT_S):
                     return await _listed_by(lines, given.mask)
             except TimeoutError:
-                said = f"no list of tools within {limit:g} s"
+                said = f"no list of tools within {PROGRAM_TIME_LIMIT_S:g} s"
             except _ServerError as error:
                 said, ended = str(error), program.ending
             said = lines.too_much or (f"it {ended}" if ended else said)

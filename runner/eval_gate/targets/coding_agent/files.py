@@ -20,9 +20,9 @@ def safe_part(word: str) -> str:
     return plain_word(word[: MAX_PART * 4]).strip("-.")[:MAX_PART] or "unnamed"
 
 
-def stamp(moment: datetime | None = None) -> str:
+def stamp() -> str:
     """The time as part of a file's name: `20260102T075700Z`."""
-    return f"{moment or datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
 
 
 def new_file(folder: Path, words: tuple[str, ...], suffix: str) -> tuple[BinaryIO, Path]:

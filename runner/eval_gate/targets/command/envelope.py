@@ -58,14 +58,14 @@ def read_record(document: Mapping[str, JsonValue]) -> Response:
     return found or Response(text="", calls_known=False, warnings=lost.warnings())
 
 
-def parse_object(content: str, values: int = ANSWER_VALUES) -> dict[str, JsonValue] | None:
+def parse_object(content: str) -> dict[str, JsonValue] | None:
     """The JSON object that the content is; None for everything else. Raises TargetError for one beyond all bounds."""
     text = content.removeprefix(_BOM).strip()
     if not (text.startswith("{") and text.endswith("}")):
         return None
     try:
         # NaN and the infinities are no JSON, but what Python's own writer makes of them: they are no reason to lose all
-        document = read_foreign(text, values=values, constant=lambda _: None)
+        document = read_foreign(text, values=ANSWER_VALUES, constant=lambda _: None)
     except ForeignJsonError as error:
         if error.too_much:
             raise _too_much(str(error)) from None
