@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import multimode
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
-from eval_gate.gate.evidence.bars import Executions, bars_of
+from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import slow_in_all, undecided_by_slowness
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
@@ -74,7 +74,7 @@ def confirmation_of(evidence: Evidence) -> Confirmation:
     belief = evidence.belief
     # an older version knew one kind of cases only, or other rates
     known = len(belief.weights) == len(RATES) and all(weight > 0 for weight in belief.weights)
-    prior = Prior(belief.weights) if known else Prior.of(belief.passes, belief.failures)
+    prior = Prior(belief.weights, belief.steady) if known else Prior.of(belief.passes, belief.failures)
     return Confirmation(
         evidence.cases,
         prior,
@@ -111,6 +111,7 @@ def known_from(
             passes=belief.strength * belief.pass_rate,
             failures=belief.strength * (1 - belief.pass_rate),
             weights=belief.weights,
+            steady=belief.steady,
         ),
         sure=asked.sure if asked else None,
         every=asked.every if asked else None,
@@ -298,7 +299,7 @@ def conclude(
     counted = [once(one, repeats.get(one.key)) for one in facts]
     said = {one.key: (one, repeats[one.key]) for one, other in zip(facts, counted, strict=True) if other is not one}
     scored = _scored(facts, run, known)
-    share = SUITE_SHARE / 2 if scored else SUITE_SHARE
+    share = (SUITE_SHARE / 2 if scored else SUITE_SHARE) * of_size(known.evidence.cases)
     confirmation = on_this_day(known.confirmation, counted, known.days)
     settlement = settle(counted, confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)

@@ -293,6 +293,8 @@ class Belief(Record):
     failures: float = Field(gt=0)
     weights: tuple[float, ...] = ()
     """The share of cases of each failure rate that a case can have; of an older run empty, and the two numbers do."""
+    steady: float = Field(default=0.0, ge=0, le=1)
+    """Of the cases of the least rate the part that failed next to never until now."""
 
 
 class RunDay(Record):

@@ -22,6 +22,8 @@ SHARE: Final = 0.35
 """The part of the error rate that bars may spend: what is left is for what no belief knows."""
 EVERY_SHARE: Final = 0.15
 """The part of it for cases that failed every time, and now and then on record, where that is less than the bar."""
+ALL_UP_TO: Final = 100
+"""Cases of a run that may spend all of it; larger ones less, but half of it at least."""
 LEAST_BAR: Final = 20.0
 _STEPS: Final = 14
 _MOST_EVIDENCE: Final = 1e200
@@ -59,6 +61,15 @@ _WIDTHS: Final = tuple(
     (high - low) * (1.0 if _BETWEEN[0] < rate < _BETWEEN[1] else _ELSEWHERE)
     for rate, (low, high) in zip(RATES, itertools.pairwise(_EDGES), strict=True)
 )
+
+
+def of_size(cases: float) -> float:
+    """The part of the error rate that a run with so many cases spends: all up to 100 of them, half from 400 on.
+
+    In a small suite evidence comes in such large steps that most of what may be spent is not. In a large one all of it
+    is, and there a loss of all cases shows at any limit, so that half of it finds about as much.
+    """
+    return min(1.0, max(0.5, math.sqrt(ALL_UP_TO / max(cases, 1))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,7 @@ def bars(
         for (passes, failures), many in records.items()
         if passes
     ]
+    error_rate *= of_size(number)
     budget = error_rate * SHARE
     low, high = math.log(min(LEAST_BAR, most)), math.log(most)
     for _ in range(_STEPS):

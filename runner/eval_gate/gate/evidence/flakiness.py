@@ -4,6 +4,10 @@ A record is only worth as much as it is about the same thing. A case that broke 
 and each pull request would be blamed for it; one that was mended would look broken. So a record starts where the case
 last broke or was mended, when the newest runs are too much of a row for chance: two failures after five passes.
 
+Where many cases come and go, some of them end in a row of passes by chance, and what is left of their records would
+then be that they never fail. So a mend is held against how many such cases there are; a break is not, since whatever
+the newest run fails is not of a change's making anyhow.
+
 Only answers can say that. A case that crashed in the newest run was judged last in the run before it, and whoever makes
 it answer wrong is not excused by the crash; in its rate a crash counts as a failure.
 """
@@ -21,6 +25,8 @@ from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, RunN
 TURNED_LIMIT: Final = 0.05
 """The chance of such a row at the end of the record, given how often the case failed. One failure is never below it,
 as long as no more than twenty runs are looked at."""
+LEAST_OF_EACH: Final = 2
+"""Passes and failures of a case that could look mended."""
 
 
 class Seen(NamedTuple):
@@ -43,13 +49,16 @@ class Seen(NamedTuple):
         return self._replace(first=self.first.answered, again=self.again.answered)
 
 
-def record_of(seen: Sequence[Seen]) -> CaseRecord:
-    """The record of a case from its runs, newest first; runs that did not judge it are left out."""
+def record_of(seen: Sequence[Seen], among: int = 1) -> CaseRecord:
+    """The record of a case from its runs, newest first; runs that did not judge it are left out.
+
+    `among` so many cases of the suite this one would be the mended one, if it is.
+    """
     judged = [one for one in seen if one.first.runs]
     if not judged:
         return NO_RECORD
     answers = _answers(judged)
-    cut = judged[: _since(judged, answers)]
+    cut = judged[: _since(judged, answers, among)]
     counts = _sum(one.first for one in cut)
     return CaseRecord(
         counts=counts,
@@ -62,10 +71,16 @@ def record_of(seen: Sequence[Seen]) -> CaseRecord:
     )
 
 
-def of_this_level(seen: Sequence[tuple[int, Seen]]) -> Sequence[tuple[int, Seen]]:
+def may_look_mended(seen: Iterable[Seen]) -> bool:
+    """Whether it passed and failed often enough for a row of passes at the end to be told from chance."""
+    first = _sum(one.first.answered for one in seen)
+    return min(first.passes, first.failures) >= LEAST_OF_EACH
+
+
+def of_this_level(seen: Sequence[tuple[int, Seen]], among: int = 1) -> Sequence[tuple[int, Seen]]:
     """Those of the runs, newest first and each with its place, since the case last broke or was mended."""
     judged = [one for _, one in seen if one.first.runs]
-    return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged))]
+    return [one for one in seen if one[1].first.runs][: _since(judged, _answers(judged), among)]
 
 
 def _broke(one: Seen) -> bool:
@@ -74,10 +89,10 @@ def _broke(one: Seen) -> bool:
     return (one.first.fails or not one.first.runs) and (not again.runs or again.failures > again.passes)
 
 
-def _since(judged: Sequence[Seen], answers: Sequence[Seen]) -> int:
+def _since(judged: Sequence[Seen], answers: Sequence[Seen], among: int) -> int:
     """How many of the newest runs are at the level of the newest answers."""
     streak = _streak(answers) if answers else ()
-    if not streak or len(streak) == len(answers) or not _turned(streak, answers[len(streak) :]):
+    if not streak or len(streak) == len(answers) or not _turned(streak, answers[len(streak) :], among):
         return len(judged)
     return next(at for at, one in enumerate(judged, start=1) if one.run_id == streak[-1].run_id)
 
@@ -107,7 +122,7 @@ def _streak(judged: Sequence[Seen]) -> Sequence[Seen]:
     return judged[:length]
 
 
-def _turned(streak: Sequence[Seen], older: Sequence[Seen]) -> bool:
+def _turned(streak: Sequence[Seen], older: Sequence[Seen], among: int) -> bool:
     """Whether a case that mostly passed broke with the first run of the streak, or one that mostly failed was mended.
 
     And does not just happen to end so: the chance of that is the suite's test with this one case in it.
@@ -116,7 +131,9 @@ def _turned(streak: Sequence[Seen], older: Sequence[Seen]) -> bool:
     if now.fails == before.fails:
         return False
     stratum = Stratum.of(before, now)
-    return suite_finding([stratum if now.fails else stratum.swapped]).chance < TURNED_LIMIT
+    if now.fails:
+        return suite_finding([stratum]).chance < TURNED_LIMIT
+    return suite_finding([stratum.swapped]).chance < TURNED_LIMIT / max(among, 1)
 
 
 def _steadiness(judged: Sequence[Seen]) -> Steadiness:

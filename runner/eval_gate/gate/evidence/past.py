@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Final
 
 from eval_gate.gate.evidence.days import days_of
-from eval_gate.gate.evidence.flakiness import Seen, broken_since, of_this_level, record_of
+from eval_gate.gate.evidence.flakiness import Seen, broken_since, may_look_mended, of_this_level, record_of
 from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
@@ -124,9 +124,21 @@ class Past:
 
     def days(self, quarantined: Collection[CaseKey] = ()) -> tuple[RunDay, ...]:
         """The runs of this level as a whole, newest first, by the branch's own cases that are not set aside."""
+        at_level = self._at_level(quarantined)
+        return days_of(
+            ((of_this_level(one, self._may_look_mended), number) for one, number in at_level),
+            min(self.level, MAX_RUNS),
+        )
+
+    @cached_property
+    def _may_look_mended(self) -> int:
+        """How many of the branch's own cases could look mended by chance."""
+        return sum(number for seen, number in self._at_level() if may_look_mended(one for _, one in seen))
+
+    def _at_level(self, quarantined: Collection[CaseKey] = ()) -> list[tuple[list[tuple[int, Seen]], int]]:
+        """What the runs of this level saw of the branch's own cases, of each kind once, and how many are of it."""
         seen = ((self._seen(*kind), number) for kind, number in self._own(quarantined).items())
-        at_level = (([one for one in all_of if one[0] < self.level], number) for all_of, number in seen)
-        return days_of(((of_this_level(one), number) for one, number in at_level), min(self.level, MAX_RUNS))
+        return [([one for one in all_of if one[0] < self.level], number) for all_of, number in seen]
 
     def records(self, quarantined: Collection[CaseKey] = ()) -> Counter[tuple[int, int]]:
         """How many of the branch's own cases have passed and failed so often on record."""
@@ -199,7 +211,7 @@ class Past:
     def _record(self, runs: str, fits: tuple[bool, ...]) -> CaseRecord:
         if (runs, fits) not in self._records:
             level, seen = self.level, self._seen(runs, fits)
-            record = record_of([one for at, one in seen if at < level])
+            record = record_of([one for at, one in seen if at < level], self._may_look_mended)
             # where the whole branch broke, the runs that say so are those of the level before
             since = broken_since([one for _, one in seen])
             self._records[runs, fits] = record.model_copy(update={"broken_since": since})

@@ -12,7 +12,7 @@ import itertools
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -23,13 +23,20 @@ LEAST_FAILURE_RATE: Final = 0.02
 """No suite is believed to be steadier, however long its record: the next outage is not in it."""
 RATES: Final = (LEAST_FAILURE_RATE, 0.035, 0.05, 0.07, 0.1, 0.14, 0.2, 0.27, 0.35, 0.44, 0.54, 0.65, 0.77, 0.88, 0.95)
 """The failure rates that cases can have, in rising order; the last is that of a dead case."""
+STEADY_RATE: Final = 0.001
+"""That of cases which next to never fail. They are believed to fail at the least rate from now on, but did not before.
+
+Else many solid cases would have to be lucky ones, what failed once or twice would pass for their bad luck, and of the
+flaky cases too few, and none that seldom fail, were believed to be there.
+"""
 UNSEEN_CASES: Final = 1.0
 """How many cases of an unknown suite are believed to be there beside those on record: what no record has shown."""
 _BROKEN_AFTER: Final = 3
 _STEPS: Final = 40
 _LEAST: Final = 1e-200
-_PASSES: Final = tuple(math.log1p(-rate) for rate in RATES)
-_FAILURES: Final = tuple(math.log(rate) for rate in RATES)
+_TOLD_APART: Final = (STEADY_RATE, *RATES)
+_PASSES: Final = tuple(math.log1p(-rate) for rate in _TOLD_APART)
+_FAILURES: Final = tuple(math.log(rate) for rate in _TOLD_APART)
 
 
 Day = tuple[tuple[float, float], ...]
@@ -38,20 +45,18 @@ Day = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """The share of cases of each of `RATES`, all above 0, 1 together."""
+    """The share of cases of each of `RATES`, all above 0, 1 together.
+
+    Of those of the least rate the part that is `steady` (0 to 1) has failed less than that until now (`STEADY_RATE`).
+    """
 
     weights: tuple[float, ...]
+    steady: float = 0.0
 
     @classmethod
     def of(cls, passes: float, failures: float) -> Prior:
         """As if so many passes and failures had been seen: a Beta distribution, in the steps of `RATES`."""
-        edges = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(RATES)), 1.0]
-        widths = [high - low for low, high in itertools.pairwise(edges)]
-        logs = [
-            (passes - 1) * log_pass + (failures - 1) * log_fail + math.log(width)
-            for log_pass, log_fail, width in zip(_PASSES, _FAILURES, widths, strict=True)
-        ]
-        return cls(_shares(logs))
+        return cls(_beta(passes, failures, RATES))
 
     def after(self, record: Counts) -> Prior:
         """With the record of one case added."""
@@ -75,7 +80,7 @@ class Prior:
 
     def log_chance(self, here: Counts) -> float:
         """Natural logarithm of the chance of these results in one given order. All orders have the same."""
-        logs = [math.log(weight) + log for weight, log in zip(self.weights, _logs(here), strict=True)]
+        logs = [math.log(weight) + log for weight, log in zip(self.weights, _logs(here)[1:], strict=True)]
         most = max(logs)
         return most + math.log(math.fsum(math.exp(log - most) for log in logs))
 
@@ -87,10 +92,21 @@ class Prior:
 
 
 def _logs(here: Counts) -> list[float]:
-    """The logarithm of the chance of these results in one given order, at each rate."""
+    """The logarithm of the chance of these results in one given order: of steady cases, then at each of `RATES`."""
     return [
         here.passes * log_pass + here.failures * log_fail for log_pass, log_fail in zip(_PASSES, _FAILURES, strict=True)
     ]
+
+
+def _beta(passes: float, failures: float, rates: Sequence[float]) -> tuple[float, ...]:
+    """The shares of these rates, in rising order, by a Beta distribution."""
+    edges = [0.0, *((low + high) / 2 for low, high in itertools.pairwise(rates)), 1.0]
+    return _shares(
+        [
+            (passes - 1) * math.log1p(-rate) + (failures - 1) * math.log(rate) + math.log(high - low)
+            for rate, (low, high) in zip(rates, itertools.pairwise(edges), strict=True)
+        ]
+    )
 
 
 def _shares(logs: list[float]) -> tuple[float, ...]:
@@ -105,8 +121,10 @@ def _log_orders(counts: Counts) -> float:
     return math.lgamma(counts.runs + 1) - math.lgamma(counts.passes + 1) - math.lgamma(counts.failures + 1)
 
 
-UNKNOWN: Final = Prior.of(9.0, 1.0)
+_FIRST_BELIEF: Final = (9.0, 1.0)
+UNKNOWN: Final = Prior.of(*_FIRST_BELIEF)
 """Of a suite nobody has seen: a case may fail one time in ten for no reason, worth ten executions."""
+_UNSEEN: Final = _beta(*_FIRST_BELIEF, _TOLD_APART)
 
 
 def learned(records: Iterable[Counts]) -> Prior:
@@ -124,21 +142,29 @@ def learned_from(records: Mapping[tuple[int, int], float]) -> Prior:
         for (passes, failures), number in records.items()
         if passes or 0 < failures < _BROKEN_AFTER
     }
+    if not known:
+        return UNKNOWN
     many = sum(known.values()) + UNSEEN_CASES
     chances = []
     for (passes, failures), number in sorted(known.items()):
         logs = _logs(Counts(passes=passes, failures=failures))
         most = max(logs)
         chances.append((number, [math.exp(log - most) for log in logs]))
-    weights = UNKNOWN.weights
-    for _ in range(_STEPS if known else 0):
-        found = [UNSEEN_CASES * weight for weight in UNKNOWN.weights]
+    weights = _UNSEEN
+    for _ in range(_STEPS):
+        found = [UNSEEN_CASES * weight for weight in _UNSEEN]
         for number, likely in chances:
             joint = [weight * chance for weight, chance in zip(weights, likely, strict=True)]
             factor = number / sum(joint)
             found = [one + factor * other for one, other in zip(found, joint, strict=True)]
         weights = tuple(one / many for one in found)
-    return Prior(weights)
+    return _together(weights)
+
+
+def _together(weights: Sequence[float]) -> Prior:
+    """Of the share of steady cases and that of each of `RATES`."""
+    steady, least, *others = weights
+    return Prior((steady + least, *others), steady / (steady + least))
 
 
 @lru_cache(2_000)
@@ -158,5 +184,7 @@ def _on(prior: Prior, day: Day) -> Prior:
 
 @lru_cache(20_000)
 def _after(prior: Prior, passes: int, failures: int) -> Prior:
-    logs = _logs(Counts(passes=passes, failures=failures))
-    return Prior(_shares([math.log(weight) + log for weight, log in zip(prior.weights, logs, strict=True)]))
+    least, *others = prior.weights
+    apart = (least * prior.steady, least * (1 - prior.steady), *others)
+    likely = _logs(Counts(passes=passes, failures=failures))
+    return _together(_shares([math.log(max(one, _LEAST)) + log for one, log in zip(apart, likely, strict=True)]))

@@ -17,6 +17,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
+from eval_gate.gate.evidence.bars import of_size
 from eval_gate.gate.evidence.settle import SUITE_SHARE
 from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.gate.power.cases import Cases, Kind
@@ -119,7 +120,8 @@ class Losses:
     def _dropped(self, pairs: Counter[Pair]) -> bool:
         key = frozenset(pairs.items())
         if key not in self._known:
-            limit = self._cases.confirmation.error_rate * SUITE_SHARE
+            confirmation = self._cases.confirmation
+            limit = confirmation.error_rate * SUITE_SHARE * of_size(confirmation.cases)
             self._known[key] = whole_finding(pairs, self._cases.days, limit, wide=_WIDE).dropped
         return self._known[key]
 

@@ -91,6 +91,25 @@ def test_record_of__broken_or_mended_on_the_branch__starts_there(words, expected
     assert record(words) == expected
 
 
+@pytest.mark.contract("verdict.record.broken-branch")
+@pytest.mark.parametrize(
+    ("words", "among", "expected"),
+    [
+        ("P P P P P F F F F F", 1, (5, 5, "passing")),
+        ("P P P P P F F F F F", 12, (5, 5, "passing")),
+        # of many that come and go one ends so by chance
+        ("P P P P P F F F F F", 13, (5, 10, "changed")),
+        ("P P P P P P P P F F", 2, (8, 8, "passing")),
+        ("P P P P P P P P F F", 3, (8, 10, "changed")),
+        # broken is broken
+        ("F F P P P P P", 1000, (0, 2, "failing")),
+    ],
+)
+def test_record_of__mended_among_many_that_come_and_go__is_chance(words, among, expected) -> None:
+    found = record_of(history(words), among)
+    assert (found.counts.passes, found.counts.runs, found.steadiness.value) == expected
+
+
 def test_record_of__broken_on_the_branch__says_since_when() -> None:
     found = record_of(history("F - F P P P P P P"))
     assert found.since == "r2"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, RATES, UNKNOWN, Prior, learned
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, RATES, UNKNOWN, Prior, learned, learned_from
 from eval_gate.model.grounds import Counts
 
 COUNTS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
@@ -79,3 +79,22 @@ def test_learned__two_failures_and_nothing_else__may_be_flaky_and_three_are_brok
     steady = [counts("PPPPPPPPPF")] * 20 + [counts("P" * 10)] * 10
     assert learned([*steady, counts("FFF")]) == learned(steady)
     assert learned([*steady, counts("FF")]).pass_rate < learned(steady).pass_rate
+
+
+@pytest.mark.contract("verdict.prior")
+def test_learned__cases_that_never_fail_beside_flaky_ones__as_many_flaky_ones_as_there_are() -> None:
+    """Solid cases are not lucky ones that fail one time in fifty: else what seldom failed would be their bad luck."""
+    runs, flaky = 10, [0.2 + 0.3 * at / 99 for at in range(100)]
+    chances = {f: sum(math.comb(runs, f) * p**f * (1 - p) ** (runs - f) for p in flaky) for f in range(runs + 1)}
+    records = {(runs - failures, failures): number for failures, number in chances.items()}
+    records[runs, 0] += 400
+    prior = learned_from(records)
+    flaking = math.fsum(weight for rate, weight in zip(RATES, prior.weights, strict=True) if rate >= 0.14)
+    assert flaking == pytest.approx(0.2, abs=0.02)
+    # and among those that never failed some are flaky: four failures in a row are as likely as they are in truth
+    truth = sum(p**4 * (1 - p) ** runs for p in flaky) / records[runs, 0]
+    believed = math.exp(prior.after(Counts(passes=runs)).log_chance(Counts(failures=4)))
+    assert believed == pytest.approx(truth, rel=0.1)
+    # one that failed once is no solid one
+    after = prior.after(Counts(passes=runs - 1, failures=1))
+    assert sum(weight for rate, weight in zip(RATES, after.weights, strict=True) if rate >= 0.14) > 0.4

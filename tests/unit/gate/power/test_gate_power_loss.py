@@ -34,7 +34,7 @@ def test_found__a_larger_loss__is_found_more_often(trials) -> None:
     found = [known.found(points) for points in (0, 4, 8, 16, 32)]
     assert found == sorted(found)
     # no case is believed to fail less than one time in fifty, and these never did: to expect that is a small loss
-    assert found[0] < (0.05 if trials == 1 else 0.12)
+    assert found[0] < (0.06 if trials == 1 else 0.12)
     assert found[-1] > 0.95
 
 
