@@ -6,20 +6,20 @@ The plain rule is the contract's own ("passed then, fails now"). It stays as it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import multimode
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
 from eval_gate.gate.evidence.days import Days, learned_days
-from eval_gate.gate.evidence.late import slow_in_all, undecided_by_slowness
+from eval_gate.gate.evidence.late import without_the_late
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
 from eval_gate.gate.evidence.prior import RATES, Prior
 from eval_gate.gate.evidence.pushes import Earlier
 from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
-from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settled, Settlement, settle
+from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
 from eval_gate.gate.evidence.today import on_this_day
 from eval_gate.gate.must_pass import must_pass
@@ -266,17 +266,6 @@ def _told(past: CasePast) -> dict[str, object]:
     return {**told, "case_record": past.record} if past.record.counts.runs else told
 
 
-def _without_the_late(settled: Sequence[Settled], run: RunResult) -> Iterator[Settled]:
-    """Of many cases that only were too late none is a regression, and none is let go: of these nothing is known."""
-    slow, cases = slow_in_all(run), run.by_key()
-    for one in settled:
-        if slow and one.grounds is not None and undecided_by_slowness(one, cases[one.key]):
-            grounds = one.grounds.model_copy(update={"why": Why.SLOW, "chance": None, "needed": None})
-            yield replace(one, change=CaseClass.ERRORED, grounds=grounds)
-        else:
-            yield one
-
-
 def conclude(
     comparison: Comparison,
     run: RunResult,
@@ -304,7 +293,8 @@ def conclude(
     settlement = settle(counted, confirmation, allowed=allowed, share=share, days=known.days)
     answers = answers_of(run, settlement.cases, known.evidence.pass_score)
     heard = with_answers(settlement, counted, answers, confirmation)
-    settled = {one.key: one for one in _without_the_late(heard.cases, run)}
+    told_apart = without_the_late(heard.cases, facts, run, confirmation, known.evidence.pass_score)
+    settled = {one.key: one for one in told_apart}
     scores = _score_finding(scored, settlement, known.evidence.error_rate * share, allowed)
 
     def refined(change: CaseChange) -> CaseChange:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.control.asking import Wanted, cleared_by_control, wanted_of_control
 from eval_gate.gate.evidence.fresh import more_runs
+from eval_gate.gate.evidence.late import by_answers, many_late
 from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
@@ -40,6 +41,8 @@ class Reruns:
         """New cases, and how often each is run beyond its first executions."""
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
+        self._first: dict[CaseKey, Sequence[Trial]] = {}
+        """The first executions of each suspect, where many were late."""
         self._confirmation = Confirmation(0)
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
@@ -63,6 +66,9 @@ class Reruns:
         # of most cases nothing is to be decided, whatever more was seen
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
+        self._first = {}
+        if many_late(result):
+            self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
         steps = next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
         self._suspects = self._suspects_of(run, doubtful)
@@ -125,7 +131,16 @@ class Reruns:
         step = next_step(replace(facts, again=seen), self._confirmation)
         if step is Step.CONFIRMED and facts.doubt is Doubt.REGRESSION:
             self._confirmed.add(key)
-        return step is Step.AGAIN
+        return step is Step.AGAIN or self._open_by_answers(key, reruns)
+
+    def _open_by_answers(self, key: CaseKey, reruns: Sequence[Trial]) -> bool:
+        """Whether what was answered wrong is not decided yet without what was late: on a slow day only that counts."""
+        first = self._first.get(key)
+        if first is None or not any(trial.timed_out for trial in (*first, *reruns)):
+            return False
+        score, graded = self._question.policy.pass_score, self._graded[key]
+        left = by_answers(self._facts[key], first, reruns, score, graded=graded)
+        return left is not None and next_step(left, self._confirmation) is Step.AGAIN
 
     def _suspects_of(self, run: RunResult, doubtful: Sequence[CaseKey]) -> Suspects:
         """What may be spared of these: nothing where no regression fails the gate, and nothing that must pass."""

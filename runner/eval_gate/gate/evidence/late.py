@@ -3,18 +3,24 @@
 A case that hangs because of a change hangs whenever it is asked. Where many cases were late, and either a large part of
 all were or most of those answer when they are asked again, being late is no property of the cases. Whether the provider
 is slow or this change made everything slow nobody can tell from here, so that nothing is decided by it, and nothing
-passes by it. A crash is none of this: whoever says that it broke has answered.
+passes by it. What was answered wrong counts without what was late: of a case that flaked once, and was too late when
+it was asked again, nothing more is known than that. A crash is none of this: whoever says that it broke has answered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
-from eval_gate.gate.evidence.settle import Settled
+from eval_gate.gate.evidence.past import counted
+from eval_gate.gate.evidence.reruns import Confirmation
+from eval_gate.gate.evidence.settle import CaseFacts, Settled, settle
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult
+from eval_gate.results.ledger import executions
 
 LEAST_LATE: Final = 5
 """Cases whose first execution was late, for it to be about more than these cases."""
@@ -44,14 +50,81 @@ def slow_in_all(run: RunResult) -> bool:
     return late >= LEAST_LATE and (late >= SHARE * total or by_chance)
 
 
-def undecided_by_slowness(one: Settled, case: CaseResult) -> bool:
-    """Whether all that speaks against this case is that it was late."""
-    grounds = one.grounds
-    if grounds is None or grounds.why is Why.MUST_PASS:
-        return False
-    bad = [trial for trial in case.executions() if _heard_or_late(trial) and trial.status is not Status.PASSED]
-    doubted = one.change is CaseClass.REGRESSION or grounds.why.undecided
-    return doubted and bool(bad) and all(trial.timed_out for trial in bad)
+def many_late(run: RunResult) -> bool:
+    """Whether so many first executions were late that it may be about more than these cases."""
+    found = 0
+    for _, case in run.cases():
+        if case.status is not Status.PASSED or case.reruns:
+            trials = case.executions()
+            found += any(trial.timed_out for trial in trials[: len(trials) - case.reruns])
+    return found >= LEAST_LATE
+
+
+def without_the_late(
+    settled: Sequence[Settled],
+    facts: Sequence[CaseFacts],
+    run: RunResult,
+    confirmation: Confirmation,
+    pass_score: float,
+) -> Iterator[Settled]:
+    """Where being late is no property of cases: what their answers alone make of those that some executions were late.
+
+    None is a regression by being late, and none that could be one by its answers is let go.
+    """
+    if not slow_in_all(run):
+        yield from settled
+        return
+    cases, known = run.by_key(), {one.key: one for one in facts}
+    for one in settled:
+        case, grounds = cases[one.key], one.grounds
+        in_doubt = one.change is CaseClass.REGRESSION or (grounds is not None and grounds.why.undecided)
+        if grounds is None or not in_doubt or grounds.why in _NOT_BY_BEING_LATE or not _any_late(case):
+            yield one
+        else:
+            yield _by_answers(one, known[one.key], case, confirmation, pass_score)
+
+
+_NOT_BY_BEING_LATE: Final = frozenset({Why.MUST_PASS, Why.SUITE})
+"""What must pass is decided by any second failure, and the test of all cases knows nothing of what was late."""
+
+
+def _any_late(case: CaseResult) -> bool:
+    return any(trial.timed_out for trial in case.executions())
+
+
+def _by_answers(
+    one: Settled, facts: CaseFacts, case: CaseResult, confirmation: Confirmation, pass_score: float
+) -> Settled:
+    trials = case.executions()
+    first, again = trials[: len(trials) - case.reruns], trials[len(trials) - case.reruns :]
+    left = by_answers(facts, first, again, pass_score, graded=case.graded)
+    if left is None:
+        return _undecided(one)
+    (found,) = settle((left,), confirmation, share=0.0).cases
+    return _undecided(found) if found.grounds is not None and found.grounds.why.undecided else found
+
+
+def by_answers(
+    facts: CaseFacts, first: Sequence[Trial], again: Sequence[Trial], pass_score: float, *, graded: bool
+) -> CaseFacts | None:
+    """A case without its executions that were late, as if they had not been made; None where no answer fails.
+
+    The first that answered is the first then. Whether a case answers in time says nothing of what it answers, so those
+    that did are a sample like any other.
+    """
+    first, again = ([one for one in some if not one.timed_out] for some in (first, again))
+    if not first:
+        first, again = again[:1], again[1:]
+    here, more = (counted(executions(some, graded=graded), pass_score) for some in (first, again))
+    if not here.failures and not more.failures:
+        return None
+    return replace(facts, first=here, again=more, end=facts.end if facts.end is RerunEnd.IMPOSSIBLE else None)
+
+
+def _undecided(one: Settled) -> Settled:
+    assert one.grounds is not None
+    grounds = one.grounds.model_copy(update={"why": Why.SLOW, "chance": None, "needed": None})
+    return replace(one, change=CaseClass.ERRORED, grounds=grounds)
 
 
 def _heard_or_late(trial: Trial) -> bool:

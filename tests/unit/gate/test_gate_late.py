@@ -1,0 +1,68 @@
+"""A slow provider: many answers of one run come too late, and nothing is decided by that."""
+
+from __future__ import annotations
+
+import pytest
+
+from eval_gate.config.policy import FailOn, Policy
+from eval_gate.errors import ExitCode
+from eval_gate.gate.judge import Question, judge
+from eval_gate.model.comparison import CaseClass
+from eval_gate.model.grounds import Why
+from eval_gate.model.result import RunResult
+from tests.support.histories import Asked, Branch, Engine
+
+RULES = Policy(frozenset({FailOn.REGRESSIONS}))
+LATE = ["T"] * 8
+
+
+def judged(mine: str, others: list[str], trials: int = 1) -> RunResult:
+    """A case with this tape beside others, and ten that pass, after six runs in which all of them passed."""
+
+    def cases(*tapes: str) -> tuple[Asked, ...]:
+        return tuple(Asked("a.json", f"case-{at}", tape) for at, tape in enumerate(tapes))
+
+    steady, branch = ["P"] * (len(others) + 11), Branch()
+    for number in range(6):
+        branch = branch.pushed(cases(*steady), RULES, number)
+    question = Question(branch.baseline, RULES)
+    return judge(Engine(cases(mine, *others, *steady[:10]), trials=trials).run(question), question)
+
+
+def of_mine(run: RunResult) -> tuple[CaseClass, Why | None]:
+    assert run.comparison is not None
+    change = next(one for one in run.comparison.changes if one.case_id == "case-0")
+    return change.change, change.grounds.why if change.grounds else None
+
+
+def exit_code(run: RunResult) -> ExitCode:
+    assert run.verdict is not None
+    return run.verdict.exit_code
+
+
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("tape", ["FT", "FTPT", "FPT", "TFT", "TTFF"])
+def test_judge__flaked_once_and_was_late_when_asked_again__is_no_regression_and_no_pass(tape) -> None:
+    run = judged(tape, LATE)
+    assert of_mine(run) == (CaseClass.ERRORED, Why.SLOW)
+    assert exit_code(run) is ExitCode.INCOMPLETE
+
+
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("tape", ["F", "TF", "FTF", "C", "TC"])
+def test_judge__answers_wrong_whenever_it_answers_in_time__is_a_regression(tape) -> None:
+    run = judged(tape, ["T" if tape.startswith("T") else "TP"] * 8)
+    assert of_mine(run)[0] is CaseClass.REGRESSION
+    assert exit_code(run) is ExitCode.FAILED
+
+
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("tape", ["TP", "FTPPPPPP", "TFPPPPPP"])
+def test_judge__passed_again_when_it_answered__is_no_unknown(tape) -> None:
+    assert of_mine(judged(tape, LATE))[0] is CaseClass.UNSETTLED
+
+
+@pytest.mark.contract("verdict.crash")
+def test_judge__few_are_late__being_late_counts_as_a_crash() -> None:
+    run = judged("FT", ["P"] * 8)
+    assert of_mine(run)[0] is CaseClass.REGRESSION
