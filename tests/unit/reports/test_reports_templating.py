@@ -78,12 +78,14 @@ def test_compile_templates__what_was_kept_is_cut_off__is_done_again(kept, compil
     assert {path: len(path.read_bytes()) for path in kept.iterdir()} == {path: len(whole[path]) for path in whole}
 
 
+@pytest.mark.slow
 def test_compile_templates__place_that_is_no_folder__keeps_nothing_and_works(kept) -> None:
     kept.write_text("in the way")
     compile_templates()
     assert kept.read_text() == "in the way"
 
 
+@pytest.mark.slow
 def test_compile_templates__python_keeps_no_bytecode__keeps_nothing(kept, monkeypatch) -> None:
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     compile_templates()

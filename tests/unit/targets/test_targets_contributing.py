@@ -63,6 +63,7 @@ def test_example__described_wrongly__is_told_like_every_kind(package, tmp_path) 
     assert kinds["EchoSettings"]["properties"]["provider"] == {"enum": ["echo"]}
 
 
+@pytest.mark.slow
 def test_example__is_written_as_we_write(package) -> None:
     folder = package / "eval_gate" / "targets" / "echo"
     settings = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]

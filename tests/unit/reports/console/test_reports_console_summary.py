@@ -130,6 +130,7 @@ def test_console__many_regressions_of_one_cause__says_it_once() -> None:
     assert text.startswith("REGRESSIONS (8): order/0, order/1")
 
 
+@pytest.mark.slow
 def test_console__hundreds_of_regressions__are_bounded_and_the_rest_is_counted() -> None:
     now = {f"order/{number}": "failed" for number in range(300)}
     run = judge_against(make_run(now), Baseline(make_baseline_run(dict.fromkeys(now, "passed")), "main"), STRICT)

@@ -241,6 +241,7 @@ def test_fitted__any_cases__stay_in_their_room_and_the_first_come_first(sizes, u
     assert len(kept.plain) + len(kept.packed) <= max(MOST_BYTES - used, 200_000)
 
 
+@pytest.mark.slow
 def test_fitted__no_room_even_for_little__the_last_have_nothing() -> None:
     kept = fitted([(place, place) for place in range(2_000)], lambda one, _: noise(600, one), MOST_BYTES)
     assert kept.cut is LADDER[-1]

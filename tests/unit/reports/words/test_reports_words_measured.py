@@ -73,6 +73,7 @@ def test_reports__hostile_names__stay_in_their_place() -> None:
     assert not re.search(r"[<>@]|!\[|\x1b", outside)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", range(len(LADDER)))
 def test_comment__every_step_of_the_ladder__keeps_the_block_before_any_fold(start) -> None:
     view = view_of(bent(many=300), ON_GITHUB)

@@ -96,6 +96,7 @@ def test_respond_batch__record_without_words__is_an_empty_answer(tmp_path) -> No
     assert answered(tmp_path, A, B, {"id": "c"})["c"].text == ""
 
 
+@pytest.mark.slow
 @pytest.mark.contract("cli.batch-output")
 @pytest.mark.parametrize(
     ("records", "problem"),

@@ -126,6 +126,7 @@ def test_respond__case_without_brief__gets_its_messages_as_text(tmp_path) -> Non
     assert respond("printf %s {PROMPT}{GUIDELINES}{FILES}", tmp_path, request(None)).text == "the messages"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value", ["$(touch owned)", "`touch owned`", "a'b\"c", "x; touch owned", "\\n", "-n", "{EVAL_ID}", ""]
 )

@@ -25,6 +25,7 @@ async def refused(url: str) -> None:
         await target.aclose()
 
 
+@pytest.mark.slow
 def test_certificates__many_connections_with_tls__are_read_once_and_for_others_never(monkeypatch) -> None:
     certificates.cache_clear()
     read, create = [], httpx.create_ssl_context

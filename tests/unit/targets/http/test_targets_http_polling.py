@@ -137,6 +137,7 @@ def test_poll__answer_that_stays_broken__ends_without_beginning_the_job_anew(sta
     assert [error.args[1].count("POST /chat"), error.retryable] == [1, False]
 
 
+@pytest.mark.slow
 def test_poll__job_that_is_never_done__ends_in_its_time() -> None:
     error = broken(ACCEPTED, OPEN, timeoutSeconds=0.3)
     assert (error.message, error.fault) == ("agent error: its job was not done within 0.3 s", TargetFault.LATE)

@@ -264,6 +264,7 @@ def test_ask__listens_on_the_ipv6_of_the_machine_itself__is_found(host, monkeypa
     assert asyncio.run(main()) == 413
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [b"HTTP/1.0 200 OK\r\n\r\nok", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"],

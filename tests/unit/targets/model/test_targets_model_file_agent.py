@@ -141,6 +141,7 @@ TRICKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.contract("agent_evals.run.tool_refused", "agent_evals.files.traversal")
 @pytest.mark.parametrize("params", TRICKS.values(), ids=TRICKS)
 @pytest.mark.parametrize("tool", ["readFile", "writeFile", "deleteFile"])

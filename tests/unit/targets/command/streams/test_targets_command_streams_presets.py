@@ -360,6 +360,7 @@ def test_respond__program_that_dies_on_its_way__is_an_error_with_its_last_words(
         respond(tmp_path, "claude-code", f"{script}; os.kill(os.getpid(), 9)")
 
 
+@pytest.mark.slow
 def test_respond__more_than_is_read__is_an_error_and_no_guess(tmp_path) -> None:
     with pytest.raises(TargetError, match="more than the 32,000,000 that are read"):
         respond(tmp_path, "codex", f"print('x' * {limits.CODEX_BYTES + 1})")
