@@ -1,6 +1,7 @@
 """The evidence that a case is worse than its record, and when to run it again."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -8,13 +9,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eval_gate.gate.evidence.bars import Executions, bars_of
-from eval_gate.gate.evidence.prior import UNKNOWN, Prior, learned, learned_from
+from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, STEADY_RATE, UNKNOWN, Prior, learned, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, e_value, known_to_fail, unsteady
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 PASSING = RECORDS.filter(lambda record: not record.fails)
 PRIORS = st.builds(Prior.of, passes=st.floats(3, 30), failures=st.floats(0.05, 3))
+STEADY_PRIORS = st.builds(lambda prior, steady: replace(prior, steady=steady), PRIORS, st.floats(0, 1))
+"""Of suites in which some cases next to never failed."""
 CONFIRMATIONS = st.builds(
     Confirmation,
     cases=st.integers(0, 1000),
@@ -39,7 +42,7 @@ def steps(confirmation: Confirmation, letters: str, record: Counts = CLEAN, kind
 
 
 @pytest.mark.contract("verdict.evidence.valid")
-@given(PRIORS, RECORDS, st.integers(0, 12))
+@given(STEADY_PRIORS, RECORDS, st.integers(0, 12))
 def test_e_value__nothing_has_changed__has_mean_one(prior, record, runs) -> None:
     """Every sequence of that length, weighted by its chance."""
     mean = 0.0
@@ -76,7 +79,7 @@ def test_next_step__nothing_has_changed__stops_with_mean_one_and_seldom_confirms
     assert confirmed <= 1 / confirmation.bar
 
 
-@given(PRIORS, PASSING, st.integers(0, 30), st.integers(0, 30))
+@given(STEADY_PRIORS, PASSING, st.integers(0, 30), st.integers(0, 30))
 def test_e_value__one_more__grows_with_a_failure_and_shrinks_with_a_pass(prior, record, failures, passes) -> None:
     now = e_value(prior, record, Counts(passes=passes, failures=failures))
     assert e_value(prior, record, Counts(passes=passes, failures=failures + 1)) >= now * (1 - 1e-9)
@@ -270,7 +273,7 @@ def test_next_step__three_failures_of_seven__suffice_where_nothing_ever_fails() 
     assert steps(confirmation, "FPPPPPP").endswith(" unsettled")
 
 
-@given(PRIORS, st.integers(1, 30), st.integers(0, 3), st.integers(2, 8))
+@given(STEADY_PRIORS, st.integers(1, 30), st.integers(0, 3), st.integers(2, 8))
 def test_e_value__one_more_pass_on_record__never_weakens_a_row_of_failures(prior, passes, failures, row) -> None:
     record = Counts(passes=passes + 4, failures=failures)
     more = record.plus(Counts(passes=1))
@@ -286,3 +289,55 @@ def test_next_step__cases_that_pass_on_both_sides_are_added__a_dead_case_stays_r
         assert asked is not None
         confirmation = Confirmation(number, prior, confirm=6, sure=asked.sure, every=asked.every)
         assert steps(confirmation, "F" * 7).endswith(" confirmed")
+
+
+@pytest.mark.contract("verdict.evidence")
+@given(
+    st.dictionaries(st.sampled_from([(10, 0), (9, 1), (8, 2), (7, 3), (5, 5)]), st.integers(1, 40), min_size=1),
+    st.integers(0, 2_000),
+    st.builds(Counts, passes=st.integers(4, 12), failures=st.integers(0, 1)),
+    st.builds(Counts, passes=st.integers(0, 2), failures=st.integers(2, 7)),
+)
+def test_suffices__cases_that_pass_on_both_sides_are_added__evidence_of_all_cases_over_alpha_is_enough(
+    records, added, record, here
+) -> None:
+    """What is proof among few cases need not be among many, but never more is asked than N / α."""
+    kinds = records | {(10, 0): records.get((10, 0), 0) + added}
+    number, prior = sum(kinds.values()), learned_from(kinds)
+    asked = bars_of(prior, kinds, number, Executions(6), 0.05)
+    assert asked is not None
+    confirmation = Confirmation(number, prior, confirm=6, sure=asked.sure, every=asked.every)
+    proof = e_value(prior, record, here) >= number / 0.05
+    assert confirmation.suffices(Doubt.REGRESSION, record, here) or not proof
+
+
+def test_suffices__what_is_proof_among_few__is_none_among_many() -> None:
+    """Where the promise about added cases ends: a case that passed when it was run again."""
+    here, found = Counts(passes=1, failures=3), []
+    for number in (20, 2_000):
+        kinds = {(10, 0): number}
+        prior = learned_from(kinds)
+        asked = bars_of(prior, kinds, number, Executions(6), 0.05)
+        assert asked is not None
+        confirmation = Confirmation(number, prior, confirm=6, sure=asked.sure, every=asked.every)
+        found.append(confirmation.suffices(Doubt.REGRESSION, CLEAN, here))
+    assert found == [True, False]
+
+
+@pytest.mark.contract("verdict.evidence.valid")
+@given(STEADY_PRIORS, PASSING)
+def test_e_value__nothing_has_changed_and_cases_are_steadier_than_believed__has_mean_one_at_most(prior, record) -> None:
+    """Of every suite: that cases are believed to fail more than they do makes evidence rarer, however one stops."""
+    confirmation = Confirmation(100, prior, confirm=6)
+
+    @cache
+    def walk(failures: int, passes: int) -> float:
+        here = Counts(passes=passes, failures=failures)
+        if here.runs and confirmation.next_step(Doubt.REGRESSION, record, here, 7 - here.runs) is not Step.AGAIN:
+            return e_value(prior, record, here)
+        # a case that was steady until now fails as seldom as before
+        known = prior.after(record).after(here)
+        share = known.pass_rate + known.weights[0] * known.steady * (LEAST_FAILURE_RATE - STEADY_RATE)
+        return (1 - share) * walk(failures + 1, passes) + share * walk(failures, passes + 1)
+
+    assert walk(0, 0) <= 1 + 1e-9
