@@ -42,7 +42,7 @@ class Reruns:
         self._facts: dict[CaseKey, CaseFacts] = {}
         self._graded: dict[CaseKey, bool] = {}
         self._first: dict[CaseKey, Sequence[Trial]] = {}
-        """The first executions of each suspect, where many were late."""
+        """The first executions of each suspect, where many were late or may be."""
         self._confirmation = Confirmation(0)
         self._suspects = Suspects({}, None)
         self._confirmed: set[CaseKey] = set()
@@ -67,7 +67,7 @@ class Reruns:
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
         self._first = {}
-        if many_late(result):
+        if run.shard is not None or many_late(result):  # of a shard only the whole knows how many are late
             self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
         steps = next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]

@@ -9,7 +9,7 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.judge import Question, judge
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import Why
-from eval_gate.model.result import RunResult
+from eval_gate.model.result import RunResult, Shard
 from tests.support.histories import Asked, Branch, Engine
 
 RULES = Policy(frozenset({FailOn.REGRESSIONS}))
@@ -66,3 +66,19 @@ def test_judge__passed_again_when_it_answered__is_no_unknown(tape) -> None:
 def test_judge__few_are_late__being_late_counts_as_a_crash() -> None:
     run = judged("FT", ["P"] * 8)
     assert of_mine(run)[0] is CaseClass.REGRESSION
+
+
+@pytest.mark.contract("verdict.crash")
+@pytest.mark.parametrize("shard", [None, Shard(index=1, count=4)])
+def test_reruns__few_are_late_here__a_shard_asks_on_until_its_answers_decide(shard) -> None:
+    """The whole may be slow, and judges by answers then."""
+    cases = tuple(Asked("a.json", f"case-{at}", "P") for at in range(12))
+    branch = Branch()
+    for number in range(6):
+        branch = branch.pushed(cases, RULES, number)
+    mine = Asked("a.json", "case-0", "FTF")
+    part = Engine((mine, *cases[1:]), fields={"shard": shard} if shard else {})
+    made = part.run(Question(branch.baseline, RULES)).by_key()[mine.key]
+    answered = [trial for trial in made.trials if not trial.timed_out]
+    assert len(made.trials) == len(answered) + 1
+    assert len(answered) == (2 if shard else 1)
