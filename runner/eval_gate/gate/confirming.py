@@ -67,7 +67,8 @@ class Reruns:
         self._facts = {one.key: replace(one, again=NO_RUNS) for one in facts if one.doubt is not None}
         self._graded = {key: case.graded for key, case in result.cases() if key in self._facts}
         self._first = {}
-        if run.shard is not None or many_late(result):  # of a shard only the whole knows how many are late
+        heard = any(case.status.judged for _, case in result.cases())
+        if many_late(result) or (run.shard is not None and heard):  # only the whole knows how many are late
             self._first = {key: case.executions() for key, case in result.cases() if key in self._facts}
         steps = next_steps(self._facts.values(), self._confirmation)
         doubtful = [key for key, step in steps.items() if step is Step.AGAIN and self._confirm]
