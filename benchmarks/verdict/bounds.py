@@ -69,6 +69,20 @@ def own_loss(rate: float, more: float, times: float, *, red: float | None = None
     return total[0] if red is not None else total[1]
 
 
+def broken_ones(number: int, usual: float, here: float) -> float:
+    """How often so many cases that fail together are found, at `RED`, by their first executions alone.
+
+    By a rule that knows which they are (Neyman and Pearson): it counts their failures, and needs none of the others.
+    """
+    left, found = RED, 0.0
+    for failures in range(number, -1, -1):
+        chance = exactly(failures, number, usual)
+        part = min(left / chance, 1.0)
+        found += part * exactly(failures, number, here)
+        left -= part * chance
+    return found
+
+
 def lines() -> Iterator[tuple[str, str]]:
     """What is bounded, and the bound."""
     for passes in (50, 70, 80):
@@ -80,6 +94,12 @@ def lines() -> Iterator[tuple[str, str]]:
             f"the same within {PUSHES} pushes, each judged by itself; or fails at first in any of them",
             f"≤ {within:.1%}; ≤ {first:.1%}",
         )
+    row = 0.45 ** (1 + DEFAULT_CONFIRM)
+    yield (
+        f"a case that flaked 45 % died: a row of {1 + DEFAULT_CONFIRM} failures, by chance 1 time in {1 / row:.0f}",
+        f"≤ {min(RED / row, 1.0):.0%}, if it is the only such case and its rate is known",
+    )
+    yield ("20 cases 98 → 70 %, 20 others mended: found, at 2 % red", f"≤ {broken_ones(20, 0.02, 0.3):.1%}")
     for found in (0.85, 0.5):
         yield (
             f"one run in ten is a bad day (5 %, × 3): red, where a loss of 10 points is found in {found:.0%}",

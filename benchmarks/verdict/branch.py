@@ -36,12 +36,13 @@ FILE = "suite.json"
 PASS_SCORE = 0.8
 """Of worlds with graded cases."""
 SHARDS = 4
+TOO_LATE = "no answer in time"
 _TOOL = ToolIdentity(version="simulated")
 _TARGET = TargetIdentity(name="agent", provider="http", identity="http://simulated")
 _THERE = TargetIdentity(name="agent", provider="http", identity="http://simulated.base")
 
 Execution = str | float
-"""`P`, `F`, `C` (HTTP 500), or the score of a graded case."""
+"""`P`, `F`, `C` (HTTP 500), `T` (no answer in time), or the score of a graded case."""
 Again = Callable[[int], Execution]
 """One more execution of the case with this number."""
 
@@ -65,6 +66,10 @@ def _trial(what: Execution) -> Trial:
         return Trial(status=status, score=what, duration_ms=1.0)
     if what == "C":
         return Trial(status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED)
+    if what == "T":
+        return Trial(
+            status=Status.ERROR, score=0.0, duration_ms=1.0, blame=Blame.CRASHED, error=TOO_LATE, timed_out=True
+        )
     return Trial(status=Status.PASSED if what == "P" else Status.FAILED, score=float(what == "P"), duration_ms=1.0)
 
 
@@ -76,6 +81,7 @@ def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tup
     passes = sum(trial.status is Status.PASSED for trial in judged)
     decided = Status.PASSED if passes * 2 > len(judged) else Status.FAILED
     status = decided if judged else Status.ERROR
+    shown = next(trial for trial in trials if trial.status is status)
     return CaseResult(
         id=f"case-{at}",
         passed=status is Status.PASSED,
@@ -88,6 +94,7 @@ def _case(at: int, done: tuple[Execution, ...], end: RerunEnd | None, there: tup
         rerun_end=end,
         control=tuple(map(_trial, there)),
         fingerprint=f"case-{at}",
+        error=shown.error,
         blame=None if judged else Blame.CRASHED,
     )
 

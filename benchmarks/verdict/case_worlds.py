@@ -1,4 +1,4 @@
-"""What one case shows: worlds of two kinds of cases, and losses of one case, with their standard errors.
+"""What one case shows: losses of one case, and what fifty runs of history change, with their standard errors.
 
     python benchmarks/verdict/case_worlds.py --worlds 200
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from rules import ours
@@ -33,11 +33,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Measured:
-    """Gates that were red (of harmless worlds) or found the case, of so many; and executions a case."""
+    """Gates that were red (of harmless worlds) or found the case, of so many; and executions a case.
+
+    `by_branch` has the same for every branch: pull requests of one share its record, and what is odd about it.
+    """
 
     gates: int
     said: int
     per_case: float
+    by_branch: tuple[tuple[int, int], ...] = ()
+    undecided: int = 0
 
     @property
     def share(self) -> float:
@@ -46,13 +51,21 @@ class Measured:
 
     @property
     def error(self) -> float:
-        """The standard error of the share, of at least one gate in the direction of a miss."""
+        """The standard error of the share, of at least one gate in the direction of a miss.
+
+        That of gates which are independent, or the one that branches as a whole show, whichever is larger.
+        """
         share = min(max(self.said, 1), self.gates - 1) / self.gates
-        return 100 * math.sqrt(share * (1 - share) / self.gates)
+        alone, mean = share * (1 - share) / self.gates, self.said / self.gates
+        together = sum((said - mean * gates) ** 2 for gates, said in self.by_branch) / self.gates**2
+        return 100 * math.sqrt(max(alone, together))
+
+
+LONG_HISTORY = 50
 
 
 def lines(cases: int) -> Iterator[Line]:
-    """All of them at so many cases."""
+    """All of them at so many cases, but for those of a long history, of which each branch takes long."""
     random = Random(cases)
     yield Line(World("nothing changed, every case fails 5%", (same(cases, 0.05),)), most=2)
     beta = tuple(same(1, random.betavariate(0.5, 9)) for _ in range(cases))
@@ -71,16 +84,37 @@ def lines(cases: int) -> Iterator[Line]:
     yield Line(World("one case that flaked 45% died", one), least=75)
 
 
+def long_lines(cases: int) -> Iterator[Line]:
+    """Some of them after fifty runs: the newest twenty count."""
+    known = {line.world.name: line for line in lines(cases)}
+    for name in (
+        "nothing changed, every case fails 5%",
+        "nothing changed, four fifths solid, a fifth 20 to 50%",
+        "one case that never failed fails 50%",
+        "one case that flaked 45% died",
+    ):
+        line = known[name]
+        world = replace(line.world, name=f"{name}, history {LONG_HISTORY}")
+        yield replace(line, world=world, history=LONG_HISTORY)
+    died = known["one case died (5%), history 10"]
+    yield replace(
+        died, world=replace(died.world, name=f"one case died (5%), history {LONG_HISTORY}"), history=LONG_HISTORY
+    )
+
+
 def measured(line: Line, gates: int, confirm: int = DEFAULT_CONFIRM, seed: int = 1) -> Measured:
     """By the path that a user's run takes."""
-    gate, said, executions, cases = ours(confirm), 0, 0, sum(group.cases for group in line.world.groups)
+    gate, executions, undecided = ours(confirm), 0, 0
+    cases, said = sum(group.cases for group in line.world.groups), list[bool]()
     for number in range(gates):
         branch = f"{seed}/{line.world.name}/{cases}/{line.history}/{number // PER_BRANCH}"
         drawn = draw(line.world, line.history, branch, number)
         called = gate(drawn, Random(f"{branch}/{number}/again"))
-        said += called.red if line.world.harmless else bool(called.regressions & drawn.changed)
-        executions += called.executions
-    return Measured(gates, said, executions / gates / cases)
+        said.append(called.red if line.world.harmless else bool(called.regressions & drawn.changed))
+        executions, undecided = executions + called.executions, undecided + called.undecided
+    branches = [said[start : start + PER_BRANCH] for start in range(0, gates, PER_BRANCH)]
+    by_branch = tuple((len(some), sum(some)) for some in branches)
+    return Measured(gates, sum(said), executions / gates / cases, by_branch, undecided)
 
 
 def main() -> None:
@@ -91,7 +125,8 @@ def main() -> None:
     parser.add_argument("--confirm", type=int, default=DEFAULT_CONFIRM)
     given = parser.parse_args()
     print(f"| {given.cases} cases | to reach | this gate | executions a case |\n|:--|--:|--:|--:|")
-    for line in lines(given.cases):
+    shown = [line for line in lines(given.cases) if not line.world.harmless]  # the others are in the table of sizes
+    for line in (*shown, *long_lines(given.cases)):
         found = measured(line, given.worlds, given.confirm)
         target = f"≤ {line.most:g} %" if line.most is not None else f"≥ {line.least:g} %"
         print(

@@ -45,6 +45,14 @@ class World:
     """By how much every score is lower here than on the branch."""
     pass_score: float = PASS_SCORE
     max_score_drop: float | None = None
+    late: float = 0.0
+    """How many answers of the pull request's run come too late (0 to 1), re-runs included."""
+    late_again: float | None = None
+    """The same of its re-runs; None for as many."""
+    late_before: float = 0.0
+    """The same of the branch's newest run."""
+    breaks: Execution = "F"
+    """What becomes of a changed case that does not pass: a wrong answer, or `C`, or `T` where it hangs."""
 
     @property
     def harmless(self) -> bool:
@@ -75,6 +83,10 @@ class Drawn:
     fell: float = 0.0
     pass_score: float = PASS_SCORE
     max_score_drop: float | None = None
+    late: float = 0.0
+    late_again: float = 0.0
+    late_before: float = 0.0
+    breaks: Execution = "F"
 
     @property
     def graded(self) -> bool:
@@ -89,7 +101,12 @@ class Drawn:
             random = Random(f"{self.seed}/{self.number if run is None else 'main'}/{run}")
             return [self._grade(at, run, random) for at in range(len(self.means))]
         failed = self.first if run is None else [results[run] for results in self.history]
-        return ["F" if one else "P" for one in failed]
+        plain: list[Execution] = [self._failure(at, run) if one else "P" for at, one in enumerate(failed)]
+        late = self.late if run is None else self.late_before if run == 0 else 0.0
+        if not late:
+            return plain
+        random = Random(f"{self.seed}/{self.number if run is None else 'main'}/late")
+        return ["T" if random.random() < late else one for one in plain]
 
     def again(self, at: int, run: int | None, random: Random) -> Execution:
         """One more execution of a case in that run."""
@@ -101,11 +118,18 @@ class Drawn:
         if run is not None:
             branch, recent, lately = self.rates_then[at]
             rate = lately if run < recent else branch
-        return "F" if random.random() < rate else "P"
+        late = self.late_again if run is None else self.late_before if run == 0 else 0.0
+        if late and random.random() < late:
+            return "T"
+        return self._failure(at, run) if random.random() < rate else "P"
 
     def failed(self, what: Execution) -> bool:
         """By the pass score, where it is a score."""
         return what < self.pass_score if isinstance(what, float) else what != "P"
+
+    def _failure(self, at: int, run: int | None) -> Execution:
+        """How a case fails: one that the change broke, as that breaks it."""
+        return self.breaks if run is None and at in self.changed else "F"
 
     def _grade(self, at: int, run: int | None, random: Random) -> float:
         """What a judge gives the answer to this case: on the branch, or where `run` is None in the pull request."""
@@ -216,6 +240,10 @@ def draw(world: World, runs: int, seed: str, number: int = 0) -> Drawn:
         fell=world.fell,
         pass_score=world.pass_score,
         max_score_drop=world.max_score_drop,
+        late=world.late,
+        late_again=world.late if world.late_again is None else world.late_again,
+        late_before=world.late_before,
+        breaks=world.breaks,
     )
 
 
