@@ -71,6 +71,16 @@ def test_markdown__any_limit__is_kept_with_marker_heading_and_counts(run, limit)
     assert limit < 2_000 or COUNTS.search(summary)
 
 
+def test_summary__no_room_for_a_single_case__still_counts_them() -> None:
+    cases = [make_result("a", "failed"), make_result("b", "error"), make_result("c", "skipped"), make_result("d")]
+    run = make_run(make_suite_result(cases))
+    judged = judge_against(run, Baseline(make_baseline_run(dict.fromkeys("abcd", "passed")), "b"), Policy())
+    view = view_of(judged, ReportContext(name="n" * 200))
+    summary = render_summary(view, limit=1_700)
+    assert "All cases" not in summary
+    assert "4 cases: 1 pass, 1 fail" in summary
+
+
 @given(st.integers(min_value=0, max_value=400), st.integers(min_value=0, max_value=500))
 def test_fit__any_limit__is_kept_by_the_first_step_that_fits(size, limit) -> None:
     def made(detail):
