@@ -261,6 +261,7 @@ SOUP = st.lists(
 @example("rec $(\\\n(1 + {PROMPT}))", "x[$(owned)]")
 @example("rec `# '` ' ` {PROMPT} '", "$(owned)")
 @example("rec $'\\' {PROMPT}'", "$(owned)")
+@example('for x in {PROMPT}; do rec "$x"; done\nrec ${x:-small} {PROMPT}', ".")
 def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_nothing(
     shells, shell, template, value
 ) -> None:
@@ -275,6 +276,8 @@ def test_finding_11__template_that_is_taken__hostile_value_is_one_word_and_runs_
         assert "$" in template or "`" in template
         return
     assert hostile[1] == plain[1] == []
+    if "for x in {PROMPT}" in template and any(PLAIN.split()[-1].encode() in call for call in plain[0]):
+        return  # the author's own `$x` without quotes, into which the value was put: a shell splits whatever is in it
     expected = [[word.replace(PLAIN.encode(), value.encode()) for word in call] for call in plain[0]]
     assert hostile[0] == sorted(expected)
 

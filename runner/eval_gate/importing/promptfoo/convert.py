@@ -215,7 +215,7 @@ def _written(name: str, test: PromptfooTest, question: Asked, checks: Checks) ->
 
 def _names(tests: tuple[PromptfooTest, ...]) -> list[str]:
     """A name for each test, each another one: its `testCaseId`, its description, or its variables."""
-    wishes = [test.named or test.description or _by_variables(test) for test in tests]
+    wishes = [_said(test.named) or _said(test.description) or _by_variables(test) for test in tests]
     times = Counter(wishes)
     longer = [
         f"{wish} {_by_variables(test)}" if times[wish] > 1 and test.variables else wish
@@ -232,6 +232,11 @@ def _names(tests: tuple[PromptfooTest, ...]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+def _said(name: str | None) -> str | None:
+    """The name, if anything of it can be in an id."""
+    return name if name and _short(name) else None
 
 
 def _by_variables(test: PromptfooTest) -> str:

@@ -233,6 +233,13 @@ configs = st.fixed_dictionaries(
 )
 
 
+def test_name__of_which_no_sign_can_be_in_an_id__is_made_of_the_variables(tmp_path) -> None:
+    check = [{"type": "contains", "value": "o.k"}]
+    said = {"a": "\x1b", "b": " ", "c": "said"}
+    tests = [{"vars": {"q": value}, "description": name, "assert": check} for value, name in said.items()]
+    assert ids(brought(tmp_path, tests=tests)) == ["a", "b", "said"]
+
+
 @settings(max_examples=size(150))
 @given(configs)
 def test_any_configuration__ends_in_a_sentence_or_in_files_that_load_without_a_warning(config) -> None:
