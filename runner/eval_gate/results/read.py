@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, dropwhile, islice
 from pathlib import Path
@@ -139,8 +139,8 @@ def newest_passed(folder: Path, *, target: str | None = None, besides: str | Non
     passed, one of them has to be named, and a gate that needs a baseline does not pass as if there were none.
     """
     files = _written(folder)
-    older = (_kept(file) for _, file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT])
-    usable = _of_everything(chain(_read_all(files[:MAX_RUNS_READ]), older), target, besides)
+    older = (one for file in files[MAX_RUNS_READ:MAX_RUNS_SOUGHT] for one in _heads([file]))
+    usable = _of_everything(chain(_heads(files[:MAX_RUNS_READ]), older), target, besides)
     judged: Kept | None = None
     passed_over: list[Unmeasured] = []
     for one in usable:
@@ -179,17 +179,17 @@ def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tupl
     """
     path = _path(reference)
     if path.is_dir():
-        found = _in_folder(path)
-        return found.read(compared=compared), found.folder
+        record = _record_in(path)
+        return _run_in(record, compared=compared), record.parent
     if path.is_file():
         if zipfile.is_zipfile(path):
             return read_archive(path, str(path), compared=compared), None
-        return run_of(_read(path), str(path), compared=compared), path.parent if path.name == RUN_NAME else None
+        return _run_in(path, compared=compared), path.parent if path.name == RUN_NAME else None
     if reference == LATEST and (newest := kept_in(output_dir)):
         return newest[0].read(compared=compared), newest[0].folder
-    if is_run_id(reference) and (output_dir / reference / RUN_NAME).is_file():
-        record = output_dir / reference / RUN_NAME
-        return run_of(_read(record), str(record), compared=compared), record.parent
+    record = output_dir / reference / RUN_NAME
+    if is_run_id(reference) and record.is_file():
+        return _run_in(record, compared=compared), record.parent
     known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
     raise GateError(
         "baseline-not-found",
@@ -229,7 +229,7 @@ def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tu
 
     Of more than `most` only those that were written last are read. `below` says where in the folder they are.
     """
-    return tuple(one.read(compared=True) for one in _read_all(_written(folder, below)[:most]))
+    return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of))
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +246,12 @@ class Kept:
 
     def read(self, *, compared: bool = False) -> RunResult:
         """The run itself, read anew each time; with what it was compared with where asked for. Raises GateError."""
-        return run_of(_read(self.file), str(self.file), compared=compared)
+        return _run_in(self.file, compared=compared)
 
 
 def kept_in(folder: Path) -> list[Kept]:
     """The runs of a folder of runs, newest first; of very many those that were written last. Raises GateError."""
-    return _read_all(_written(folder)[:MAX_RUNS_READ])
+    return _heads(_written(folder)[:MAX_RUNS_READ])
 
 
 def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
@@ -259,16 +259,19 @@ def _written(folder: Path, below: str = IN_RUNS) -> list[tuple[int, Path]]:
     return sorted(((file.stat().st_mtime_ns, file) for file in folder.glob(below)), reverse=True)
 
 
-def _read_all(files: Sequence[tuple[int, Path]]) -> list[Kept]:
+def _heads(files: Iterable[tuple[int, Path]]) -> list[Kept]:
     """The runs in these files, by their time stamps the newest first."""
+    return [Kept(*one) for one in _newest_first(files, head_of)]
+
+
+def _newest_first(
+    files: Iterable[tuple[int, Path]], read: Callable[[bytes, str], RunResult]
+) -> list[tuple[RunResult, Path]]:
+    """What is read of these files, the newest by its time stamp first, each with its file."""
+    found = [(read(_read(file), str(file)), when, file) for when, file in files]
     # timestamps are in seconds: of two runs of the same one, the later written is the later
-    kept = [(_kept(file), when) for when, file in files]
-    kept.sort(key=lambda one: (one[0].head.timestamp, one[1]), reverse=True)
-    return [one for one, _ in kept]
-
-
-def _kept(file: Path) -> Kept:
-    return Kept(head_of(_read(file), str(file)), file)
+    found.sort(key=lambda one: (one[0].timestamp, one[1]), reverse=True)
+    return [(run, file) for run, _, file in found]
 
 
 def _of_everything(kept: Iterable[Kept], target: str | None, besides: str | None) -> Iterator[Kept]:
@@ -285,10 +288,9 @@ def _leads_to(kept: Kept) -> str:
     return kept.folder.name if is_run_id(kept.folder.name) else str(kept.folder)
 
 
-def _in_folder(folder: Path) -> Kept:
-    if (folder / RUN_NAME).is_file():
-        return _kept(folder / RUN_NAME)
-    return _complete(kept_in(folder), folder)[0]
+def _record_in(folder: Path) -> Path:
+    own = folder / RUN_NAME
+    return own if own.is_file() else _complete(kept_in(folder), folder)[0].file
 
 
 def _complete(kept: Sequence[Kept], folder: Path) -> Sequence[Kept]:
@@ -342,6 +344,10 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
         return RunResult.model_validate_json(file.read_bytes())
     except ValidationError as error:
         raise GateError("no-such-run", f"{file} is not a run record of this version") from error
+
+
+def _run_in(file: Path, *, compared: bool) -> RunResult:
+    return run_of(_read(file), str(file), compared=compared)
 
 
 def _read(file: Path) -> bytes:

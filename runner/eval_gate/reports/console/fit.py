@@ -15,7 +15,7 @@ def width(text: str) -> int:
     """Columns the text takes on a terminal."""
     if _NARROW(text):
         return len(text)
-    from wcwidth import wcswidth  # a tenth of the time of a run of one case
+    from wcwidth import wcswidth  # a fifteenth of the time of a run of one case
 
     return max(wcswidth(text), 0)
 
