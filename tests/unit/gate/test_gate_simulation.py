@@ -59,7 +59,7 @@ def test_page__table_of_the_base_branchs_agent__has_every_day_of_the_simulation(
 @pytest.mark.contract("verdict.targets")
 def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
     page = on_the_page()
-    for at, most in ((0, 2.0), (1, 8.4)):  # of the few pull requests at 500 cases, one is 8.3 %
+    for at, most in ((0, 2.0), (1, 2.5)):  # of the few pull requests at 500 cases, one is 2.5 %
         assert page["nothing changed, every case fails 5% of the time"][at][0] <= 2.0
         for lost in ("1 case", "3 cases", "5 cases", "10 cases"):
             assert page[f"the branch itself lost {lost} in its newest run (2%)"][at][0] <= most
@@ -67,7 +67,8 @@ def test_page__figures__are_within_the_targets_at_100_and_500_cases() -> None:
         assert page["one case died, and the newest run of the branch was an outage (2%)"][at][0] >= 99.0
         for rate in ("2%", "5%"):
             assert page[f"one case died ({rate})"][at][0] >= 99.5
-            assert page[f"every case lost 10 points ({rate})"][at][0] >= 80.0
+        for rate, least in (("2%", 90.0), ("5%", 75.0)):  # what allows for bad days finds less of what flakes more
+            assert page[f"every case lost 10 points ({rate})"][at][0] >= least
         assert max(cells[at][1] for name, cells in page.items() if name.startswith("nothing changed")) <= 1.25
         assert max(cells[at][1] for cells in page.values()) <= 1.6
 
