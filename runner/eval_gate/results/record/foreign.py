@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
+from typing import Final
 
 from eval_gate.model.result import RunResult, SuiteResult, TargetIdentity, ToolIdentity
 from eval_gate.model.totals import summarise
+
+CONTRACT: Final = "tool-forge contract"
+"""The name of the tool of such a run: who made it is not said."""
 
 
 def run_of_suite(suite: SuiteResult) -> RunResult:
@@ -24,7 +28,7 @@ def run_of_suite(suite: SuiteResult) -> RunResult:
         run_id=suite.run_id,
         timestamp=suite.timestamp,
         complete=True,
-        tool=ToolIdentity(name="tool-forge contract", version="unknown"),
+        tool=ToolIdentity(name=CONTRACT, version="unknown"),
         target=TargetIdentity(name=PurePosixPath(endpoint).name or endpoint, provider="unknown", identity=endpoint),
         suites=(suite.model_copy(update={"eval_file": name}),),
         summary=summary,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -16,7 +17,8 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue, lean
 from eval_gate.model.result import SCHEMA_VERSION, CaseResult, RunResult, SuiteResult
-from eval_gate.results.record.foreign import run_of_suite
+from eval_gate.results.record.agreeing import contradictions, counted_anew
+from eval_gate.results.record.foreign import CONTRACT, run_of_suite
 from eval_gate.text.foreign.json import ForeignJsonError, may_be_no_json, refuse_too_much
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, sentence
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
 MAX_MISTAKES: Final = 1_000
+SHOWN: Final = 20
+"""Mistakes that are told one by one."""
 _Data = TypeVar("_Data", bound=BaseModel)
 
 
@@ -38,8 +42,20 @@ def run_of(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
     """
     if len(data) > MAX_RESULT_BYTES:
         raise corrupt(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
-    if (found := _sound(data, compared=compared)) is not None:
-        return found
+    found = _sound(data, compared=compared) or _step_by_step(data, shown, compared=compared)
+    if wrong := list(islice(contradictions(found), SHOWN)):
+        positions, alone = JsonPositions(data), found.tool.name == CONTRACT
+        problems = [
+            Problem(what, shown, positions.line(path), field_path(path))
+            for place, what in wrong
+            for path in [place[2:] if alone else place]
+        ]
+        raise corrupt(shown, "it contradicts itself", problems)
+    return counted_anew(found)
+
+
+def _step_by_step(data: bytes, shown: str, *, compared: bool) -> RunResult:
+    """A record of which something is odd, or a suite's result. Raises GateError for what is neither."""
     document, positions = _parsed(data, shown)
     if not isinstance(document, dict):
         raise corrupt(shown, "expected a mapping: a run record or an EvalSuiteResult")
@@ -57,7 +73,7 @@ def run_of(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
     except ValidationError as error:
         # a hostile record can hold millions of mistakes: then their number has to do
         many = error.error_count() > MAX_MISTAKES
-        details = [] if many else error.errors(include_url=False)[:20]
+        details = [] if many else error.errors(include_url=False)[:SHOWN]
         raise corrupt(
             shown,
             "not a run record",
@@ -141,7 +157,9 @@ def _pieces_of(kind: type[BaseModel], *, several: bool = False) -> Decoder[Any]:
     from msgspec import Raw, defstruct
     from msgspec.json import Decoder
 
-    fields = [(field.alias or name, Raw, Raw()) for name, field in kind.model_fields.items()]
+    # both spellings: what a slow look takes for a field is none that a quick one passes over
+    names = {spelt for name, field in kind.model_fields.items() for spelt in (field.alias or name, name)}
+    fields = [(spelt, Raw, Raw()) for spelt in sorted(names)]
     pieces: Any = defstruct(kind.__name__, fields)
     return Decoder(list[pieces] if several else pieces)
 

@@ -1,0 +1,164 @@
+"""Records that somebody changed so that they contradict themselves: a gate never passes by the half that suits it.
+
+Each is a real run's record, changed in one place, and judged by the command line.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import gate
+
+ASK = ("--targets", "targets.yaml", "--target", "it", "--confirm", "2", "--fail-on", "regressions")
+Change = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """Three passing runs in `main/`, and one in `here/` that fails every case, with re-runs."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "evals").mkdir()
+    case = {"input": {"message": "ask"}, "expect": {"responseContains": ["ok"]}}
+    (folder / "evals/a.golden.json").write_text(json.dumps([case | {"id": f"gs-{number}"} for number in range(4)]))
+    answers(folder, "ok")
+    for _ in range(3):
+        assert gate(folder, "run", *ASK, "--output-dir", "main").returncode == 0
+    answers(folder, "no")
+    assert gate(folder, "run", *ASK, "--output-dir", "here", "--baseline", "main").returncode == 1
+    return folder
+
+
+@pytest.fixture
+def runs(made, tmp_path) -> Path:
+    return shutil.copytree(made, tmp_path / "made")
+
+
+def answers(folder: Path, said: str) -> None:
+    described = {"name": "it", "provider": "cli", "command_template": f"echo {said}"}
+    (folder / "targets.yaml").write_text(json.dumps([described]))
+
+
+def record_in(folder: Path, name: str) -> Path:
+    return max((folder / name).glob("*/run.json"), key=lambda file: file.stat().st_mtime_ns)
+
+
+def change(file: Path, how: Change) -> None:
+    document = json.loads(file.read_text())
+    how(document)
+    file.write_text(json.dumps(document, indent=2))
+
+
+def cases(document: dict[str, Any]) -> list[dict[str, Any]]:
+    (suite,) = document["suites"]
+    found: list[dict[str, Any]] = suite["cases"]
+    return found
+
+
+def twice(status: str) -> Change:
+    """Every case once more behind the others, with this result."""
+
+    def changed(document: dict[str, Any]) -> None:
+        again = {"passed": status == "passed", "status": status, "error": None, "trials": [], "reruns": 0}
+        cases(document).extend(copy.deepcopy([case | again for case in cases(document)]))
+        document["summary"]["totalCases"] *= 2
+
+    return changed
+
+
+def without_cases(document: dict[str, Any]) -> None:
+    document["suites"] = []
+
+
+def other_executions(document: dict[str, Any]) -> None:
+    for case in cases(document):
+        case["trials"] = [case["trials"][0] | {"status": "passed"}] * 50 + case["trials"]
+
+
+def re_runs_alone(document: dict[str, Any]) -> None:
+    for case in cases(document):
+        case["reruns"] = 99
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (twice("passed"), 'suites[0].cases[4]: the case "gs-0" stands twice, and only one can be compared'),
+        (without_cases, "summary: counts 4 cases, and there are 0"),
+        (other_executions, 'the case "gs-0" is failed, and 50 of its 52 judged executions passed'),
+        (re_runs_alone, 'the case "gs-0" has 2 executions, and not so many re-runs as it says'),
+    ],
+    ids=["twice", "without cases", "other executions", "re-runs alone"],
+)
+def test_record_of_the_change__contradicts_itself__is_refused_by_name_and_place(runs, how, said) -> None:
+    record = record_in(runs, "here")
+    change(record, how)
+    done = gate(runs, "compare", "main", str(record))
+    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("how", [twice("failed"), without_cases], ids=["twice", "without cases"])
+@pytest.mark.parametrize("confirm", ["0", "2"])
+def test_baseline__contradicts_itself__is_refused_and_hides_no_regression(runs, how, confirm) -> None:
+    baseline = record_in(runs, "main")
+    change(baseline, how)
+    (baseline.parent / "ledger.json").unlink()
+    done = gate(runs, "run", *ASK[:4], "--confirm", confirm, "--output-dir", "again", "--baseline", str(baseline))
+    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+
+
+def claims(document: dict[str, Any]) -> None:
+    document["summary"] |= {"passed": 4, "failed": 0, "errored": 0, "passRate": 1.0}
+    document["suites"][0]["summary"] |= {"passed": 4, "failed": 0}
+    for case in cases(document):
+        case["passed"] = True
+    document["verdict"] |= {"outcome": "pass", "exitCode": 0}
+
+
+def test_record_of_the_change__claims_to_have_passed__is_counted_anew_and_says_so(runs) -> None:
+    record = record_in(runs, "here")
+    change(record, lambda document: (claims(document), document.update(comparison=None, confirm=0))[0])
+    done = gate(runs, "compare", "main", str(record), "--min-pass-rate", "0.9", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["summary"]["passed"], found["summary"]["failed"]) == (1, 0, 4), done.stderr
+    assert [case["passed"] for case in cases(found)] == [False] * 4
+    assert "the record's counts were not those of its cases: they are counted anew" in found["warnings"]
+
+
+def test_suite_of_any_runner__a_case_stands_twice__does_not_pass_by_the_second(runs) -> None:
+    (suite,) = json.loads(record_in(runs, "here").read_text())["suites"]
+    told = ("id", "description", "passed", "durationMs", "assertionsRun", "assertionsSkipped", "error", "details")
+    plain = [{name: case[name] for name in told} for case in suite["cases"]]
+    suite["cases"] = [*plain, *(case | {"passed": True, "error": None} for case in plain)]
+    (runs / "suite.json").write_text(json.dumps(suite, indent=2))
+    done = gate(runs, "compare", "main", "suite.json", "--fail-on", "regressions")
+    assert (done.returncode, 'cases[4]: the case "gs-0" stands twice' in done.stderr) == (2, True), done.stdout
+
+
+def test_suite_of_any_runner__says_passed_false_and_status_passed__has_failed(runs) -> None:
+    (suite,) = json.loads(record_in(runs, "here").read_text())["suites"]
+    for case in suite["cases"]:
+        case |= {"passed": False, "status": "passed", "trials": [], "reruns": 0}
+    (runs / "suite.json").write_text(json.dumps(suite))
+    done = gate(runs, "compare", "main", "suite.json", "--fail-on", "failures")
+    assert (done.returncode, "pass 0   fail 4" in done.stdout) == (1, True), done.stdout + done.stderr
+    assert "passed when tried again" not in done.stdout
+
+
+def test_record__keys_spelt_as_in_python__say_the_same_as_the_usual_ones(runs) -> None:
+    record = record_in(runs, "here")
+
+    def spelt(document: dict[str, Any]) -> None:
+        (suite,) = document["suites"]
+        suite["eval_file"] = suite.pop("evalFile")
+
+    change(record, spelt)
+    done = gate(runs, "compare", "main", str(record))
+    assert (done.returncode, "4 regressions" in done.stdout) == (1, True), done.stdout + done.stderr
