@@ -29,7 +29,7 @@ def made(tmp_path_factory) -> Path:
     (folder / "evals/a.golden.json").write_text(json.dumps([case | {"id": f"gs-{number}"} for number in range(4)]))
     answers(folder, "ok")
     for _ in range(3):
-        assert gate(folder, "run", *ASK, "--output-dir", "main").returncode == 0
+        assert gate(folder, "run", *ASK, "--output-dir", "main", "--baseline", "latest").returncode == 0
     answers(folder, "no")
     assert gate(folder, "run", *ASK, "--output-dir", "here", "--baseline", "main").returncode == 1
     return folder
@@ -162,3 +162,53 @@ def test_record__keys_spelt_as_in_python__say_the_same_as_the_usual_ones(runs) -
     change(record, spelt)
     done = gate(runs, "compare", "main", str(record))
     assert (done.returncode, "4 regressions" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+LedgerChange = Callable[[dict[str, Any]], None]
+
+
+def words(said: str) -> LedgerChange:
+    def changed(ledger: dict[str, Any]) -> None:
+        for case in ledger["suites"]["evals/a.golden.json"].values():
+            case["runs"] = said
+
+    return changed
+
+
+def other_yardsticks(ledger: dict[str, Any]) -> None:
+    for case in ledger["suites"]["evals/a.golden.json"].values():
+        case["yardsticks"] = ["0" * 16]
+
+
+def no_cases(ledger: dict[str, Any]) -> None:
+    ledger["suites"] = {}
+
+
+@pytest.mark.parametrize(
+    "how",
+    [words("0F 0P*2"), words("-*3"), words(""), other_yardsticks, no_cases],
+    ids=["failed", "without it", "nothing", "other yardsticks", "no cases"],
+)
+@pytest.mark.parametrize("history", [False, True], ids=["beside", "named"])
+def test_ledger__says_another_thing_of_the_baseline_than_its_record__hides_no_regression(runs, how, history) -> None:
+    baseline = record_in(runs, "main")
+    ledger = baseline.with_name("ledger.json")
+    assert json.loads(ledger.read_text())["suites"]["evals/a.golden.json"]["gs-0"]["runs"] == "0P*3"
+    change(ledger, how)
+    named: tuple[str, ...] = ()
+    if history:
+        named = ("--history", str(ledger.rename(runs / "other.json")))
+    done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", "main", *named)
+    assert (done.returncode, "4 regressions" in done.stdout) == (1, True), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [("0Q*3", '"0Q*3" says nothing about a run'), ("7P*3", "a run names a yardstick that is not there")],
+)
+def test_ledger__words_that_are_none__are_refused_with_the_file_before_anything_is_asked(runs, said, why) -> None:
+    ledger = record_in(runs, "main").with_name("ledger.json")
+    change(ledger, words(said))
+    done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", "main")
+    assert (done.returncode, (runs / "again").exists()) == (2, False)
+    assert f"error[ledger-corrupt]: {ledger.relative_to(runs)} is not a ledger: {why}" in done.stderr

@@ -7,8 +7,19 @@ from pathlib import Path
 
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
+from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
-from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
+from eval_gate.results.ledger import (
+    EMPTY,
+    LEDGER_NAME,
+    MAX_EXECUTIONS,
+    MAX_LEDGER_BYTES,
+    Ledger,
+    executions_of,
+    ledger_run,
+    read_ledger,
+    yardstick_of,
+)
 
 
 def ledger_file(file: Path) -> Ledger:
@@ -30,6 +41,37 @@ def ledger_beside(record: Path) -> Ledger:
         return _in_archive(record)
     beside = record.parent / LEDGER_NAME
     return ledger_file(beside) if beside.is_file() else EMPTY
+
+
+def ending_with(ledger: Ledger, run: RunResult) -> Ledger:
+    """Up to this run, of which it says what the run's own record does; all of it where it does not know the run.
+
+    The record of a case is all that a verdict asks of the past. A ledger that was changed, or is of another run of this
+    id, would say that the baseline failed what it passed. Raises GateError `ledger-corrupt` for what is no ledger.
+    """
+    if all(one.run_id != run.run_id for one in ledger.runs):
+        return ledger
+    known = ledger.up_to(run)
+    return known if _says_the_same(known, run) else known.without_newest(1).with_run(run).with_levels(known.levels)
+
+
+def _says_the_same(known: Ledger, run: RunResult) -> bool:
+    """Whether its newest run is this one, with the cases that it has and what they did."""
+    if known.runs[0].model_copy(update={"sha": run.sha}) != ledger_run(run):
+        return False
+    cases, found = run.by_key(), 0
+    for key in known.every_key():
+        of_case = known.case(key)
+        entry = next(iter(of_case.entries()), None)
+        if entry is None:
+            continue
+        found += 1
+        if (case := cases.get(key)) is None or of_case.yardsticks[entry.place] != yardstick_of(case):
+            return False
+        first, again = executions_of(case)
+        if (entry.first, entry.again) != (first[:MAX_EXECUTIONS], again[:MAX_EXECUTIONS]):
+            return False
+    return found == sum(bool(executions_of(case)[0]) for case in cases.values())
 
 
 def _in_archive(file: Path) -> Ledger:

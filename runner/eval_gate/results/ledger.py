@@ -44,6 +44,9 @@ _WORD: Final = re.compile(
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
 _BLAMED: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
+_ANY: Final = "the ledger"
+_NO_LEDGER: Final = " is not a ledger: "
+_ANY_SAID: Final = _ANY + _NO_LEDGER
 SCORE_DIGITS: Final = 4
 """Decimals to which a score is kept."""
 
@@ -85,7 +88,7 @@ class LedgerCase(Record):
         """
         entries = self.words()
         if any(entry is not None and entry.place >= len(self.yardsticks) for entry in entries):
-            raise _corrupt("the ledger", "a run names a yardstick that is not there")
+            raise _corrupt(_ANY, "a run names a yardstick that is not there")
         return entries
 
     def words(self) -> tuple[Entry | None, ...]:
@@ -133,11 +136,12 @@ class Ledger(Record):
         """Only this run and those before it. It is added where it is not there."""
         start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
         if start is not None:
-            return self._without_newest(start)
+            return self.without_newest(start)
         newer = sum(known.timestamp > run.timestamp for known in self.runs)
-        return self._without_newest(newer).with_run(run)
+        return self.without_newest(newer).with_run(run)
 
-    def _without_newest(self, start: int) -> Ledger:
+    def without_newest(self, start: int) -> Ledger:
+        """Without so many of its newest runs, and their levels."""
         if start == 0:
             return self
         suites = {
@@ -218,10 +222,17 @@ def read_ledger(data: bytes, shown: str) -> Ledger:
     if len(data) > MAX_LEDGER_BYTES:
         raise _corrupt(shown, f"larger than {MAX_LEDGER_BYTES:,} bytes")
     try:
-        return _FILE.validate_json(data)
+        ledger = _FILE.validate_json(data)
+        for case in {
+            (one.runs, len(one.yardsticks)): one for of in ledger.suites.values() for one in of.values()
+        }.values():
+            case.entries()  # a word that is none would end every run that comes to it, and go on into the next ledger
     except ValidationError as error:
         detail = error.errors(include_url=False, include_input=False)[0]
         raise _corrupt(shown, f"{'.'.join(map(str, detail['loc'][:4]))[:200]}: {detail['msg'][:200]}") from error
+    except GateError as error:
+        raise _corrupt(shown, error.message.removeprefix(_ANY_SAID)) from error
+    return ledger
 
 
 def ledger_bytes(ledger: Ledger) -> bytes:
@@ -363,7 +374,7 @@ def _entries(runs: str) -> tuple[Entry | None, ...]:
     for word in runs.split()[:MAX_RUNS]:
         match = _WORD.fullmatch(word)
         if match is None:
-            raise _corrupt("the ledger", f'"{word[:40]}" says nothing about a run')
+            raise _corrupt(_ANY, f'"{word[:40]}" says nothing about a run')
         entry = None if match["what"] == NOTHING else _entry(match)
         found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
     return tuple(found)
@@ -375,7 +386,7 @@ def _entry(match: re.Match[str]) -> Entry:
     if match["scores"]:
         given = match["scores"].split(",")
         if len(given) != len(letters):
-            raise _corrupt("the ledger", f"{len(given)} scores for {len(letters)} executions")
+            raise _corrupt(_ANY, f"{len(given)} scores for {len(letters)} executions")
         scores = [_score(text) for text in given]
     executions = tuple(Execution(*pair) for pair in zip(letters, scores, strict=True))
     first = len(match["first"])
@@ -390,13 +401,13 @@ def _score(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise _corrupt("the ledger", f'"{text[:20]}" is no score')
+        raise _corrupt(_ANY, f'"{text[:20]}" is no score')
     return value
 
 
 def _corrupt(shown: str, what: str) -> GateError:
     return GateError(
         "ledger-corrupt",
-        f"{shown} is not a ledger: {what}",
+        f"{shown}{_NO_LEDGER}{what}",
         "the next run on the default branch writes another one; a ledger is never changed by hand",
     )

@@ -19,7 +19,7 @@ from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
-from eval_gate.results.beside import ledger_beside, ledger_file
+from eval_gate.results.beside import ending_with, ledger_beside, ledger_file
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
@@ -49,7 +49,7 @@ def find_baseline(
     found = _find_baseline(reference, output_dir, besides)
     if history is None or isinstance(found, NoBaseline):
         return found
-    return replace(found, ledger=read_history(history))
+    return replace(found, ledger=ending_with(read_history(history), found.result))
 
 
 def read_history(reference: str) -> Ledger:
@@ -89,7 +89,7 @@ def _ledger_up_to(run: RunResult, record: Path, among: Iterable[Kept]) -> Ledger
     They, newest first, are read only where one that is older did not travel. So a run is the same baseline whether
     somebody names it by its id or `latest` or the folder leads to it.
     """
-    beside = ledger_beside(record).up_to(run)
+    beside = ending_with(ledger_beside(record), run).up_to(run)
     known = {one.run_id for one in beside.runs}
     older = list(islice(dropwhile(lambda one: one.head.run_id != run.run_id, among), 1, MAX_RUNS))
     if all(one.head.run_id in known for one in older):

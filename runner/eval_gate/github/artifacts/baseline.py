@@ -30,6 +30,7 @@ from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
+from eval_gate.results.beside import ending_with
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.read import read_archive
 
@@ -215,7 +216,7 @@ class ArtifactStore:
             return "that could not be measured"
         if self._beside is not None:
             extract(archive, self._beside.name, self._beside.to, self._beside.limit)
-        self._ledgers[artifact.id] = _ledger_in(archive, f"the ledger of {_source(artifact, run)}")
+        self._ledgers[artifact.id] = _ledger_in(archive, f"the ledger of {_source(artifact, run)}", result)
         return ""
 
     def _why_not(self, result: RunResult, run: RunFacts) -> str:
@@ -280,10 +281,10 @@ def _source(artifact: Artifact, run: RunFacts) -> str:
     return f"artifact {artifact.id} of run {run.id}"
 
 
-def _ledger_in(archive: Path, shown: str) -> tuple[Ledger, str]:
+def _ledger_in(archive: Path, shown: str, result: RunResult) -> tuple[Ledger, str]:
     """What travels with the baseline, as foreign as the run itself; one that cannot be read is worth none, and why."""
     data = entry_of(archive, LEDGER_NAME, MAX_LEDGER_BYTES)
     try:
-        return (EMPTY if data is None else read_ledger(data, shown)), ""
+        return (EMPTY if data is None else ending_with(read_ledger(data, shown), result)), ""
     except GateError as error:
         return EMPTY, error.message

@@ -24,7 +24,7 @@ from eval_gate.model.result import GitFacts, Shard
 from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
-from eval_gate.results.ledger import Ledger, LedgerRun, ledger_bytes
+from eval_gate.results.ledger import Ledger, LedgerCase, LedgerRun, ledger_bytes
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
 from tests.support.results import make_run
@@ -46,6 +46,7 @@ def record(run_id: str = "stored", cases: dict[str, str] | None = None, **fields
 
 
 LEDGER = Ledger(runs=(LedgerRun(run_id="before", timestamp="2026-11-20T10:00:00Z"),))
+SENSELESS = LEDGER.model_copy(update={"suites": {"a": {"b": LedgerCase(yardsticks=("x",), runs="0Q*3")}}})
 WANTED = Wanted(names=("eval-gate-results",), branch="main", workflows=(GATE,), near=None, own_run_id=OWN_RUN)
 
 
@@ -462,6 +463,7 @@ def test_nearest__taken_with_its_answers__they_are_kept_unless_there_are_too_man
     [
         ({"ledger.json": ledger_bytes(LEDGER)}, 1, ""),
         ({"ledger.json": b"12345"}, 0, "the ledger of artifact"),
+        ({"ledger.json": ledger_bytes(SENSELESS)}, 0, "the ledger of artifact"),
         ({"other.json": b"1"}, 0, ""),
     ],
 )
