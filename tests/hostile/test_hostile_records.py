@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -212,3 +213,37 @@ def test_ledger__words_that_are_none__are_refused_with_the_file_before_anything_
     done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", "main")
     assert (done.returncode, (runs / "again").exists()) == (2, False)
     assert f"error[ledger-corrupt]: {ledger.relative_to(runs)} is not a ledger: {why}" in done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such pipes")
+def test_folder_of_runs__holds_a_pipe_instead_of_a_record__is_an_error_and_nobody_waits(runs) -> None:
+    (runs / "main/left").mkdir()
+    os.mkfifo(runs / "main/left/run.json")
+    done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", "main")
+    assert (done.returncode, "main/left/run.json" in done.stderr, "it is no file" in done.stderr) == (2, True, True)
+
+
+@pytest.mark.parametrize(
+    ("how", "field"),
+    [
+        (lambda document: document.update(timestamp="2" * 1_000), "timestamp"),
+        (lambda document: document.update(runId="r" * 1_000), "runId"),
+        (lambda document: document.update(git={"sha": "a" * 1_000}), "git.sha"),
+    ],
+    ids=["timestamp", "run id", "commit"],
+)
+def test_baseline__head_with_words_of_any_length__is_refused_in_a_sentence(runs, how, field) -> None:
+    baseline = record_in(runs, "main")
+    change(baseline, how)
+    done = gate(runs, "run", *ASK, "--output-dir", "again", "--baseline", str(baseline))
+    assert (done.returncode, f"{field}: is longer than" in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_resume__record_that_names_another_run__does_not_go_on_with_its_journal(runs) -> None:
+    record, other = record_in(runs, "here"), record_in(runs, "main").parent
+    shutil.copytree(other, runs / "here" / other.name)
+    change(record, lambda document: document.update(runId=other.name))
+    done = gate(runs, "run", *ASK, "--output-dir", "here", "--baseline", "main", "--resume", record.parent.name)
+    assert (done.returncode, "GATE PASSED" in done.stdout) == (2, False), done.stdout
+    assert f"is the record of another run, {other.name}" in done.stderr

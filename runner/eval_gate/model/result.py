@@ -257,7 +257,7 @@ class Control(Record):
 class GitFacts(Record):
     """The commit that was evaluated; None where unknown."""
 
-    sha: str | None = None
+    sha: str | None = Field(None, max_length=100)
     ref: str | None = None
     repository: str | None = None
 
@@ -299,8 +299,8 @@ class RunResult(Record):
     """The run record, `run.json`. `complete` is false while cases are missing (interrupted, target gone)."""
 
     schema_version: Literal[1] = 1
-    run_id: str
-    timestamp: str
+    run_id: str = Field(max_length=200)
+    timestamp: str = Field(max_length=100)
     complete: bool
     tool: ToolIdentity
     target: TargetIdentity

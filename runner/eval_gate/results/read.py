@@ -190,7 +190,7 @@ def find_run(reference: str, output_dir: Path, *, compared: bool = True) -> tupl
     record = output_dir / reference / RUN_NAME
     if is_run_id(reference) and record.is_file():
         return _run_in(record, compared=compared), record.parent
-    known = [folder.name for folder in output_dir.iterdir() if folder.is_dir()] if output_dir.is_dir() else []
+    known = [record.parent.name for record in output_dir.glob(IN_RUNS)]
     raise GateError(
         "baseline-not-found",
         f'there is no stored result "{reference[:200]}"{did_you_mean(reference, known)}',
@@ -341,9 +341,16 @@ def read_record(output_dir: Path, run_id: str) -> RunResult:
             f"`{output_dir}/{LATEST_NAME}` names the newest one",
         )
     try:
-        return RunResult.model_validate_json(file.read_bytes())
+        run = RunResult.model_validate_json(_read(file))
     except ValidationError as error:
         raise GateError("no-such-run", f"{file} is not a run record of this version") from error
+    if run.run_id != run_id:  # the journal of that one would be gone on with
+        raise GateError(
+            "no-such-run",
+            f"{file} is the record of another run, {run.run_id[:80]}",
+            "resume a run in the folder that it was made in, or start a new run",
+        )
+    return run
 
 
 def _run_in(file: Path, *, compared: bool) -> RunResult:
@@ -351,6 +358,8 @@ def _run_in(file: Path, *, compared: bool) -> RunResult:
 
 
 def _read(file: Path) -> bytes:
+    if not file.is_file():  # a pipe would be waited for, for ever
+        raise corrupt(str(file), "cannot be read: it is no file")
     try:
         return read_up_to(file, MAX_RESULT_BYTES)
     except OSError as error:
