@@ -11,6 +11,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
@@ -31,14 +32,20 @@ TrialKey = tuple[CaseKey, int]
 IN_MEMORY: Final = 1_000
 """Finished trials that are kept as they are: to read one again costs a twentieth of a case, and takes 3 kB less."""
 
+_KEY: Final = os.urandom(16)
+"""Python's own hash of bytes has a key too, which whoever sets PYTHONHASHSEED knows."""
 _SHORT: Final = 2_000
 """Bytes of what evaluators said up to which it is looked for among what they said of others."""
+
+
+def _mark(line: bytes) -> int:
+    return int.from_bytes(blake2b(line, digest_size=8, key=_KEY).digest())
 
 
 class Line(NamedTuple):
     """A line of a journal: the number of its first byte, how many bytes it has, and what it is known again by.
 
-    The last is Python's hash of them, whose key no other process knows: nobody can write another line that has it.
+    The last is a hash of them with a key that no other process knows: nobody can write another line that has it.
     """
 
     start: int
@@ -115,13 +122,13 @@ class Journal:
         """
         line = record.model_dump_json(by_alias=True, exclude_defaults=True).encode() + b"\n"
         append(self._descriptor, line, self._file)
-        return Line(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), hash(line))
+        return Line(os.lseek(self._descriptor, 0, os.SEEK_CUR) - len(line), len(line), _mark(line))
 
     def read(self, line: Line) -> TrialRecord:
         """The trial that was written there. Raises GateError `journal-corrupt` where that is not what is there now."""
         os.lseek(self._descriptor, line.start, os.SEEK_SET)  # what is written goes to the end all the same
         found = os.read(self._descriptor, line.size)
-        if hash(found) != line.digest:
+        if _mark(found) != line.digest:
             raise GateError(
                 "journal-corrupt",
                 f"{self._file} was changed while the run wrote it: a finished trial is not there any more",
@@ -162,7 +169,7 @@ def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield TrialRecord.model_validate_json(line), Line(start, len(line), hash(line))
+                yield TrialRecord.model_validate_json(line), Line(start, len(line), _mark(line))
             except ValidationError as error:
                 raise GateError(
                     "journal-corrupt",

@@ -1,5 +1,9 @@
 """The journal loses nothing that was finished and keeps nothing that was not."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -156,3 +160,24 @@ def test_finished__journal_changed_meanwhile__is_an_error_that_says_so(tmp_path,
         with pytest.raises(GateError, match="was changed while the run wrote it") as caught:
             kept.of(A)
     assert (caught.value.code, caught.value.exit_code) == ("journal-corrupt", ExitCode.INCOMPLETE)
+
+
+MARKED = """
+import sys
+from pathlib import Path
+from eval_gate.engine.journal import Journal, TrialRecord
+one = TrialRecord(eval_file="e", case_id="a", trial=0, fingerprint="f", status="failed")
+with Journal(Path(sys.argv[1])) as journal:
+    print(journal.append(one).digest)
+"""
+
+
+def test_line__known_again_by__nothing_that_another_process_can_work_out(tmp_path) -> None:
+    """A case's command may read which hash seed we were started with, or set one in the job before."""
+    seeded = {"PYTHONHASHSEED": "0", "PATH": os.environ.get("PATH", "")}
+    said = [
+        subprocess.run([sys.executable, "-c", MARKED, tmp_path / name], env=seeded, capture_output=True, check=True)
+        for name in "ab"
+    ]
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() != b""
+    assert said[0].stdout != said[1].stdout
