@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eval_gate.action.baseline import Origin, get_baseline
@@ -52,7 +53,9 @@ class Asked:
             lambda own: waivers_from_file(step, self.ruled.peek().config, own), "what people have accepted"
         )
         if service_of(step) is not None:
-            certificates()  # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
+            # takes 60 ms, and longer beside the engine's loading: the first case waits for this answer
+            with suppress(OSError):  # whoever needs them says so
+                certificates()
         self.second = log.begin(second, "whether another leg has stored its result")
 
     def origin(self) -> Origin:

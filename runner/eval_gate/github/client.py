@@ -101,7 +101,12 @@ class Client:
         """A connection for what goes past PyGithub, which whoever opens it closes. It follows no redirects."""
         import httpx
 
-        return httpx.Client(timeout=self.patience.transfer_silence_s, verify=certificates())
+        try:
+            trusted = certificates()
+        except OSError as error:  # which it is too where a file holds no certificate
+            doing = "reading the certificates that SSL_CERT_FILE or SSL_CERT_DIR names"
+            raise GitHubError(Kind.REFUSED, doing, error.strerror or type(error).__name__) from error
+        return httpx.Client(timeout=self.patience.transfer_silence_s, verify=trusted)
 
     def get(self, doing: str, path: str, model: type[Model], *, permission: str, query: Query | None = None) -> Model:
         """One object. `path` is below the repository; `doing` names the call in an error."""
