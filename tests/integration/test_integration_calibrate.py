@@ -53,6 +53,26 @@ def test_calibrate__people_fail_what_the_judge_passes__is_counted_and_named(judg
     assert "passed, and people fail it:\n  s: let-through  score 1.00  people: promises money" in said
 
 
+def test_calibrate__a_file_of_labels_that_is_not_there__is_a_mistake_of_the_call(judged) -> None:
+    done = gate(judged, "calibrate", "lables.csv")
+    assert done.returncode == 2
+    assert "error[labels-unreadable]: the labels cannot be read\n  lables.csv: there is no such file\n" in done.stderr
+
+
+def test_calibrate__a_label_of_another_word__is_told_what_a_label_is(judged) -> None:
+    done = gate(judged, "calibrate", labels(judged, {"id": "good-1", "status": "good"}))
+    assert done.returncode == 2
+    assert "error[labels-unreadable]: the labels cannot be read\n  labels.jsonl:1: status: expected " in done.stderr
+    assert 'hint: a line is such as {"id": "refund-1", "status": "failed"}' in done.stderr
+    assert "results" not in done.stderr
+
+
+def test_calibrate__two_labels__kappa_lies_within_its_interval(judged) -> None:
+    file = labels(judged, {"id": "good-1", "status": "failed"}, {"id": "bad-1", "status": "passed"})
+    found = json.loads(gate(judged, "calibrate", file, "--json").stdout)
+    assert found["kappaBetween"][0] <= found["kappa"] <= found["kappaBetween"][1]
+
+
 def test_calibrate__as_json__holds_the_same(judged) -> None:
     file = labels(judged, *people(**{"let-through": "x"}), {"id": "broke", "status": "passed"})
     found = json.loads(gate(judged, "calibrate", file, "--json").stdout)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.errors import GateError, did_you_mean
+from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs, OfJudge
 from eval_gate.gate.judges.file import PATH, read_comparisons, with_comparisons
@@ -20,7 +20,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.result_formats.jsonl import ResultLine
-from eval_gate.result_formats.load import load_results
+from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.result_formats.scoring import Rules
 
@@ -56,9 +56,9 @@ def compare_with_people(
     A label is a line of our own results format; several of one case (by `trial`) are several people, and most of them
     decide. Of an evaluator a score from `pass_score` on passes, or from the run's own.
 
-    Raises GateError for files that cannot be read (`results-…`), and `labels-unmatched` where nothing can be compared.
+    Raises GateError `labels-unreadable`, and `labels-unmatched` where nothing can be compared.
     """
-    people = load_results(labels, ResultsFormat.JSONL, Rules((), pass_score))
+    people = _labels(labels, pass_score)
     least = pass_score if pass_score is not None else run.verdict.pass_score if run.verdict else 1.0
     ids = Counter(key.case_id for key, _ in run.cases())
     by_id = {key.case_id: key for key, _ in run.cases() if ids[key.case_id] == 1}
@@ -94,6 +94,18 @@ def compare_with_people(
     order = sorted(differs, key=lambda one: not one.passed)  # what a gate lets through comes first
     by_judge = tuple(counted.of(judge) for judge, counted in judges.items())
     return Calibration(agreement, tuple(order), tuple(judges), tuple(unmatched), undecided, unjudged, by_judge)
+
+
+def _labels(files: Sequence[str], pass_score: float | None) -> Brought:
+    """What people say, read as results are, though no tool wrote it. Raises GateError `labels-unreadable`."""
+    wrong: Sequence[Problem] = [Problem("there is no such file", file=one) for one in files if not Path(one).exists()]
+    if not wrong:
+        try:
+            return load_results(files, ResultsFormat.JSONL, Rules((), pass_score))
+        except GateError as error:
+            wrong = error.problems
+    hint = 'a line is such as {"id": "refund-1", "status": "failed"}: docs/models.md#a-judge-and-people'
+    raise GateError("labels-unreadable", "the labels cannot be read", hint, problems=wrong)
 
 
 def save(found: Calibration, run_id: str, evaluator: str | None, root: Path, today: date) -> tuple[Compared, ...]:

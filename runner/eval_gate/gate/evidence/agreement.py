@@ -59,13 +59,15 @@ class Agreement(NamedTuple):
         """The middle 95 % of what kappa may be, after these answers; None where there is none.
 
         Drawn from the table's posterior with half an answer more in each cell (Jeffreys), always with the same seed:
-        formulas for large samples say "exactly 1" after three answers without a difference.
+        formulas for large samples say "exactly 1" after three answers without a difference. What was seen is always
+        among them: the posterior by itself ends short of 1 and -1, also where nothing differs.
         """
-        if self.kappa is None:
+        seen = self.kappa
+        if seen is None:
             return None
         draw = random.Random(_SEED).gammavariate  # noqa: S311 (statistics)
         found = sorted(_kappa(*(draw(cell + 0.5, 1.0) for cell in self)) for _ in range(_DRAWS))
-        return found[int(_TAIL * _DRAWS)], found[int((1 - _TAIL) * _DRAWS)]
+        return min(seen, found[int(_TAIL * _DRAWS)]), max(seen, found[int((1 - _TAIL) * _DRAWS)])
 
 
 class Differs(NamedTuple):
