@@ -196,6 +196,14 @@ def test_run__wrong_usage__exits_2_with_one_clear_message(tmp_path, arguments, s
     assert "Traceback" not in done.stderr
 
 
+def test_run__a_target_beside_the_agent_of_the_configuration__says_that_the_file_counts(tmp_path) -> None:
+    write_suite(tmp_path)
+    (tmp_path / "eval-gate.yaml").write_text("agentEndpoint: http://localhost:8000/chat\n")
+    done = gate(tmp_path, "run", "--target", "desk")
+    assert done.returncode == 2
+    assert "what the configuration file says (agentEndpoint, target, model) counts too" in done.stderr
+
+
 def test_run__no_target__says_how_to_name_one(tmp_path) -> None:
     write_suite(tmp_path)
     done = gate(tmp_path, "run")

@@ -138,7 +138,7 @@ def test_url__without_http__is_said_to_lack_it_in_its_line(tmp_path, address) ->
     assert "hidden" not in done.stderr
     short = gate(tmp_path, "run", "--agent-endpoint", address)
     assert short.returncode == 2
-    assert "the URL lacks http:// (or https://) at its beginning" in short.stderr
+    assert "agentEndpoint (--agent-endpoint): the URL lacks http:// (or https://) at its beginning" in short.stderr
 
 
 def test_preset__beside_an_endpoint__is_named_in_one_word(tmp_path) -> None:

@@ -84,7 +84,7 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
         raise GateError(
             "two-targets",
             f"{' and '.join(named)} are both given: one run evaluates one target",
-            "leave out all but one",
+            "leave out all but one; what the configuration file says (agentEndpoint, target, model) counts too",
         )
     if choice.endpoint is not None:
         return Chosen(_endpoint(choice.endpoint, choice.preset), Redactor())
@@ -103,7 +103,10 @@ def described_by_flags(choice: TargetChoice) -> Chosen | None:
 
 def _endpoint(url: str, preset: str | None) -> HttpSettings:
     """The agent at an address. Raises GateError for what is none, and for a preset there is not."""
-    public_url(url)
+    try:
+        public_url(url)
+    except GateError as error:
+        raise GateError(error.code, f"agentEndpoint (--agent-endpoint): {error.message}", error.hint) from error
     described = {"name": "agent", "url": url} | ({} if preset is None else {"preset": preset})
     try:
         return HttpSettings.model_validate(described).written_at("agentEndpoint")
