@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +26,10 @@ settings.register_profile("inner loop", settings.get_profile("ours"), max_exampl
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# modules and tests are made and stay: looking for what of them could be thrown away was a fifth of the inner loop
+gc.disable()
+# of a table of parameters the inner loop of a room tries the first rows, as it tries a few examples of a property
+ROWS = 4
 GOLDEN = Path(__file__).parent / "golden"
 
 
@@ -34,6 +40,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr == "not slow":
         settings.load_profile("inner loop")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The further rows of a long table are slow where a whole room is asked for, and not where a file of it is."""
+    if config.option.markexpr == "not slow" and not any(".py" in arg for arg in config.args):
+        rows: Counter[str] = Counter()
+        for item in items:
+            rows[table := item.nodeid.partition("[")[0]] += 1
+            if rows[table] > ROWS:
+                item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported and collected by now stays, so that nothing need look at it again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import selectors
 import socket
 import socketserver
 import struct
@@ -176,7 +177,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """One host on a port of its own. Closing it ends every connection and waits for every thread."""
+    """One host on a port of its own. Ending its connections waits for every thread of them."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -188,19 +189,13 @@ class LoopbackServer(ThreadingHTTPServer):
         self.closing = threading.Event()
         self._connections: dict[socket.socket, threading.Thread] = {}
         super().__init__((address, 0), Handler)
-        self._accepting = threading.Thread(target=self.serve_forever, args=(0.005,), daemon=True)
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)  # HTTPServer would look its own name up first
         self.server_name, self.server_port = self.server_address[:2]
 
-    def start(self) -> None:
-        self._accepting.start()
-
-    def close(self) -> None:
-        self.closing.set()
-        self.shutdown()
-        self._accepting.join(10)
+    def end(self) -> None:
+        """Listen no more and end what is connected."""
         self.server_close()
         for connection, thread in list(self._connections.items()):
             with suppress(OSError):  # it is closed already
@@ -253,3 +248,36 @@ class LoopbackServer(ThreadingHTTPServer):
             self.note(
                 Exchange(self.service.host, "?", "?", 0, {}, None, [f"the fake failed: {traceback.format_exc()}"])
             )
+
+
+class Door:
+    """Where clients of several hosts come in: a thread that sleeps until somebody does, or it is closed."""
+
+    def __init__(self, *servers: LoopbackServer) -> None:
+        self._servers = servers
+        self._closed, self._bell = socket.socketpair()
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def open(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Nobody comes in, every connection is ended, and no thread is left."""
+        for server in self._servers:
+            server.closing.set()
+        self._bell.close()
+        self._thread.join(10)
+        self._closed.close()
+        for server in self._servers:
+            server.end()
+
+    def _accept(self) -> None:
+        with selectors.DefaultSelector() as waiting:
+            waiting.register(self._closed, selectors.EVENT_READ)
+            for server in self._servers:
+                waiting.register(server, selectors.EVENT_READ, server)
+            while True:
+                for ready, _ in waiting.select():
+                    if ready.data is None:
+                        return
+                    ready.data.handle_request()

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from tests.support.github.faults import Faults
 from tests.support.github.graphql import GraphQL
-from tests.support.github.loopback import Exchange, LoopbackServer
+from tests.support.github.loopback import Door, Exchange, LoopbackServer
 from tests.support.github.records import WorkflowRun
 from tests.support.github.rest import Rest
 from tests.support.github.results_service import ResultsService, runtime_token
@@ -44,11 +44,12 @@ class FakeGitHub:
         self.storage, self.results, self.graphql = Storage(self), ResultsService(self), GraphQL(self)
         self.web = Web(self)
         self.rest = Rest(self)
-        self._servers = [
+        servers = [
             LoopbackServer(service, self.faults, self.state.lock, self._note, address)
             for service in (self.rest, self.storage, self.results)
         ]
-        api, blob, results = (server.server_port for server in self._servers)
+        api, blob, results = (server.server_port for server in servers)
+        self._door = Door(*servers)
         self.base = f"http://{address}:{api}"
         self.results_url = f"http://{address}:{results}/"
         # another name of the same address: clients tell hosts apart by name
@@ -56,12 +57,10 @@ class FakeGitHub:
         self.views = Views(self.state, self.base)
 
     def start(self) -> None:
-        for server in self._servers:
-            server.start()
+        self._door.open()
 
     def close(self) -> None:
-        for server in self._servers:
-            server.close()
+        self._door.close()
 
     def environment(self, **more: str) -> dict[str, str]:
         """The variables by which a step finds this GitHub."""

@@ -40,6 +40,7 @@ def exit_code(run: RunResult) -> ExitCode:
     return run.verdict.exit_code
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize("tape", ["FT", "FTPT", "FPT", "TFT", "TTFF"])
 def test_judge__flaked_once_and_was_late_when_asked_again__is_no_regression_and_no_pass(tape) -> None:
@@ -48,6 +49,7 @@ def test_judge__flaked_once_and_was_late_when_asked_again__is_no_regression_and_
     assert exit_code(run) is ExitCode.INCOMPLETE
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize("tape", ["F", "TF", "FTF", "C", "TC"])
 def test_judge__answers_wrong_whenever_it_answers_in_time__is_a_regression(tape) -> None:
@@ -56,6 +58,7 @@ def test_judge__answers_wrong_whenever_it_answers_in_time__is_a_regression(tape)
     assert exit_code(run) is ExitCode.FAILED
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.crash")
 @pytest.mark.parametrize("tape", ["TP", "FTPPPPPP", "TFPPPPPP"])
 def test_judge__passed_again_when_it_answered__is_no_unknown(tape) -> None:

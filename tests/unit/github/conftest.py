@@ -10,7 +10,7 @@ import pytest
 
 from eval_gate.github.client import Client
 from tests.support.github import FakeGitHub, Fault, Faults, fake_github
-from tests.support.github.loopback import Answer, LoopbackServer, Request
+from tests.support.github.loopback import Answer, Door, LoopbackServer, Request
 
 
 @pytest.fixture
@@ -72,8 +72,9 @@ def says() -> Iterator[Callable[..., Oracle]]:
         def start(*answers: Answer) -> Oracle:
             oracle = Oracle(answers)
             server = LoopbackServer(oracle, Faults(), threading.RLock(), lambda _: None, "127.0.0.1")
-            server.start()
-            stack.callback(server.close)
+            door = Door(server)
+            door.open()
+            stack.callback(door.close)
             oracle.server = server
             oracle.base = f"http://127.0.0.1:{server.server_port}"
             return oracle

@@ -41,6 +41,7 @@ def red(confirmation: Confirmation, record: Counts, rate: float) -> float:
     return rate * after(0, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.contract("verdict.targets")
 @pytest.mark.parametrize(("cases", "most"), [(20, 0.025), (100, 0.02), (500, 0.0125), (2_000, 0.0125)])
 def test_confirmation__solid_and_flaky_cases__single_ones_are_red_in_few_harmless_runs(cases, most) -> None:
