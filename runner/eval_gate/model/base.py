@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar, cast
 
-from pydantic import BaseModel, ConfigDict, FailFast, JsonValue
+from pydantic import BaseModel, ConfigDict, FailFast, GetCoreSchemaHandler, JsonValue
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema
 
-__all__ = ["Frozen", "JsonValue", "Many", "Record", "Same", "lean", "made"]
+__all__ = ["FailFastNamed", "Frozen", "JsonValue", "Many", "Named", "Record", "Same", "lean", "made"]
 
 
 class _Camel(BaseModel):  # noqa: PLW1641 (pydantic gives every frozen kind its own hash)
@@ -59,6 +60,17 @@ _Data = TypeVar("_Data", bound=_Camel)
 _Thing = TypeVar("_Thing")
 Many = Annotated[tuple[_Thing, ...], FailFast()]
 """Some of a kind, in a file that a stranger may have written: one mistake is as bad as a million of half a kilobyte."""
+
+
+class FailFastNamed:
+    """`FailFast` for a mapping: what checks it has known it for longer than pydantic's own sign for it has."""
+
+    def __get_pydantic_core_schema__(self, kind: Any, schema_of: GetCoreSchemaHandler) -> CoreSchema:
+        return cast("CoreSchema", {**schema_of(kind), "fail_fast": True})
+
+
+Named = Annotated[dict[str, _Thing], FailFastNamed()]
+"""The same by name."""
 
 
 class Same(Generic[_Thing]):

@@ -8,7 +8,7 @@ from typing import Final, Self
 from pydantic import Field
 
 from eval_gate.errors import ExitCode
-from eval_gate.model.base import Many, Record
+from eval_gate.model.base import Many, Named, Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import Before
 from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
@@ -109,7 +109,7 @@ class CaseChange(CaseName):
     earlier: Many[Counts] = ()
     """What earlier pushes of the same change saw of it by the same yardstick, the oldest first, from the first that it
     failed on; re-runs included. Empty where nobody knows of any, and where it failed on none of them."""
-    evaluators_then: dict[str, float] = Field(default_factory=dict)
+    evaluators_then: Named[float] = Field(default_factory=dict)
     """What the evaluators of a graded case gave in the baseline, by name, where it was another score than here."""
     before: Before | None = None
     """What the baseline's record keeps of it: of a case that is not as it was, and that the baseline judged."""
@@ -140,7 +140,7 @@ class BaselineFacts(Record):
     pass_rate: float | None = None
     passed: int = 0
     total_cases: int = 0
-    suite_passes: dict[str, int] = Field(default_factory=dict)
+    suite_passes: Named[int] = Field(default_factory=dict)
     """How many cases passed, by eval file."""
     total_duration_ms: float | None = None
     estimated_cost_usd: float | None = None

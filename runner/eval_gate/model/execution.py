@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import JsonValue, Many, Record
+from eval_gate.model.base import JsonValue, Many, Named, Record
 from eval_gate.model.conversation import Message
 
 
@@ -98,7 +98,7 @@ class CaseDetails(Record):
     """The calls with arguments and results, in call order, where answers are stored."""
     first_token_ms: float | None = None
     """Milliseconds until the first piece of text was there, where the answer came in pieces."""
-    left_out: dict[str, int] = Field(default_factory=dict)
+    left_out: Named[int] = Field(default_factory=dict)
     """What was too much to keep: `toolCalls`, `messages`, `characters` of the answer, by how many."""
 
 

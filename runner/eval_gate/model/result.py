@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Many, Record, Same
+from eval_gate.model.base import Many, Named, Record, Same
 from eval_gate.model.calibration import JudgesOfRun
 from eval_gate.model.case import CaseKey, Location, Tier
 from eval_gate.model.comparison import Comparison, Verdict
@@ -46,7 +46,7 @@ class TraceSummary(Record):
 
     event_count: int
     tool_names: Many[str]
-    tool_calls_by_name: dict[str, int]
+    tool_calls_by_name: Named[int]
     error_count: int
 
 

@@ -21,7 +21,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import GateError
 from eval_gate.model import limits
-from eval_gate.model.base import Record, made
+from eval_gate.model.base import Many, Named, Record, made
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Status, Trial
 from eval_gate.model.grounds import RunName
@@ -44,11 +44,12 @@ _WORD: Final = re.compile(
 )
 _LETTERS: Final = {Status.PASSED: "P", Status.FAILED: "F"}
 _BLAMED: Final = {Blame.CRASHED: "C", Blame.UNREACHABLE: "U", Blame.OURS: "O", None: "O"}
-_ANY: Final = "the ledger"
-_NO_LEDGER: Final = " is not a ledger: "
-_ANY_SAID: Final = _ANY + _NO_LEDGER
 SCORE_DIGITS: Final = 4
 """Decimals to which a score is kept."""
+
+
+class OddWordsError(Exception):
+    """What stands in the place of a case's runs says nothing about any."""
 
 
 class LedgerRun(Record):
@@ -78,7 +79,7 @@ class LedgerRun(Record):
 class LedgerCase(Record):
     """One case over the runs of the ledger."""
 
-    yardsticks: tuple[str, ...] = Field((), max_length=1000)
+    yardsticks: Many[str] = Field((), max_length=1000)
     runs: str = Field("", max_length=200_000)
 
     def entries(self) -> tuple[Entry | None, ...]:
@@ -86,14 +87,17 @@ class LedgerCase(Record):
 
         Raises GateError for what is no word of a ledger.
         """
-        entries = self.words()
-        if any(entry is not None and entry.place >= len(self.yardsticks) for entry in entries):
-            raise _corrupt(_ANY, "a run names a yardstick that is not there")
-        return entries
+        try:
+            return _entries_of(self)
+        except OddWordsError as error:
+            raise _corrupt("the ledger", str(error)) from error
 
     def words(self) -> tuple[Entry | None, ...]:
         """The same, without a look at the yardsticks."""
-        return _entries(self.runs)
+        try:
+            return _entries(self.runs)
+        except OddWordsError as error:
+            raise _corrupt("the ledger", str(error)) from error
 
 
 class Execution(NamedTuple):
@@ -118,8 +122,8 @@ class Ledger(Record):
     """What is known of a branch's recent runs, newest first, and of every case in them."""
 
     schema_version: Literal[1] = 1
-    runs: tuple[LedgerRun, ...] = Field((), max_length=MAX_RUNS, fail_fast=True)  # one mistake is as bad as a million
-    suites: dict[str, dict[str, LedgerCase]] = Field(default_factory=dict)
+    runs: Many[LedgerRun] = Field((), max_length=MAX_RUNS)
+    suites: Named[Named[LedgerCase]] = Field(default_factory=dict)
     """The cases: by eval file, and in it by case id."""
     levels: Levels = ()
     """How good the runs were as a whole, newest first, further back than `runs`."""
@@ -223,16 +227,35 @@ def read_ledger(data: bytes, shown: str) -> Ledger:
         raise _corrupt(shown, f"larger than {MAX_LEDGER_BYTES:,} bytes")
     try:
         ledger = _FILE.validate_json(data)
-        for case in {
-            (one.runs, len(one.yardsticks)): one for of in ledger.suites.values() for one in of.values()
-        }.values():
-            case.entries()  # a word that is none would end every run that comes to it, and go on into the next ledger
+        refuse_odd_words(ledger)
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise _corrupt(shown, f"{'.'.join(map(str, detail['loc'][:4]))[:200]}: {detail['msg'][:200]}") from error
-    except GateError as error:
-        raise _corrupt(shown, error.message.removeprefix(_ANY_SAID)) from error
+        raise _corrupt(shown, first_mistake(error)) from error
+    except OddWordsError as error:
+        raise _corrupt(shown, str(error)) from error
     return ledger
+
+
+def first_mistake(error: ValidationError) -> str:
+    """Where a ledger is none, and why."""
+    detail = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, detail['loc'][:5]))[:200]}: {detail['msg'][:200]}".removeprefix(": ")
+
+
+def refuse_odd_words(ledger: Ledger) -> None:
+    """Read it to its last word: one that is none would end every run that comes to it, and go on into the next ledger.
+
+    Raises OddWordsError, which names the case.
+    """
+    read = set[tuple[str, int]]()
+    for suite, cases in ledger.suites.items():
+        for case_id, case in cases.items():
+            if (kind := (case.runs, len(case.yardsticks))) in read:
+                continue  # most cases of a suite did the same
+            read.add(kind)
+            try:
+                _entries_of(case)
+            except OddWordsError as error:
+                raise OddWordsError(f"suites.{suite}.{case_id}.runs"[:200] + f": {error}") from error
 
 
 def ledger_bytes(ledger: Ledger) -> bytes:
@@ -368,13 +391,20 @@ def _words(runs: str) -> Iterator[tuple[str, int]]:
         yield what, int(times) if times.isdecimal() else 1
 
 
+def _entries_of(case: LedgerCase) -> tuple[Entry | None, ...]:
+    entries = _entries(case.runs)
+    if any(entry is not None and entry.place >= len(case.yardsticks) for entry in entries):
+        raise OddWordsError("a run names a yardstick that is not there")
+    return entries
+
+
 @lru_cache(maxsize=50_000)
 def _entries(runs: str) -> tuple[Entry | None, ...]:
     found: list[Entry | None] = []
     for word in runs.split()[:MAX_RUNS]:
         match = _WORD.fullmatch(word)
         if match is None:
-            raise _corrupt(_ANY, f'"{word[:40]}" says nothing about a run')
+            raise OddWordsError(f'"{word[:40]}" says nothing about a run')
         entry = None if match["what"] == NOTHING else _entry(match)
         found += [entry] * min(int(match["times"] or 1), MAX_RUNS - len(found))
     return tuple(found)
@@ -386,7 +416,7 @@ def _entry(match: re.Match[str]) -> Entry:
     if match["scores"]:
         given = match["scores"].split(",")
         if len(given) != len(letters):
-            raise _corrupt(_ANY, f"{len(given)} scores for {len(letters)} executions")
+            raise OddWordsError(f"{len(given)} scores for {len(letters)} executions")
         scores = [_score(text) for text in given]
     executions = tuple(Execution(*pair) for pair in zip(letters, scores, strict=True))
     first = len(match["first"])
@@ -401,13 +431,13 @@ def _score(text: str) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise _corrupt(_ANY, f'"{text[:20]}" is no score')
+        raise OddWordsError(f'"{text[:20]}" is no score')
     return value
 
 
 def _corrupt(shown: str, what: str) -> GateError:
     return GateError(
         "ledger-corrupt",
-        f"{shown}{_NO_LEDGER}{what}",
+        f"{shown} is not a ledger: {what}",
         "the next run on the default branch writes another one; a ledger is never changed by hand",
     )

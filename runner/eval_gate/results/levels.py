@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 
 from eval_gate.model import limits
-from eval_gate.model.base import Record
+from eval_gate.model.base import FailFastNamed, Many, Record
 from eval_gate.model.result import RunResult
 
 MAX_LEVELS: Final = limits.LEDGER_LEVELS
@@ -51,10 +51,10 @@ class RunLevels(Record):
     """Which agent: levels of another one are not compared."""
     cases: int = Field(0, ge=0)
     """Cases that were judged."""
-    levels: dict[Measured, float] = Field(default_factory=dict, max_length=len(Measured))
-    models: tuple[Annotated[str, Field(max_length=limits.KEPT_MODEL)], ...] = Field((), max_length=MAX_MODELS)
+    levels: Annotated[dict[Measured, float], FailFastNamed()] = Field(default_factory=dict, max_length=len(Measured))
+    models: Many[Annotated[str, Field(max_length=limits.KEPT_MODEL)]] = Field((), max_length=MAX_MODELS)
     """The models that answered, as whoever runs them names them in their answers; none where none says."""
-    anew: tuple[Measured, ...] = Field((), max_length=len(Measured))
+    anew: Many[Measured] = Field((), max_length=len(Measured))
     """Levels that do not go on from the run before: too few cases were in both."""
 
 
@@ -72,5 +72,5 @@ def _or_none(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
         return ()
 
 
-Levels = Annotated[tuple[RunLevels, ...], Field(max_length=MAX_LEVELS), WrapValidator(_or_none)]
+Levels = Annotated[Many[RunLevels], Field(max_length=MAX_LEVELS), WrapValidator(_or_none)]
 """Newest first. What is no such record is read as none."""

@@ -21,7 +21,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.archive import ArchiveError, read_one
-from eval_gate.results.ledger import EMPTY, Entry, Ledger, LedgerCase
+from eval_gate.results.ledger import EMPTY, Entry, Ledger, LedgerCase, OddWordsError, first_mistake, refuse_odd_words
 from eval_gate.results.names import RUN_NAME
 from eval_gate.results.read import read_run
 
@@ -121,14 +121,11 @@ def read_pushes(data: bytes, shown: str) -> Pushes:
         raise _corrupt(shown, f"larger than {MAX_PUSHES_BYTES:,} bytes")
     try:
         pushes = Pushes.model_validate_json(data)
-        for cases in pushes.ledger.suites.values():
-            for case in cases.values():
-                case.entries()
+        refuse_odd_words(pushes.ledger)
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_input=False)[0]
-        raise _corrupt(shown, f"{'.'.join(map(str, detail['loc'][:4]))[:200]}: {detail['msg'][:200]}") from error
-    except GateError as error:
-        raise _corrupt(shown, error.message) from error
+        raise _corrupt(shown, first_mistake(error)) from error
+    except OddWordsError as error:
+        raise _corrupt(shown, str(error)) from error
     return pushes
 
 
