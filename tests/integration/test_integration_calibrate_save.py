@@ -48,6 +48,14 @@ def known(tmp_path):
     return tmp_path
 
 
+def test_save__name_of_a_judge_that_no_run_would_read__is_refused_by_its_place(tmp_path) -> None:
+    judged(tmp_path, judge="grader" * 200)
+    done = calibrated(tmp_path, "--save")
+    assert (done.returncode, "error[invalid-configuration]" in done.stderr) == (2, True), done.stderr
+    assert f"{FILE}: judge: " in done.stderr
+    assert not (tmp_path / FILE).exists()
+
+
 def test_run__nobody_has_compared_the_judge__says_so_and_how__but_not_in_a_comment_without_its_cases(tmp_path) -> None:
     said = judged(tmp_path)
     assert "nobody has compared the judge grader (mock" in said

@@ -14,7 +14,7 @@ from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.writing import write_atomically
 from eval_gate.gate.evidence.agreement import Agreement, Calibration, Differs, OfJudge
-from eval_gate.gate.judges.file import PATH, read_comparisons, with_comparisons
+from eval_gate.gate.judges.file import PATH, comparison, read_comparisons, with_comparisons
 from eval_gate.model.calibration import Compared
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import EvaluatorResult, Status
@@ -114,7 +114,7 @@ def save(found: Calibration, run_id: str, evaluator: str | None, root: Path, tod
     Raises GateError: `labels-unmatched` where no judge graded, and what reading and writing the file raise.
     """
     new = tuple(
-        Compared(
+        comparison(
             judge=one.judge,
             evaluator=evaluator,
             on=today,

@@ -64,6 +64,16 @@ def parse_comparisons(data: bytes, *, shown_as: str) -> tuple[Compared, ...]:
         raise _invalid(shown_as, problems) from error
 
 
+def comparison(**values: object) -> Compared:
+    """One comparison, of what a stored result says. Raises GateError for what the file could not hold."""
+    try:
+        return Compared.model_validate(values)
+    except ValidationError as error:
+        raise _invalid(
+            PATH, [Problem(sentence(one), file=PATH, field=field_path(one["loc"])) for one in mistakes(error)]
+        ) from error
+
+
 def with_comparisons(known: Sequence[Compared], new: Sequence[Compared]) -> str:
     """The file's text with the new ones in it, each in place of an older one of the same judge and evaluator.
 
