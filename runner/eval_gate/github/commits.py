@@ -141,14 +141,19 @@ class _Content(Facts):
     content: str = ""
 
 
-def file_at(client: Client, path: str, ref: str) -> bytes | None:
-    """The file's bytes at a commit or branch; None where there is none. Raises GitHubError."""
+def file_at(client: Client, path: str, branch: str) -> bytes | None:
+    """The file's bytes on a branch; None where there is none. Raises GitHubError.
+
+    The branch is named in full: whoever may push any branch may push a tag that has the name of a protected one.
+    """
     doing = f"reading {path} of the base branch"[:120]
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or not pure.parts:  # it would be another address of the API
         raise GitHubError(Kind.REFUSED, doing, "this is no path inside of the repository")
     where = f"/contents/{quote(str(pure))}"
-    found = if_there(lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": ref}))
+    found = if_there(
+        lambda: client.get(doing, where, _Content, permission=CONTENTS, query={"ref": f"refs/heads/{branch}"})
+    )
     if found is None:
         return None
     if found.type != "file" or found.encoding != "base64":

@@ -61,6 +61,20 @@ def test_input__it_passes_there__stays_red(job, github, green) -> None:
     assert "asked the base branch's agent in the same minutes: passed 2 of 2 there" in plain(comments_of(github)[0])
 
 
+@pytest.mark.parametrize("policy", ["head", "base"])
+def test_pull_request__adds_an_agent_to_the_command_that_the_workflow_names__nobody_asks_it(
+    job, github, green, broken_base, policy
+) -> None:
+    """A workflow that has such a command for another tool's results says nothing of who answers these evals."""
+    pull = github.state.add_pull(7)
+    (job.workspace / CONFIG).write_text(f"controlEndpoint: {broken_base.url}\n")
+    named = {"control-command": "npx promptfoo eval -o {output}", "policy-from": policy}
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, named)
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+    assert asked(broken_base) == 0
+
+
 @pytest.mark.parametrize("facts", [{}, {"head_repo": "eve/bot", "user": "eve"}], ids=["branch", "fork"])
 @pytest.mark.parametrize("policy", ["head", "base"])
 def test_pull_request__names_an_agent_that_fails_what_it_breaks__nobody_asks_it(

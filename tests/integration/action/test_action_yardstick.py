@@ -81,6 +81,16 @@ def test_policy_from_base__pull_request_loosens_the_rules__is_judged_by_the_base
     assert "not used, the base branch's counts: rule loosened: allowed" in above_the_fold(github)
 
 
+def test_policy_from_base__tag_of_the_branchs_name_has_lax_rules__is_judged_by_the_branch(job, github, branch) -> None:
+    pull = github.state.add_pull(7)
+    bend_rules(job)
+    github.state.tags["main"] = pull.head_sha
+    github.state.files[pull.head_sha, CONFIG] = LAX.encode()
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url, {"policy-from": "base"})
+    assert (ended.code, ended.outputs["regressions"]) == (1, "1"), ended.log
+
+
 @pytest.mark.parametrize("asked", [{}, {"policy-from": "head"}])
 def test_fork__loosens_the_rules__is_always_judged_by_the_bases(job, github, branch, asked) -> None:
     pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")

@@ -57,6 +57,7 @@ class State:
         self.lock = threading.RLock()
         self.commits: dict[str, Commit] = {}
         self.branches: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
         self.pulls: dict[int, PullRequest] = {}
         self.comments: dict[int, Comment] = {}
         self.issues: dict[int, Issue] = {}
@@ -242,11 +243,16 @@ class State:
         return 501 + self.workflows.index(path)
 
     def resolve(self, ref: str) -> str | None:
-        """The sha that a sha, its beginning, a branch or `owner:branch` stands for."""
+        """The sha that a sha, its beginning, a tag, a branch or `owner:branch` stands for.
+
+        Of a name that is a tag's and a branch's it is the tag, as git has it (gitrevisions).
+        """
         owner, _, branch = ref.rpartition(":")
         if owner and owner.split(":")[0] != self.full_name.split("/")[0]:
             theirs = [pull for pull in self.pulls.values() if (pull.head_owner, pull.head_ref) == (owner, branch)]
             return theirs[-1].head_sha if theirs else None
+        if ref in self.tags:
+            return self.tags[ref]
         branch = branch.removeprefix("refs/").removeprefix("heads/")
         if branch in self.branches or branch == "HEAD":
             return self.branches[self.default_branch if branch == "HEAD" else branch]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from eval_gate.action.configuration import config_of
 from eval_gate.action.log import Log
 from eval_gate.action.plan import Mode
 from eval_gate.action.step import Step
 from eval_gate.action.trust.base import base_config
 from eval_gate.action.trust.variables import BaseDescriptions
-from eval_gate.config.settings import SETTINGS, ControlChoice, RunConfig
+from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.github.failure import GitHubError
 from eval_gate.model.base import JsonValue
 from eval_gate.model.result import RunResult
 from eval_gate.targets.listing import read_targets
 
-_KEYS = ("controlEndpoint", "controlTarget", "controlCommand")
 _NOBODY = ControlChoice()
 
 
@@ -33,7 +33,8 @@ def trusted_control(step: Step, config: RunConfig, variables: Mapping[str, str],
     branch, choice = step.plan.base_branch, config.control
     if branch is None or step.plan.mode is Mode.RELAY or choice == _NOBODY:
         return choice
-    if not _by_the_workflow(step, variables):
+    # word by word: a pull request may add an address to the command that the workflow names
+    if choice != config_of(step.settings, variables, None).control:
         try:
             choice = base_config(step, variables, branch)[0].control
         except (GitHubError, GateError) as error:
@@ -68,11 +69,6 @@ def with_believed_control(run: RunResult, choice: ControlChoice) -> RunResult:
 
 def _words(choice: ControlChoice) -> str:
     return (choice.named or choice.named_command or "nobody")[:300]
-
-
-def _by_the_workflow(step: Step, variables: Mapping[str, str]) -> bool:
-    """Whether an input or a variable names it, which win over every file."""
-    return any(step.settings.flags.get(key) or variables.get(SETTINGS[key].variable) for key in _KEYS)
 
 
 def _described_alike(step: Step, config: RunConfig, name: str, variables: Mapping[str, str], log: Log) -> bool:

@@ -13,8 +13,8 @@ from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
 
 
-def compare_with_base(client: Client, own: KnownWaivers, path: str, ref: str) -> KnownWaivers:
-    """The waivers of the file at `path`, marked by what it says at `ref`, a commit or branch. Asks nothing for none.
+def compare_with_base(client: Client, own: KnownWaivers, path: str, branch: str) -> KnownWaivers:
+    """The waivers of the file at `path`, marked by what it says on `branch`. Asks nothing for none.
 
     Where GitHub does not answer, none is marked, and on a fork's pull request none counts. A file that is not valid on
     the base branch has no entries.
@@ -22,7 +22,7 @@ def compare_with_base(client: Client, own: KnownWaivers, path: str, ref: str) ->
     if not own.given:
         return own
     try:
-        data = file_at(client, path, ref)
+        data = file_at(client, path, branch)
     except GitHubError as error:
         return replace(own, troubles=(f"which entries of {path} are new could not be told: {error}",))
     try:
@@ -32,13 +32,13 @@ def compare_with_base(client: Client, own: KnownWaivers, path: str, ref: str) ->
         return replace(own, given=marked_new(own.given, ()), troubles=(said,))
 
 
-def read_base(client: Client, path: str, ref: str, today: date) -> KnownWaivers:
-    """The waivers of the file at `path` as it is at `ref`, for whoever has no files of the pull request at hand.
+def read_base(client: Client, path: str, branch: str, today: date) -> KnownWaivers:
+    """The waivers of the file at `path` as it is on `branch`, for whoever has no files of the pull request at hand.
 
     Where it cannot be had or is not valid, nothing in it counts.
     """
     try:
-        data = file_at(client, path, ref)
+        data = file_at(client, path, branch)
         waivers = parse_waivers(data or b"", today, shown_as=path)
     except (GitHubError, GateError) as error:
         return KnownWaivers(today, troubles=(f"nothing in {path} counts: {error}",))

@@ -507,14 +507,14 @@ def news(found) -> dict[str, bool | None]:
 def test_base__file_there__tells_what_the_pull_request_brings(github, client, pull, base, expected) -> None:
     if base is not None:
         github.state.files[pull.base_sha, PATH] = base.encode()
-    found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_sha)
+    found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
     assert (news(found), found.troubles) == (expected, ())
 
 
 def test_base__not_valid_there__everything_is_new_and_that_is_said(github, client, pull) -> None:
     for data in (b"accepted: 7", b"accepted: [", b"#" * 300_000):
         github.state.files[pull.base_sha, PATH] = data
-        found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_sha)
+        found = compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)
         assert news(found) == {"a": True, "b": True}
         assert f"every entry of {PATH} counts as new" in found.troubles[0]
 
@@ -524,7 +524,7 @@ def test_base__not_valid_there__everything_is_new_and_that_is_said(github, clien
 def test_base__not_to_be_had__nothing_is_known_of_any(github, client, pull, path) -> None:
     if path == PATH:
         github.faults.add("GET", "/contents/", Fault.permission())
-    found = compare_with_base(client, KnownWaivers(TODAY, HERE), path, pull.base_sha)
+    found = compare_with_base(client, KnownWaivers(TODAY, HERE), path, pull.base_ref)
     assert news(found) == {"a": None, "b": None}
     assert "could not be told" in found.troubles[0]
     assert len(github.log) == (path == PATH)
@@ -532,11 +532,11 @@ def test_base__not_to_be_had__nothing_is_known_of_any(github, client, pull, path
 
 def test_base__too_large_for_the_answer__nothing_is_known(github, client, pull) -> None:
     github.state.files[pull.base_sha, PATH] = b"#" * 1_000_001
-    assert news(compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_sha)) == {"a": None, "b": None}
+    assert news(compare_with_base(client, KnownWaivers(TODAY, HERE), PATH, pull.base_ref)) == {"a": None, "b": None}
 
 
 def test_base__nothing_to_compare__asks_nobody(github, client, pull) -> None:
-    assert compare_with_base(client, KnownWaivers(TODAY), PATH, pull.base_sha).given == ()
+    assert compare_with_base(client, KnownWaivers(TODAY), PATH, pull.base_ref).given == ()
     assert github.log == []
 
 
@@ -548,9 +548,9 @@ def test_base__path_and_branch_with_odd_characters__are_asked_for_as_they_are(gi
 
 
 def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None:
-    assert read_base(client, PATH, pull.base_sha, TODAY).given == ()
+    assert read_base(client, PATH, pull.base_ref, TODAY).given == ()
     github.state.files[pull.base_sha, PATH] = ENTRY.encode()
-    found = read_base(client, PATH, pull.base_sha, TODAY)
+    found = read_base(client, PATH, pull.base_ref, TODAY)
     assert (news(found), found.troubles) == ({"a": False}, ())
 
 
@@ -558,7 +558,7 @@ def test_read_base__file_there__is_all_that_counts(github, client, pull) -> None
 def test_read_base__not_to_be_had_or_not_valid__nothing_counts_and_that_is_said(github, client, pull) -> None:
     github.state.files[pull.base_sha, PATH] = b"accepted: 7"
     for _ in range(2):
-        found = read_base(client, PATH, pull.base_sha, TODAY)
+        found = read_base(client, PATH, pull.base_ref, TODAY)
         assert found.given == ()
         assert found.troubles[0].startswith(f"nothing in {PATH} counts: ")
         github.faults.plans.clear()
