@@ -17,6 +17,8 @@ from eval_gate.github.environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.github.event import Event
 
 DEPENDABOT: Final = "dependabot[bot]"
+OF_ANYBODY: Final = frozenset({"issue_comment", "issues", "discussion", "discussion_comment"})
+"""Events that anybody with an account can cause, and that have the default branch's secrets and token."""
 PULL_INPUT: Final = "pr-number"
 """The input of a manually started workflow that names a pull request."""
 
@@ -118,6 +120,7 @@ def make_plan(environment: WorkflowEnvironment, event: Event, settings: Settings
         case _ if event.pull_request is not None:  # what is said of one, such as a review
             plan = _pull_request(environment, event, branch)
         case _:
+            _refuse_other_code(environment, event, known)
             plan = _on_a_branch(environment, event, branch)
     return replace(plan, baseline=chosen) if chosen else plan
 
@@ -205,6 +208,17 @@ def _dispatched_for(environment: WorkflowEnvironment, event: Event, branch: str,
         # the run counts as one of its branch: what it stores would be taken for the branch's own
         stores=False,
     )
+
+
+def _refuse_other_code(environment: WorkflowEnvironment, event: Event, known: Known) -> None:
+    """Raise GateError where a comment made somebody check out other code than the event's: it may be any fork's."""
+    if event.name in OF_ANYBODY and known.checkout not in {None, environment.sha}:
+        raise GateError(
+            "unsafe-event",
+            f"{event.name} has the default branch's secrets, and the workspace holds {(known.checkout or '')[:12]}, "
+            f"not the event's {environment.sha[:12]}: whose rules and keys count for it, nobody says",
+            f"start it by workflow_dispatch with `{PULL_INPUT}`, as examples/workflows/manual-dispatch.yml does",
+        )
 
 
 def _on_a_branch(environment: WorkflowEnvironment, event: Event, branch: str) -> Plan:

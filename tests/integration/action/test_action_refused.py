@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.integration.action.test_action_workflow_dispatch import check_out
 from tests.integration.test_integration_settings import FAIL_ON, OTHERS, THREE_MISTAKES
 from tests.support.agents import agent
-from tests.support.jobs import pull_request_event
+from tests.support.jobs import pull_request_event, push_event
 from tests.support.program import gate
 
 
@@ -16,6 +19,28 @@ def test_pull_request_target__is_refused_before_anything_runs(job, github) -> No
     assert (ended.code, running.requests) == (2, [])
     assert "unsafe-event" in ended.log
     assert github.log == []
+
+
+@pytest.mark.parametrize("event", ["issue_comment", "discussion_comment"])
+def test_comment__somebodys_code_is_checked_out__is_refused_before_anything_runs(job, github, event) -> None:
+    """A workflow that answers a comment such as `/evals` has the keys, whoever wrote the code that it checks out."""
+    pull = github.state.add_pull(7, head_repo="eve/bot", user="eve")
+    check_out(job.workspace, pull.head_sha)
+    job.begin_run(event=event)
+    with agent() as running:
+        ended = job.step(event, push_event(github), {"agent-endpoint": running.url})
+    assert (ended.code, running.requests) == (2, [])
+    assert f"unsafe-event]: {event} has the default branch's secrets, and the workspace holds {pull.head_sha[:12]}" in (
+        ended.log
+    )
+
+
+def test_comment__the_events_own_commit_is_checked_out__is_evaluated(job, github) -> None:
+    check_out(job.workspace, github.state.branches["main"])
+    job.begin_run(event="issue_comment")
+    with agent() as running:
+        ended = job.step("issue_comment", push_event(github), {"agent-endpoint": running.url})
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass"), ended.log
 
 
 def test_refused__mistake_without_a_place__is_an_annotation_of_no_line(job, github) -> None:
