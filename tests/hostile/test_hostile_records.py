@@ -248,3 +248,13 @@ def test_resume__record_that_names_another_run__does_not_go_on_with_its_journal(
     done = gate(runs, "run", *ASK, "--output-dir", "here", "--baseline", "main", "--resume", record.parent.name)
     assert (done.returncode, "GATE PASSED" in done.stdout) == (2, False), done.stdout
     assert f"is the record of another run, {other.name}" in done.stderr
+
+
+@pytest.mark.parametrize("tail", [-30, None], ids=["cut off", "with more behind it"])
+def test_record__damaged__is_not_called_another_tools_results(runs, tail) -> None:
+    record = record_in(runs, "main")
+    text = json.dumps(json.loads(record.read_text()))
+    record.write_text(text[:tail] if tail else text + "{}")
+    done = gate(runs, "compare", str(record), str(record_in(runs, "here")))
+    assert (done.returncode, "name another result" in done.stderr) == (2, True), done.stderr
+    assert "another tool" not in done.stderr

@@ -71,8 +71,10 @@ def _told_whose(reference: str) -> Iterator[None]:
         yield
     except GateError as error:
         from eval_gate.result_formats.recognise import tool_of
+        from eval_gate.results.read import is_run
 
-        tool = tool_of(Path(reference)) if error.code == "baseline-corrupt" else None
+        damaged = error.code != "baseline-corrupt" or is_run(reference)  # one of ours that is cut off is nobody else's
+        tool = None if damaged else tool_of(Path(reference))
         if tool is not None:
             error.hint = (
                 f"these are results of another tool ({tool}): `eval-gate judge {reference}` makes a run of them,"
