@@ -258,3 +258,17 @@ def test_record__damaged__is_not_called_another_tools_results(runs, tail) -> Non
     done = gate(runs, "compare", str(record), str(record_in(runs, "here")))
     assert (done.returncode, "name another result" in done.stderr) == (2, True), done.stderr
     assert "another tool" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"), [(b',"later": "\xff"}', "not UTF-8"), (b',"suites": []}', 'the key "suites" stands twice')]
+)
+def test_record__contradicts_itself_and_is_no_json_where_nobody_reads_it__is_told_and_is_no_crash(
+    runs, rest, said
+) -> None:
+    record = record_in(runs, "here")
+    change(record, re_runs_alone)
+    record.write_bytes(record.read_bytes().rstrip().removesuffix(b"}") + rest)
+    done = gate(runs, "compare", "main", str(record))
+    assert (done.returncode, "error[baseline-corrupt]" in done.stderr) == (2, True), done.stdout + done.stderr
+    assert said in done.stderr

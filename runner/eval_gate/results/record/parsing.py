@@ -44,7 +44,7 @@ def run_of(data: bytes, shown: str, *, compared: bool = True) -> RunResult:
         raise corrupt(shown, f"larger than {MAX_RESULT_BYTES:,} bytes")
     found = _sound(data, compared=compared) or _step_by_step(data, shown, compared=compared)
     if wrong := list(islice(contradictions(found), SHOWN)):
-        positions, alone = JsonPositions(data), found.tool.name == CONTRACT
+        (_, positions), alone = _parsed(data, shown), found.tool.name == CONTRACT
         problems = [
             Problem(what, shown, positions.line(path), field_path(path))
             for place, what in wrong
