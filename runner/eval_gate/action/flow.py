@@ -22,7 +22,7 @@ from eval_gate.action.publishing.drift import drift_in
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.running import get_result, load_engine, makes_whole, session_of
-from eval_gate.action.step import Step, open_step
+from eval_gate.action.step import Step, open_step, tidied
 from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.config.written import ReportRequest
@@ -51,8 +51,8 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
     os.chdir(environment.workspace)
     commands = Commands()
     # until the end: only what `commands` itself writes is a command, whatever evals and agents print
-    with commands.stopped():
-        return _run(environment, variables, commands, on_host=on_host)
+    with commands.stopped(), tidied(environment) as own:
+        return _run(own, variables, commands, on_host=on_host)
 
 
 def _run(

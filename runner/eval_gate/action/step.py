@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT, DEFAULT_CHECK, Settings
 from eval_gate.action.plan import Known, Plan, make_plan, pull_number
@@ -75,6 +78,22 @@ class Step:
         if name is None:
             return ()
         return (name, f"{name} ({self.key})") if name == DEFAULT_CHECK else (name,)
+
+
+@contextmanager
+def tidied(environment: WorkflowEnvironment) -> Iterator[WorkflowEnvironment]:
+    """The same with a folder of this step's own for temporary files, of which nothing is left.
+
+    Whatever is still under way when the step ends has no time to tidy up, and the process may belong to root: the
+    next job on a machine of one's own could not take it away.
+    """
+    try:
+        folder = TemporaryDirectory(dir=environment.temporary, prefix="eval-gate-", ignore_cleanup_errors=True)
+    except OSError:  # whoever needs a place there says that there is none
+        yield environment
+        return
+    with folder as place:
+        yield replace(environment, temporary=Path(place))
 
 
 def open_step(environment: WorkflowEnvironment, settings: Settings) -> Step:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
+
 import pytest
 
 from tests.integration.action.test_action_pull_request import baseline_of_today
 from tests.support.agents import agent
+from tests.support.github import Fault
+from tests.support.jobs import pull_request_event
+
+LIST_OWN, ARCHIVE = "ArtifactService/ListArtifacts", r"/actions/artifacts/\d+/zip"
+SOON_S = 15
+"""An answer of GitHub is waited for at least twenty seconds; the runner kills a step ten seconds after its signal."""
 
 
 @pytest.fixture
@@ -15,6 +25,43 @@ def pull(job, github):
         assert job.push(running.url).code == 0
     baseline_of_today(github)
     return github.state.add_pull(7)
+
+
+def left_behind(job) -> list[str]:
+    return [path.name for path in (job.folder / "temp").iterdir()]
+
+
+def interrupted(job, github, pull, inputs, so):
+    """What a step of the pull request leaves, to which SIGINT is sent as soon as this is so."""
+    job.begin_run(event="pull_request", head_branch=pull.head_ref, head_sha=pull.head_sha, head_repo=pull.head_repo)
+    process = job.start("pull_request", pull_request_event(github, pull), inputs)
+    until = time.monotonic() + 60
+    while not so() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=SOON_S)
+    return job.ended(process.returncode, out)
+
+
+def test_error__while_the_baseline_is_under_way__leaves_no_file_behind(job, github, pull) -> None:
+    (job.workspace / "evals" / "weather.golden.json").write_text("[{}]")
+    both = threading.Barrier(2, timeout=30)
+    github.faults.add("GET", ARCHIVE, Fault.meet(both))
+    github.faults.add("POST", LIST_OWN, Fault.meet(both))  # nothing is read before this is answered
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert ended.code == 2
+    assert left_behind(job) == []
+
+
+def test_interrupted__while_the_baseline_is_under_way__leaves_no_file_behind(job, github, pull) -> None:
+    github.faults.add("GET", ARCHIVE, Fault.hang())
+    github.faults.add("POST", LIST_OWN, Fault.hang())
+    with agent() as running:
+        inputs = {"agent-endpoint": running.url}
+        ended = interrupted(job, github, pull, inputs, lambda: not github.faults.unused)
+    assert ended.code == 130
+    assert left_behind(job) == []
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "no certificate in it"])
