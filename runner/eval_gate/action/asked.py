@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,10 +17,11 @@ from eval_gate.action.publishing.store import refuse_second
 from eval_gate.action.pushes import earlier_pushes
 from eval_gate.action.step import Step
 from eval_gate.action.trust.policy import ruled_by
-from eval_gate.action.trust.waivers import waivers_from_file
+from eval_gate.action.trust.waivers import waivers_from_file, with_comments
 from eval_gate.config.settings import CacheMode, RunConfig
 from eval_gate.files.certificates import certificates
 from eval_gate.gate.judge import Question
+from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes
 
@@ -40,11 +42,12 @@ class Asked:
             if step.plan.mode is Mode.GATE:
                 refuse_second(step)
 
+        self._step, self._log = step, log
         self.beside_cases = _may_come_later(step, config)
         self._due = threading.Event()
         if not self.beside_cases:
             self._due.set()
-        self._ended: Future[None] = Future()
+        self._ended: Future[float] = Future()
         self.ruled = log.begin(lambda own: ruled_by(step, config, variables, own), "the rules that count")
         # which baseline it is, and what is taken from it, no rule says
         self._origin = log.begin(lambda own: get_baseline(step, config, own, self._due.wait), "the baseline")
@@ -73,6 +76,14 @@ class Asked:
         except NotThereError:
             return None
 
+    def with_comments(self, waivers: KnownWaivers) -> KnownWaivers:
+        """These, with what was accepted in comments; without, where the step is ended before they are read."""
+        begun = self._log.begin(lambda own: with_comments(self._step, waivers, own), "acceptances in comments")
+        try:
+            return begun.result(self._ended)
+        except NotThereError:
+            return waivers
+
     def peek(self) -> tuple[Origin, Pushes | None]:
         """Both, for work that is itself beside: what is said of them is left for whoever asks in order."""
         self._due.set()
@@ -84,7 +95,7 @@ class Asked:
     def end(self) -> None:
         """The step is ended from outside: what is not there in a moment is not waited for."""
         if not self._ended.done():
-            self._ended.set_result(None)
+            self._ended.set_result(time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Event
@@ -69,10 +70,11 @@ class Beside(Generic[T]):
         own = self._own = Log(self._said, log.read_only)
         self._outcome: Future[T] = begin(lambda: work(own), name)
 
-    def peek(self, ended: Future[None] | None = None) -> T:
+    def peek(self, ended: Future[float] | None = None) -> T:
         """The result, for work that is itself beside: what is said of it is left for whoever asks in order.
 
-        Once the step has `ended` early there is little time left: raises NotThereError where it does not come in that.
+        Once the step has `ended` early, at that moment by `time.monotonic`, there is little time left, for all that is
+        under way together: raises NotThereError where it does not come in that.
         """
         if ended is not None:
             either = Event()
@@ -80,12 +82,12 @@ class Beside(Generic[T]):
                 one.add_done_callback(lambda _: either.set())
             either.wait()
             try:
-                self._outcome.exception(LAST_MOMENT_S)
+                self._outcome.exception(_left_of(ended))
             except TimeoutError:
                 raise NotThereError from None
         return self._outcome.result()
 
-    def result(self, ended: Future[None] | None = None) -> T:
+    def result(self, ended: Future[float] | None = None) -> T:
         """What came of it, as `peek`; what it said is said before. Raises what the work raises."""
         try:
             return self.peek(ended)
@@ -94,3 +96,8 @@ class Beside(Generic[T]):
             self._log.trail += self._own.trail
             self._log.losses += self._own.losses
             self._own.trail, self._own.losses = [], []
+
+
+def _left_of(ended: Future[float]) -> float | None:
+    """Seconds of the last moment that are left; None where it has not begun."""
+    return max(ended.result() + LAST_MOMENT_S - time.monotonic(), 0.0) if ended.done() else None

@@ -17,7 +17,6 @@ from eval_gate.action.step import Step
 from eval_gate.action.trust.control import with_believed_control
 from eval_gate.action.trust.judges import comparisons_of
 from eval_gate.action.trust.variables import doorkeeper_for
-from eval_gate.action.trust.waivers import with_comments
 from eval_gate.config.settings import ResultsFormat, RunConfig
 from eval_gate.engine.journal import JOURNAL_NAME
 from eval_gate.engine.preparing.around import Around
@@ -64,7 +63,7 @@ def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[s
         config.policy,
         everything_selected=selection.everything,
         waivers=asked.waivers.result(),
-        more_waivers=lambda waivers: with_comments(step, waivers, log),
+        more_waivers=asked.with_comments,
         keeping=config.keeping,
         pushes=pushes,
         comparisons=comparisons_of(step),

@@ -117,6 +117,9 @@ async def carry_out(session: Session, plan: RunPlan, progress: Progress) -> Made
         owned = _own_process(run, ended) if session.around.owns_process else nullcontext(list[ExitCode]())
         with owned as caught, told_to(progress.waiting):
             result = await run.execute()
+            if session.later is not None:
+                # whoever ends us meanwhile ends the wait, and not the run, which is made
+                await asyncio.to_thread(session.later.question)
     finally:
         progress.close()
         await plan.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -62,6 +63,42 @@ def test_interrupted__while_the_baseline_is_under_way__leaves_no_file_behind(job
         ended = interrupted(job, github, pull, inputs, lambda: not github.faults.unused)
     assert ended.code == 130
     assert left_behind(job) == []
+
+
+def cancelled(github) -> bool:
+    return list(github.state.check_runs.values())[-1].fields["conclusion"] == "cancelled"
+
+
+def test_interrupted__all_is_answered_and_the_baseline_is_not_there__what_was_done_is_kept(job, github, pull) -> None:
+    """Where nothing is run again the baseline is needed only when the cases are over."""
+    github.faults.add("GET", r"/compare/main\.\.\.", Fault.hang())
+    with agent() as running:
+        inputs = {"agent-endpoint": running.url, "confirm": "0", "new-case-runs": "1"}
+        journal = job.workspace / "evals" / "results"
+
+        def all_is_answered() -> bool:
+            lines = [len(one.read_text().splitlines()) for one in journal.glob("*/cases.jsonl")]
+            return len(lines) == 2 and sum(lines) == 8 and not github.faults.unused
+
+        ended = interrupted(job, github, pull, inputs, all_is_answered)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["passed"]) == (130, "error", "4"), ended.log
+    assert cancelled(github)
+
+
+def test_interrupted__comments_are_not_answered__is_written_without_them(job, github, pull) -> None:
+    """A failing case has people's comments read, which takes minutes where GitHub hangs."""
+    github.faults.add("POST", "/graphql", Fault.hang())
+    job.write_suite(50)
+
+    async def slow(exchange) -> None:
+        await asyncio.sleep(0.2)
+        exchange.answer({"response": "no", "toolCalls": []})
+
+    with agent(slow) as running:
+        inputs = {"agent-endpoint": running.url, "confirm": "0", "new-case-runs": "1"}
+        ended = interrupted(job, github, pull, inputs, lambda: len(running.requests) > 8)
+    assert (ended.code, ended.outputs["verdict"]) == (130, "error"), ended.log
+    assert cancelled(github)
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "no certificate in it"])
