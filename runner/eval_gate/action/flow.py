@@ -23,7 +23,7 @@ from eval_gate.action.publishing.publish import Finished, RunFiles, publish, pub
 from eval_gate.action.relay import find_pull_request
 from eval_gate.action.running import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.step import Step, open_step, tidied
-from eval_gate.action.trouble import publish_refusal, publish_trouble, put_out_nothing
+from eval_gate.action.trouble import publish_interruption, publish_refusal, publish_trouble, put_out_nothing
 from eval_gate.config.settings import ControlChoice, RunConfig
 from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
@@ -52,7 +52,12 @@ def run_action(variables: Mapping[str, str], *, on_host: bool = False) -> ExitCo
     commands = Commands()
     # until the end: only what `commands` itself writes is a command, whatever evals and agents print
     with commands.stopped(), tidied(environment) as own:
-        return _run(own, variables, commands, on_host=on_host)
+        try:
+            return _run(own, variables, commands, on_host=on_host)
+        except KeyboardInterrupt:
+            # a run that is ended amid its cases is published in good order; here GitHub is waited for, or written to
+            publish_interruption(environment, commands)
+            raise
 
 
 def _run(

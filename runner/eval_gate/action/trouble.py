@@ -57,6 +57,17 @@ def publish_refusal(environment: WorkflowEnvironment, error: GateError, commands
     put_out(environment, outputs_of(None, Outcome.ERROR, error.exit_code), commands)
 
 
+def publish_interruption(environment: WorkflowEnvironment, commands: Commands) -> None:
+    """What needs no network, where a step is cancelled before it has published: the runner kills it within seconds."""
+    error = GateError(
+        "not-complete",
+        "the job was cancelled before everything was published",
+        "re-run the job",
+        exit_code=ExitCode.INTERRUPTED,
+    )
+    publish_refusal(environment, error, commands)
+
+
 def put_out_nothing(step: Step, commands: Commands) -> None:
     """Outputs of a step that had nothing to do: no verdict."""
     put_out(step.environment, {**outputs_of(None, Outcome.PASS, ExitCode.PASSED), "verdict": ""}, commands)

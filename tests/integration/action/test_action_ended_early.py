@@ -101,6 +101,22 @@ def test_interrupted__comments_are_not_answered__is_written_without_them(job, gi
     assert cancelled(github)
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/actions/workflows/gate.yml/runs"), ("PUT", "/uploads/"), ("POST", "/issues/7/comments")],
+    ids=["before the cases", "while the result is stored", "while it comments"],
+)
+def test_interrupted__while_github_is_waited_for__summary_and_outputs_say_so(job, github, pull, method, path) -> None:
+    github.faults.add(method, path, Fault.hang())
+    with agent() as running:
+        # recorded answers come with the baseline, which is therefore waited for before the cases
+        inputs = {"agent-endpoint": running.url, "cache": "auto"}
+        ended = interrupted(job, github, pull, inputs, lambda: not github.faults.unused)
+    assert (ended.code, ended.outputs["verdict"], ended.outputs["exit-code"]) == (130, "error", "130"), ended.log
+    assert "The job was cancelled before everything was published" in ended.summary
+    assert ended.summary.count("# ") == 1
+
+
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "no certificate in it"])
 def test_certificates__cannot_be_read__the_verdict_is_there_and_what_is_lost_is_said(job, github, pull, there) -> None:
     named = job.folder / "proxy.pem"
