@@ -20,6 +20,6 @@ def within(seconds: float, doing: str, call: Callable[[], T]) -> T:
     try:
         return outcome.result(seconds)
     except TimeoutError:
-        if outcome.done():  # it is the call's own
-            raise
+        if outcome.done():  # the call's own, or it came in this very moment
+            return outcome.result()
         raise GitHubError(Kind.UNREACHABLE, doing, f"no whole answer within {seconds:g} s") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -203,3 +204,19 @@ def test_calls__one_after_the_other__share_a_connection(says) -> None:
     for _ in range(3):
         client.get("reading", "/thing", Thing, permission="contents: read")
     assert oracle.connections == 1
+
+
+class Seen(deque):
+    """Connections of which one was seen a moment ago, before another thread took it."""
+
+    def __len__(self) -> int:
+        return super().__len__() or 1
+
+
+def test_close__another_thread_takes_the_last_connection__is_no_error(github, monkeypatch) -> None:
+    """A step ends while calls that nobody waits for any more are under way."""
+    client = Client(github.base, github.token, "acme/bot")
+    assert repository(client).default_branch == "main"
+    monkeypatch.setattr(client, "_idle", Seen(client._idle))
+    client.close()
+    assert repository(client).default_branch == "main"
