@@ -99,7 +99,12 @@ class _Places(Generic[Job]):
         self.workers.add(worker)
 
     def cancel(self) -> None:
-        """End all that is under way."""
+        """End all that is under way, and begin nothing more: work may be done in the moment in which it is cancelled.
+
+        `asyncio.wait_for` has its answer then, and says nothing of the cancellation.
+        """
+        self._queue = iter(())
+        self._back.clear()
         for worker in self.workers:
             worker.cancel()
 

@@ -1,6 +1,7 @@
 """The pool: bounded, in order, stoppable, honest about defects."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
@@ -159,6 +160,50 @@ def test_pool__defect_after_another_gave_way__is_raised() -> None:
 
     with pytest.raises(ZeroDivisionError):
         asyncio.run(main())
+
+
+def test_pool__work_is_done_when_it_is_cancelled__nobody_who_gave_way_goes_on() -> None:
+    """What waits for an answer has it in the moment in which the run is stopped, and overhears being cancelled."""
+    went_on = []
+
+    async def main() -> None:
+        stop = asyncio.Event()
+
+        async def work(job: int) -> None:
+            if job == 0:
+                await give_way()
+                went_on.append(job)
+                return
+            asyncio.get_running_loop().call_later(0.01, stop.set)
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60)
+
+        async with asyncio.timeout(5):
+            await work_through(range(2), 1, work, stop)
+
+    asyncio.run(main())
+    assert went_on == []
+
+
+def test_pool__defect_while_others_are_done__begins_nothing_more() -> None:
+    begun = []
+
+    async def work(job: int) -> None:
+        begun.append(job)
+        if job == 1:
+            raise ZeroDivisionError
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        async with asyncio.timeout(5):
+            await work_through(range(9), 2, work, asyncio.Event())
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(main())
+    assert begun == [0, 1]
 
 
 def test_give_way__outside_of_a_pool__only_waits() -> None:
