@@ -186,10 +186,16 @@ def unmeasured(view: View, mark: Callable[[str], str] = code_span) -> str | None
     facts = view.comparison.baseline
     first, more = facts.unmeasured[0], len(facts.unmeasured) > 1
     branch = view.context.branch
-    newest = f"{mark(branch)}'s newest" if branch else "The newest"
-    before = " before this change" if branch else ""
     sha = mark(first.sha[:7] if first.sha else first.run_id[:40])
-    which = f"{newest} {len(facts.unmeasured)} runs{before}" if more else f"{newest} run{before}, {sha},"
+    if branch:
+        runs = (
+            f"newest {len(facts.unmeasured)} runs before this change"
+            if more
+            else f"newest run before this change, {sha},"
+        )
+        which = f"{mark(branch)}'s {runs}"
+    else:  # there may be others between them: `latest` passes over red ones too
+        which = f"{len(facts.unmeasured)} newer runs" if more else f"A newer run, {sha},"
     judged = (
         f"{'in ' + sha + ' ' if more else ''}{first.judged} of {wording.count(first.cases, 'case')} could be judged"
     )

@@ -30,7 +30,12 @@ def test_report__newest_run_was_not_measured__names_it_and_what_was_compared_wit
 
 def test_report__several__counts_them() -> None:
     text = " ".join(render("console", judged(3), ReportContext()).split())
-    assert "The newest 3 runs could not be measured: in 0abc123 0 of 2 cases could be judged." in text
+    assert "3 newer runs could not be measured: in 0abc123 0 of 2 cases could be judged." in text
+
+
+def test_report__one_before_a_red_one__is_not_called_the_newest() -> None:
+    text = " ".join(render("console", judged(), ReportContext()).split())
+    assert "A newer run, 0abc123, could not be measured: 0 of 2 cases could be judged." in text
 
 
 def test_report__none__says_nothing() -> None:
