@@ -179,6 +179,8 @@ def test_run__bad_eval_file__exits_2_asks_nothing_and_writes_nothing(tmp_path, t
         (["--resume", "nope"], "error[no-such-run]"),
         (["nowhere.json"], 'there is no "nowhere.json"'),
         (["--concurrency", "0"], "--concurrency: must be >= 1"),
+        (["--confirm", "six"], '--confirm: expected a whole number, got text "six"'),
+        (["--min-pass-rate", "90%"], '--min-pass-rate: expected a number, got text "90%"'),
         (["--timeout-ms", "0"], "--timeout-ms: must be > 0"),
         (["--config", "none.yaml"], "error[no-configuration]"),
         (["--tool-registry", "none"], "error[registry-not-found]"),

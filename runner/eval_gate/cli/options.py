@@ -95,8 +95,21 @@ def _parameter(row: Setting) -> inspect.Parameter:
     elif row.type is bool:
         info = typer.Option(None, f"{row.flag}/--no-{row.flag.removeprefix('--')}", help=row.words)
     else:
-        info = typer.Option(None, row.flag, *row.other_flags, help=row.words, metavar=row.shown_metavar)
+        number = _number(row.type) if row.type in {int, float} else None
+        info = typer.Option(None, row.flag, *row.other_flags, help=row.words, metavar=row.shown_metavar, parser=number)
     return inspect.Parameter(row.key, inspect.Parameter.KEYWORD_ONLY, default=info, annotation=row.type | None)
+
+
+def _number(kind: type) -> Callable[[str], int | float | str]:
+    """Reads a number; what is none stays text, for the configuration says what was expected and what is there."""
+
+    def read(text: str) -> int | float | str:
+        try:
+            return cast("int | float", kind(text))
+        except ValueError:
+            return text
+
+    return read
 
 
 def split_commas(values: list[str] | None) -> tuple[str, ...]:
