@@ -98,7 +98,9 @@ def _ledger_up_to(run: RunResult, record: Path, among: Iterable[Kept]) -> Ledger
     for one in reversed(older):
         ledger = ledger.with_run(one.read())  # of large ones no two are in memory
     ledger = ledger.with_run(run)
-    return ledger if len(ledger.runs) > len(beside.runs) else beside
+    if len(ledger.runs) <= len(beside.runs):
+        return beside
+    return ledger.model_copy(update={"levels": beside.levels})  # which runs by themselves do not say
 
 
 def _record(path: Path, reference: str, output_dir: Path) -> Path:
