@@ -43,6 +43,15 @@ def test_help__of_run__names_every_option_once(tmp_path) -> None:
         assert done.stdout.count(f"{option} ") + done.stdout.count(f"{option},") >= 1
 
 
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [("compare", "{BASELINE} {CURRENT}"), ("merge", "{RESULT}..."), ("report", "{RESULT}"), ("judge", "{PATH}...")],
+)
+def test_help__arguments__have_the_names_of_the_readme_and_are_said_once(tmp_path, command, arguments) -> None:
+    usage = gate(tmp_path, command, "--help").stdout.splitlines()[0]
+    assert usage == f"Usage: eval-gate {command} [OPTIONS] {arguments}"
+
+
 def test_help__imports_nothing_heavy() -> None:
     heavy = ("pydantic", "httpx", "aiohttp", "rich", "jinja2", "asyncio", "yaml")
     code = (

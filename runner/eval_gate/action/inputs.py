@@ -139,7 +139,7 @@ INPUTS: Final = (
 )
 OUTPUTS: Final = (
     Output("verdict", "pass, fail, or error where nothing could be decided."),
-    Output("exit-code", "0 passed, 1 failed, 2 usage, 3 could not be completed, 130 and 143 interrupted."),
+    Output("exit-code", "0 passed, 1 failed, 2 usage, 3 could not decide, 130 and 143 interrupted."),
     Output("total", "Cases of the run."),
     Output("passed", "Cases that passed."),
     Output("failed", "Cases that were answered, and wrong."),

@@ -16,7 +16,7 @@ def calibrate(
     labels: Annotated[
         list[str],
         typer.Argument(
-            metavar="LABELS...",
+            metavar="LABELS",
             help="What people say of the answers: JSONL or CSV with id and status (passed, failed).",
             show_default=False,
         ),

@@ -22,11 +22,18 @@ def compare(
     baseline: Annotated[
         str,
         typer.Argument(
-            help="Run id, results file, run folder, folder of runs, zip, or latest: the newest that passed."
+            metavar="BASELINE",
+            help="Run id, results file, run folder, folder of runs, zip, or latest: the newest that passed.",
+            show_default=False,
         ),
     ],
     current: Annotated[
-        str, typer.Argument(help="The same, for the run that is judged; latest: the newest; or a folder of its shards.")
+        str,
+        typer.Argument(
+            metavar="CURRENT",
+            help="The same, for the run that is judged; latest: the newest; or a folder of its shards.",
+            show_default=False,
+        ),
     ],
     *,
     as_json: options.Json = False,

@@ -33,14 +33,14 @@ def judge(
     context: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Results files or folders of one tool.", show_default=False),
+        typer.Argument(metavar="PATH", help="Results files or folders of one tool.", show_default=False),
     ],
     *,
     config: options.Config = None,
     json: options.Json = False,
     **settings: object,
 ) -> None:
-    """Judge results that another tool made: promptfoo, DeepEval, Inspect, pydantic-evals, AgentV, JUnit, or your own.
+    """Judge results that another tool made: promptfoo, pytest, vitest, DeepEval, Inspect and others, or your own.
 
     Writes the same record as `run`, compares it with a baseline if one is given, and exits by the gate. What the files
     are is seen from what is in them; docs/results-of-other-tools.md shows what each tool has to write. With
@@ -50,7 +50,8 @@ def judge(
 
     --control-command does the same with the base branch's agent, where the gate would be red.
 
-    Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the tool did not finish.
+    Exit codes: 0 gate passed, 1 gate failed, 2 the files or options are wrong, 3 the gate could not
+    decide, or the tool did not finish.
     """
     import asyncio
     import os

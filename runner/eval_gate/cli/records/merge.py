@@ -11,7 +11,11 @@ def merge(
     context: typer.Context,
     results: Annotated[
         list[str],
-        typer.Argument(help="Run ids, results files, run folders, zips or folders of shards: each part once."),
+        typer.Argument(
+            metavar="RESULT",
+            help="Results files, run folders, zips, folders of shards, or ids of runs in DIR: each part once.",
+            show_default=False,
+        ),
     ],
     output_dir: Annotated[
         str, typer.Option("--output-dir", "-o", metavar="DIR", help="Where the run goes.")

@@ -14,7 +14,14 @@ USED = ("outputDir", "junit")
 
 
 def report(
-    result: Annotated[str, typer.Argument(help="Run id, results file, run folder, zip, or latest: the newest.")],
+    result: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="Run id, results file, run folder, zip, or latest: the newest.",
+            show_default=False,
+        ),
+    ],
     report_format: Annotated[
         str, typer.Option("--format", metavar=f"<{'|'.join(FORMATS)}>", help="What to make of it.")
     ] = "md",

@@ -11,7 +11,7 @@ from eval_gate.cli import options
 
 def accept(
     context: typer.Context,
-    cases: Annotated[list[str], typer.Argument(metavar="CASE...", help="Case ids, or globs over whole ids.")],
+    cases: Annotated[list[str], typer.Argument(metavar="CASE", help="Case ids, or globs over whole ids.")],
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, in words, up to 500 characters.")],
     until: Annotated[
         str,

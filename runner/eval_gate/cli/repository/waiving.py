@@ -102,11 +102,11 @@ def _unknown(wish: Wish, runs: Sequence[RunResult], results: Path) -> Iterator[s
         yield f"no results in {results} to look the names up in"
         return
     known = [Names(_cases(run)) for run in runs]
-    newest = [case.case_id for case in _cases(runs[0])]
+    ids = list(dict.fromkeys(case.case_id for run in runs for case in _cases(run)))
     for name in wish.cases:
         if not any(names.find(name, wish.suite) for names in known):
             where = f" of {wish.suite[:_SHOWN]}" if wish.suite else ""
-            yield f'"{name[:_SHOWN]}" names no case{where} in {results}{did_you_mean(name, newest)}'
+            yield f'"{name[:_SHOWN]}" names no case{where} in {results}{did_you_mean(name, ids)}'
 
 
 def _covered(written: Written, runs: Sequence[RunResult], today: date) -> Iterator[str]:

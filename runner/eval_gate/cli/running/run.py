@@ -51,8 +51,8 @@ def run(
     that they rest on, such as the configuration. Without a baseline they are compared with the newest run that passed.
     The exit code is the last run's.
 
-    Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the run could not
-    be completed, 130 and 143 interrupted after writing what was done.
+    Exit codes: 0 gate passed, 1 gate failed, 2 usage or configuration error (nothing was run), 3 the gate could not
+    decide, 130 and 143 interrupted after writing what was done.
     """
     from pathlib import Path
 
