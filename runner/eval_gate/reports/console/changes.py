@@ -126,6 +126,8 @@ def _side(details: CaseDetails, broken: str, answer: str, *, calls: bool) -> str
     if broken:
         return console_line(broken)
     said = [_called(details.tools_called)] if calls else []
+    if details.response is not None and not answer:
+        return " · ".join([*said, "an empty answer"])
     return " · ".join([*said, *([f'"{answer}"'] if answer else [])])
 
 
@@ -140,7 +142,7 @@ def _text(details: CaseDetails) -> str:
 def _apart(one: str, other: str) -> tuple[str, str]:
     """Both texts without most of what they begin with alike, where that is long enough to hide the difference."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
-    if same <= 2 * _AROUND or not one or not other:
+    if same <= 2 * _AROUND or not one or not other or one == other:
         return one, other
     return f"…{one[same - _AROUND :]}", f"…{other[same - _AROUND :]}"
 

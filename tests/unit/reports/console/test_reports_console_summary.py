@@ -115,6 +115,21 @@ def test_console__same_calls_and_answer__says_it_once() -> None:
     assert block(told(then, CaseDetails(tools_called=("t",), response="Sunday.")))[-1] == '    both      "Sunday."'
 
 
+def test_console__same_long_answer__is_shown_from_its_beginning() -> None:
+    said = "TAP 123 leaves Lisbon at 09:40, 120 EUR."
+    then = Before(status=Status.PASSED, details=CaseDetails(tools_called=("t",), response=said))
+    run = told(then, CaseDetails(tools_called=("t",), response=said))
+    assert block(run)[-1] == f'    both      "{said}"'
+
+
+def test_console__empty_answer__is_said_to_be_empty() -> None:
+    then = Before(status=Status.PASSED, details=CaseDetails(response="Sunday."))
+    assert block(told(then, CaseDetails(response="")))[-2:] == [
+        '    baseline  "Sunday."',
+        "    here      an empty answer",
+    ]
+
+
 def test_console__hostile_answer__is_no_command_and_no_colour_and_one_line() -> None:
     shown = block(told(THEN, CaseDetails(response="\x1b[31m::error::x\n##[error]" + "x" * 900)))
     assert len(shown) == 5
