@@ -211,3 +211,32 @@ def test_targets__a_judge_of_the_list_grades_what_an_endpoint_answers__nothing_i
     )
     done = gate(tmp_path, "validate", "suite.yaml")
     assert "nothing is taken" not in done.stderr
+
+
+def test_validate__several_targets_and_none_is_chosen__says_how_to_choose(tmp_path) -> None:
+    write_suite(tmp_path, 1)
+    targets(
+        tmp_path,
+        """\
+        - {name: desk, provider: http, url: http://localhost:1/chat}
+        - {name: lab, provider: http, url: http://localhost:2/chat}
+        """,
+    )
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 2
+    assert "several targets are described: say which (--target with one of desk, lab)" in done.stderr
+
+
+def test_validate__a_misspelt_assertion__is_a_warning_with_the_line_of_its_case(tmp_path) -> None:
+    cases = '[\n{"id": "gs-1", "input": {"message": "x"}, "expect": {"toolCalled": [], "toolsCalled": []}}]'
+    write_suite(tmp_path).write_text(cases)
+    done = gate(tmp_path, "validate")
+    assert done.returncode == 0
+    assert 'warning: evals/weather.golden.json:2: gs-1: unknown assertion "toolCalled"' in done.stderr
+
+
+def test_validate__a_file_that_is_wrong__is_not_told_to_be_validated(tmp_path) -> None:
+    write_suite(tmp_path).write_text('[{"id": 3, "input": {}, "expect": {}}]')
+    assert "eval-gate validate" not in gate(tmp_path, "validate").stderr
+    refused = gate(tmp_path, "run", "--agent-endpoint", "http://localhost:1/chat")
+    assert "hint: correct them; `eval-gate validate` checks" in refused.stderr

@@ -89,7 +89,7 @@ def _next_step(error: GateError) -> str | None:
     """What to do. Whoever has no evals yet does not know what to name: `init` writes the first ones."""
     if error.code == "no-eval-files":
         return f"{error.hint}, or write first ones with `eval-gate init`"
-    return error.hint
+    return None if error.code == "invalid-eval-files" else error.hint  # which names this very command
 
 
 def _wrong(look: Callable[[], object]) -> list[Problem]:
@@ -100,7 +100,8 @@ def _wrong(look: Callable[[], object]) -> list[Problem]:
     try:
         look()
     except GateError as error:
-        return [] if error.code == "no-target" else list(error.problems) or [Problem(error.message)]
+        alone = Problem(f"{error.message} ({error.hint})" if error.hint else error.message)
+        return [] if error.code == "no-target" else list(error.problems) or [alone]
     return []
 
 
@@ -133,7 +134,9 @@ def _patterns(suites: tuple[EvalSuite, ...]) -> Iterator[tuple[EvalCase, str, st
 
 def _suite_warnings(inputs: Inputs) -> Iterator[str]:
     for suite in inputs.suites:
-        yield from (f"{suite.file}: {warning}" for warning in suite.warnings)
+        lines = {f"{case.id}: {said}": case.location.line for case in suite.cases for said in case.warnings}
+        for warning in suite.warnings:
+            yield f"{suite.file}:{lines[warning]}: {warning}" if warning in lines else f"{suite.file}: {warning}"
         yield from (f"{suite.file}: {warning}" for warning in check(suite, inputs.registry).warnings)
 
 
