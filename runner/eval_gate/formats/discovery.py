@@ -10,11 +10,13 @@ from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pydantic import JsonValue
+
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.formats.base import Dialect, Reading, Source
 from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.formats.names import DIALECTS as NAMES
-from eval_gate.model.case import EvalSuite
+from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.limits import FINDINGS
 from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
@@ -197,10 +199,20 @@ def _load(file: EvalFile, root: Path, reading: Reading) -> EvalSuite | None:
         if one.recognises(document.value):
             _refuse_no_text(shown)
             return one.load(document.value, document.positions, source, reading)
+    if _meant_as_evals(file.path, document.value):
+        problem = Problem("none of its cases has `input`, `expect` or `rubric`: a misspelt key?", file=shown, line=1)
+        raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     if file.named and not belongs_to_another(file.path):
         problem = Problem(f"not an eval file: expected {EXPECTED}", file=shown, line=1)
         raise GateError("unknown-format", f"{shown} is not an eval file", problems=[problem])
     return None
+
+
+def _meant_as_evals(file: Path, document: JsonValue) -> bool:
+    """Whether a file has a tier in its name and cases in it, which would otherwise be left out without a word."""
+    cases = document.get("cases") if isinstance(document, dict) else document
+    tier = Path(file.stem).suffix.removeprefix(".")
+    return tier in set(Tier) and isinstance(cases, list) and any(isinstance(one, dict) and "id" in one for one in cases)
 
 
 def _refuse_no_text(shown: str) -> None:

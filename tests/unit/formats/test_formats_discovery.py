@@ -27,6 +27,17 @@ def tree(tmp_path):
     return tmp_path
 
 
+def test_load__a_tier_in_the_name_and_every_key_misspelt__is_refused_and_not_left_out(tmp_path) -> None:
+    (tmp_path / "a.golden.json").write_text(SUITE)
+    (tmp_path / "b.labeled.json").write_text('[{"id": "ls-1", "inputs": {"message": "x"}, "expected": {}}]')
+    (tmp_path / "users.json").write_text('[{"id": "u-1"}]')
+    (tmp_path / "answers.golden.json").write_text('{"paris": 1}')
+    with pytest.raises(GateError) as caught:
+        load_suites(discover([str(tmp_path)], tmp_path), tmp_path, Reading())
+    said = "none of its cases has `input`, `expect` or `rubric`: a misspelt key?"
+    assert [str(one) for one in caught.value.problems] == [f"b.labeled.json:1: {said}"]
+
+
 def names(tree, *patterns: str) -> list[str]:
     return [file.path.relative_to(tree).as_posix() for file in discover(patterns, tree)]
 
