@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from eval_gate.model.comparison import Outcome
@@ -143,16 +142,19 @@ class _Console:
             yield from command_lines("accept: ", context.accept_line, style)
 
     def _reasons(self, words: str, colour: str, said: Sequence[str], ended: str) -> Iterator[str]:
-        """The verdict and its reasons on one line, else each reason on its own; the exit code ends the first line."""
+        """The verdict and its reasons on one line, else each reason on its own; the exit code ends the first."""
         style = self._style
         together = style.plain(f"{words}: {'; '.join(said)}{ended}")
         if width(together) <= style.width:
             yield style.paint(colour, together)
             return
-        beside = replace(style, width=style.width - len(ended))
-        line, *others = [*beside.wrap("".join(said[:1]), begin=f"{words}: ")] or [words]
-        yield style.paint(colour, line + ended)
-        for reason in filter(None, [" ".join(others), *said[1:]]):
+        first = [*style.wrap("".join(said[:1]), begin=f"{words}: ")] or [words]
+        if width(first[-1]) + len(ended) > style.width:
+            first.append(f"  {ended.strip()}")
+        else:
+            first[-1] += ended
+        yield from (style.paint(colour, line) for line in first)
+        for reason in said[1:]:
             yield from style.wrap(reason, begin="  ", colour=colour)
 
 
