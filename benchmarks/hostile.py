@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from eval_gate.cli.terminal.console import print_error
 from eval_gate.config.load import load_config
-from eval_gate.engine.journal import TrialRecord, read_journal
+from eval_gate.engine.journal import TrialRecord, read_lines
 from eval_gate.errors import GateError
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import discover, load_suites
@@ -299,7 +299,7 @@ def _rendered(form: str, folder: Path, text: str) -> None:
 
 def _journal(folder: Path, text: str) -> None:
     (folder / "cases.jsonl").write_text(text + "\n")
-    list(read_journal(folder / "cases.jsonl"))
+    list(read_lines(folder / "cases.jsonl"))
 
 
 def _recording(folder: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from eval_gate.action.relay import unjudged
 from eval_gate.config.load import load_config
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import ResultsFormat
-from eval_gate.engine.journal import read_journal
+from eval_gate.engine.journal import read_lines
 from eval_gate.errors import GateError
 from eval_gate.evaluators.judge.reply import read_verdict
 from eval_gate.formats.base import Reading
@@ -352,7 +352,7 @@ SURFACES: Mapping[str, Callable[[bytes], None]] = MappingProxyType(
         "ledger": _ledger,
         "pushes": _pushes,
         "waivers": _waivers,
-        "journal": _lines(read_journal, "cases.jsonl"),
+        "journal": _lines(read_lines, "cases.jsonl"),
         "recording": _lines(read_recording, "answers.jsonl"),
         "event": _event,
         "results-archive": _brought,

@@ -151,16 +151,11 @@ def _drop_unfinished_line(descriptor: int) -> None:
     os.ftruncate(descriptor, 0)
 
 
-def read_journal(file: Path) -> Iterator[TrialRecord]:
-    """The finished trials, in the order they finished. A missing journal is an empty one.
+def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
+    """The finished trials, in the order they finished, each with where it is. A missing journal is an empty one.
 
     Raises GateError `journal-corrupt` for a complete line that is not a trial: something else wrote into it.
     """
-    return (record for record, _ in read_lines(file))
-
-
-def read_lines(file: Path) -> Iterator[tuple[TrialRecord, Line]]:
-    """The same, each with where it is."""
     if not file.exists():
         return
     start = 0

@@ -82,13 +82,18 @@ class Feed:
             nothing = os.open(os.devnull, os.O_RDONLY)
             theirs.callback(os.close, nothing)
             return nothing
+        source, sink = self._pipe(identity, theirs)
+        self._loop.add_writer(sink, self._write)
+        return source
+
+    def _pipe(self, identity: Identity | None, theirs: ExitStack) -> tuple[int, int]:
+        """The program's end, closed by `theirs`, and ours."""
         source, self._sink = os.pipe()
         theirs.callback(os.close, source)
         os.set_blocking(self._sink, False)
         if identity:
             identity.own(source)
-        self._loop.add_writer(self._sink, self._write)
-        return source
+        return source, self._sink
 
     def close(self) -> None:
         """Stop writing."""

@@ -25,12 +25,7 @@ class Inlet(Feed):
 
     def open(self, identity: Identity | None, theirs: ExitStack) -> int:
         """The end that the program reads from, closed by `theirs`. Raises OSError."""
-        source, self._sink = os.pipe()
-        theirs.callback(os.close, source)
-        os.set_blocking(self._sink, False)
-        if identity:
-            identity.own(source)
-        return source
+        return self._pipe(identity, theirs)[0]
 
     def write(self, data: bytes) -> None:
         """Have the program read this, after what was written before; nothing once the input is closed."""

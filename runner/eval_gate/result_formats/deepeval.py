@@ -20,13 +20,13 @@ from eval_gate.result_formats.rows import (
     Score,
     Told,
     dollars,
+    listed,
     mapping,
     members,
     name_of,
     number,
     part,
     seconds,
-    unreadable,
     usage,
     words,
 )
@@ -42,12 +42,8 @@ def read_deepeval(file: Path, shown: str, told: Told) -> Iterator[Row]:
     told.tool = "DeepEval"
     run = mapping(whole(file, shown), Place(shown))
     suite = words(run.get("testFile")) or "deepeval"
-    if not isinstance(run.get("testCases"), list):
-        raise unreadable(Place(shown, field="testCases"), "is missing")
-    for kind in ("testCases", "conversationalTestCases"):
-        for at, case in enumerate(members(run.get(kind))):
-            place = Place(shown, field=f"{kind}[{at}]")
-            yield _row(mapping(case, place), suite, place)
+    for _, case, place in listed(run, ("testCases", "conversationalTestCases"), shown):
+        yield _row(case, suite, place)
 
 
 def _row(case: dict[str, JsonValue], suite: str, place: Place) -> Row:

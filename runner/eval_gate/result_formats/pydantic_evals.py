@@ -20,13 +20,13 @@ from eval_gate.result_formats.rows import (
     Told,
     blame_of,
     dollars,
+    listed,
     mapping,
     members,
     name_of,
     number,
     part,
     seconds,
-    unreadable,
     usage,
     words,
 )
@@ -42,12 +42,8 @@ def read_pydantic_evals(file: Path, shown: str, told: Told) -> Iterator[Row]:
     told.tool = "pydantic-evals"
     report = mapping(whole(file, shown), Place(shown))
     suite = words(report.get("dataset_name") or report.get("name")) or "pydantic-evals"
-    if not isinstance(report.get("cases"), list):
-        raise unreadable(Place(shown, field="cases"), "is missing")
-    for kind in ("cases", "failures"):
-        for at, case in enumerate(members(report.get(kind))):
-            place = Place(shown, field=f"{kind}[{at}]")
-            yield _row(mapping(case, place), suite[:300], place, broke=kind == "failures")
+    for kind, case, place in listed(report, ("cases", "failures"), shown):
+        yield _row(case, suite[:300], place, broke=kind == "failures")
 
 
 def _row(case: dict[str, JsonValue], suite: str, place: Place, *, broke: bool) -> Row:

@@ -172,6 +172,18 @@ def members(value: JsonValue) -> Sequence[JsonValue]:
     return value if isinstance(value, list) else ()
 
 
+def listed(
+    document: dict[str, JsonValue], kinds: Sequence[str], shown: str
+) -> Iterator[tuple[str, dict[str, JsonValue], Place]]:
+    """The members of a document's lists, each with its list and its place. Raises GateError where the first is none."""
+    if not isinstance(document.get(kinds[0]), list):
+        raise unreadable(Place(shown, field=kinds[0]), "is missing")
+    for kind in kinds:
+        for at, member in enumerate(members(document.get(kind))):
+            place = Place(shown, field=f"{kind}[{at}]")
+            yield kind, mapping(member, place), place
+
+
 def part(value: JsonValue, *names: str) -> JsonValue:
     """What stands under these names, one within the other; None where one of them is missing."""
     for name in names:

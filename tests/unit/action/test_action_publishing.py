@@ -14,7 +14,7 @@ import pytest
 from eval_gate.action.baseline import get_baseline
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.check import CheckDraft, annotate, check
-from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment, draft_of
+from eval_gate.action.publishing.comment import MAX_REMEMBERED, MAX_RETREATS, Draft, comment_at, draft_of, place_for
 from eval_gate.action.publishing.publish import outputs_of
 from eval_gate.action.publishing.store import store
 from eval_gate.action.step import Step
@@ -70,6 +70,11 @@ def bodies(github) -> list[str]:
 
 
 # --- the comment
+
+
+def comment(step, draft, context, log) -> str | None:
+    """The comment alone, where the gate writes it beside the check run."""
+    return comment_at(place_for(step, draft, log), step, draft, context, log)
 
 
 def written(github, desk, step, *results) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval_gate.engine.journal import Finished, Journal, TrialRecord, read_journal
+from eval_gate.engine.journal import Finished, Journal, TrialRecord, read_lines
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
@@ -25,11 +25,11 @@ def test_journal__appended__is_read_back_in_order(tmp_path) -> None:
     with Journal(tmp_path / "cases.jsonl") as journal:
         for one in written:
             journal.append(one)
-    assert list(read_journal(tmp_path / "cases.jsonl")) == written
+    assert [one for one, _ in read_lines(tmp_path / "cases.jsonl")] == written
 
 
 def test_journal__missing__is_empty(tmp_path) -> None:
-    assert list(read_journal(tmp_path / "none.jsonl")) == []
+    assert list(read_lines(tmp_path / "none.jsonl")) == []
 
 
 @pytest.mark.slow
@@ -42,10 +42,10 @@ def test_journal__cut_anywhere__keeps_every_whole_line_and_can_be_continued(tmp_
     whole = file.read_bytes()
     file.write_bytes(whole[:cut])
     kept = whole[:cut].count(b"\n")
-    assert [one.case_id for one in read_journal(file)] == ["a", "b"][:kept]
+    assert [one.case_id for one, _ in read_lines(file)] == ["a", "b"][:kept]
     with Journal(file) as journal:
         journal.append(record("c"))
-    assert [one.case_id for one in read_journal(file)] == [*["a", "b"][:kept], "c"]
+    assert [one.case_id for one, _ in read_lines(file)] == [*["a", "b"][:kept], "c"]
 
 
 def test_journal__foreign_line__is_an_error_with_its_number(tmp_path) -> None:
@@ -55,7 +55,7 @@ def test_journal__foreign_line__is_an_error_with_its_number(tmp_path) -> None:
     with file.open("a") as stream:
         stream.write("hello\n")
     with pytest.raises(GateError, match=r"cases\.jsonl:2 is not a finished trial"):
-        list(read_journal(file))
+        list(read_lines(file))
 
 
 def test_journal__no_folder__says_what_to_do(tmp_path) -> None:
@@ -110,7 +110,7 @@ def test_finished__in_the_journal_alone__is_as_it_was_in_memory(tmp_path_factory
         journal.append(record("b"))  # what was read does not move what is written
         assert on_disk.of(A) == in_memory.of(A) == records
         assert [one.model_dump_json() for one in on_disk.of(A)] == [one.model_dump_json() for one in records]
-        assert [one.case_id for one in read_journal(journal._file)][-1:] == ["b"]
+        assert [one.case_id for one, _ in read_lines(journal._file)][-1:] == ["b"]
 
 
 def test_finished__read_again__shares_what_many_say(tmp_path) -> None:

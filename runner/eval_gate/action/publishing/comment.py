@@ -63,16 +63,11 @@ def _regressions(result: RunResult) -> frozenset[str] | None:
     return frozenset(digest_of(one.key) for one in standing(result, CaseClass.REGRESSION))
 
 
-def comment(step: Step, draft: Draft, context: ReportContext, log: Log) -> str | None:
-    """Write or update the comment; its address, or None for none. The log says what is lost.
+def place_for(step: Step, draft: Draft, log: Log) -> Conversation | None:
+    """Where the comment is to be written; None for nowhere, and the log says why.
 
     Raises TakenError where another leg of this run has written it, and nothing else.
     """
-    return comment_at(place_for(step, draft, log), step, draft, context, log)
-
-
-def place_for(step: Step, draft: Draft, log: Log) -> Conversation | None:
-    """Where the comment is to be written; None for nowhere, and the log says why. Raises as `comment`."""
     if step.plan.pull_number is None:
         return None
     try:

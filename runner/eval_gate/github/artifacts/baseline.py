@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
+from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import (
     Artifact,
     Trail,
@@ -84,9 +83,7 @@ def fetch_result(
     """
     doing = f"keeping artifact {artifact.id}"
     try:
-        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
-            file = Path(folder) / "artifact.zip"
-            fetch_artifact(client, artifact.id, artifact.digest, file)
+        with artifact_file(client, artifact.id, artifact.digest, temporary) as file:
             due()
             result = read_archive(file, f"artifact {artifact.id}", compared=compared)
             if accept is not None:

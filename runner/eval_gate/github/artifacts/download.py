@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,15 @@ _PERMISSION: Final = "actions: read"
 
 class BadArchiveError(Exception):
     """What was fetched is not what GitHub said it would be, or too large; the message is half a sentence."""
+
+
+@contextmanager
+def artifact_file(client: Client, artifact_id: int, digest: str | None, temporary: Path | None) -> Iterator[Path]:
+    """The artifact's archive, gone afterwards. Raises as `fetch_artifact`, and OSError for no room."""
+    with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
+        file = Path(folder) / "artifact.zip"
+        fetch_artifact(client, artifact_id, digest, file)
+        yield file
 
 
 def fetch_artifact(client: Client, artifact_id: int, digest: str | None, to: Path) -> None:

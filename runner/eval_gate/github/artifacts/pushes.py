@@ -7,7 +7,6 @@ with it nothing but that their own pull request looks worse (docs/baselines.md).
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from eval_gate.errors import GateError
-from eval_gate.github.artifacts.download import BadArchiveError, fetch_artifact
+from eval_gate.github.artifacts.download import BadArchiveError, artifact_file
 from eval_gate.github.artifacts.listed import Artifact, artifacts_of_run
 from eval_gate.github.client import Client
 from eval_gate.github.commits import ACTIONS, RunFacts
@@ -89,9 +88,7 @@ def _earlier_runs(client: Client, change: Change) -> Iterator[RunFacts]:
 def _pushes_in(client: Client, artifact: Artifact, temporary: Path | None, notes: list[str]) -> Pushes | None:
     shown = f"artifact {artifact.id}"
     try:
-        with tempfile.TemporaryDirectory(dir=temporary, prefix="eval-gate-") as folder:
-            file = Path(folder) / "artifact.zip"
-            fetch_artifact(client, artifact.id, artifact.digest, file)
+        with artifact_file(client, artifact.id, artifact.digest, temporary) as file:
             kept = read_one(file, PUSHES_NAME, MAX_PUSHES_BYTES)
             return read_pushes(kept[1], shown) if kept is not None else None
     except (BadArchiveError, ArchiveError, GateError) as error:

@@ -248,14 +248,8 @@ def anthropic(settings: ModelSettings, access: Credentials, timeout_s: float) ->
                 f"leave thinkingBudget out of the target {settings.name}",
             )
         request["anthropic_thinking"] = {"type": "enabled", "budget_tokens": budget}
-    return BuiltModel(
-        PlainRequest(model, request),
-        access.base_url,
-        deciding(settings),
-        pool.aclose,
-        (AnthropicError,),
-        takes_schema(model),
-    )
+    plain = PlainRequest(model, request)
+    return BuiltModel(plain, access.base_url, deciding(settings), pool.aclose, (AnthropicError,), takes_schema(model))
 
 
 def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> BuiltModel:
@@ -285,11 +279,5 @@ def gemini(settings: ModelSettings, access: Credentials, timeout_s: float) -> Bu
             "include_thoughts": settings.thinking_budget != 0,
         }
     model = GoogleModel(settings.model, provider=provider)
-    return BuiltModel(
-        PlainRequest(model, request),
-        access.base_url,
-        deciding(settings),
-        pool.aclose,
-        (APIError,),
-        takes_schema(model),
-    )
+    plain = PlainRequest(model, request)
+    return BuiltModel(plain, access.base_url, deciding(settings), pool.aclose, (APIError,), takes_schema(model))
