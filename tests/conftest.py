@@ -26,8 +26,6 @@ settings.register_profile("inner loop", settings.get_profile("ours"), max_exampl
 settings.load_profile("ours")
 # a shell starts what it does not wait for with SIGINT ignored, and every program that we start would inherit that
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# modules and tests are made and stay: looking for what of them could be thrown away was a fifth of the inner loop
-gc.disable()
 # of a table of parameters the inner loop of a room tries the first rows, as it tries a few examples of a property
 ROWS = 4
 GOLDEN = Path(__file__).parent / "golden"
@@ -40,6 +38,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if config.option.markexpr == "not slow":
         settings.load_profile("inner loop")
+    if not config.getoption("numprocesses", None):  # who only hands tests out to others collects none
+        # modules and tests are made and stay: looking for what could be thrown away was a fifth of the inner loop
+        gc.disable()
 
 
 @pytest.hookimpl(tryfirst=True)
