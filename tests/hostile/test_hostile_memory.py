@@ -116,13 +116,19 @@ def test_finding_4__an_answer_in_single_bytes__costs_what_it_holds(tmp_path, pla
 
 
 @pytest.mark.parametrize(
-    "begin", ['"suites":[', '"suites":[{"runId":"a","timestamp":"t","tier":null,"toolName":"a","cases":[']
+    "begin",
+    [
+        '"suites":[',
+        '"suites":[{"runId":"a","timestamp":"t","tier":null,"toolName":"a","cases":[',
+        '"waiving":{"waived":[',
+        '"judges":{"judges":[',
+    ],
 )
 def test_stored_result__very_many_mistakes__cost_what_it_holds(tmp_path, begin) -> None:
     """Six million bytes of empty cases were 3.2 GB of mistakes."""
     head = '"schemaVersion":1,"runId":"a","timestamp":"t","complete":true,"tool":{"version":"1"}'
     target = '"target":{"name":"a","provider":"b","identity":"c"}'
-    end = "]}" if begin.endswith('"suites":[') else "]}]}"
+    end = "".join({"[": "]", "{": "}"}[sign] for sign in reversed(begin) if sign in "[{") + "}"
     (tmp_path / "run.json").write_text(f"{{{head},{target},{begin}" + ",".join(["{}"] * 1_900_000) + end)
     done = measured(tmp_path, "report", "run.json", "--format", "md")
     assert (done.code, "error[baseline-corrupt]" in done.stderr) == (2, True)

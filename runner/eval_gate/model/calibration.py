@@ -8,7 +8,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field, model_validator
 
-from eval_gate.model.base import Record
+from eval_gate.model.base import Many, Record
 
 MAX_DIGESTS: Final = 5_000
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
@@ -30,9 +30,9 @@ class Compared(Record):
     failed_by_people: int = Field(ge=0)
     false_passes: int = Field(ge=0)
     """Answers that the judge passed and people failed."""
-    prompts: tuple[Digest, ...] = Field((), max_length=MAX_DIGESTS)
+    prompts: Many[Digest] = Field((), max_length=MAX_DIGESTS)
     """The own prompts and scripts of the cases (`yardstick.grader`); none for the built-in prompt."""
-    rubrics: tuple[Digest, ...] = Field((), max_length=MAX_DIGESTS)
+    rubrics: Many[Digest] = Field((), max_length=MAX_DIGESTS)
     """What the answers were held against (`yardstick.expectation`), rubrics among it."""
     run_id: str | None = Field(None, max_length=200)
     """The run whose answers people looked at."""
@@ -76,6 +76,6 @@ class JudgeOfRun(Record):
 class JudgesOfRun(Record):
     """Who graded in a run, those first who graded most."""
 
-    judges: tuple[JudgeOfRun, ...] = ()
+    judges: Many[JudgeOfRun] = ()
     trouble: str | None = None
     """Why nobody could look up what is known, in one sentence; None where somebody could."""

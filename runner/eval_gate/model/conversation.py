@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Frozen, JsonValue
+from eval_gate.model.base import Frozen, JsonValue, Many
 from eval_gate.model.usage import Usage
 
 
@@ -45,7 +45,7 @@ class Message(Frozen):
     role: Literal["system", "user", "assistant", "tool"]
     content: JsonValue = ""
     name: str | None = None
-    tool_calls: tuple[ToolCall, ...] = ()
+    tool_calls: Many[ToolCall] = ()
     tool_call_id: str | None = None
     """Of a tool's message: the call it answers."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import Field
 
-from eval_gate.model.base import Record
+from eval_gate.model.base import Many, Record
 from eval_gate.model.case import CaseName
 
 
@@ -81,7 +81,7 @@ class CaseRecord(Record):
     counts: Counts = NO_RUNS
     """First executions only: whether it was run again because it failed must not change its rate."""
     steadiness: Steadiness = Steadiness.UNKNOWN
-    shown_by: tuple[str, ...] = ()
+    shown_by: Many[str] = ()
     """Ids of the runs that had the rarer of the two results, newest first; all that had both. Empty when steady."""
     newest: Counts = NO_RUNS
     """Of these the first executions in the newest run."""
@@ -291,7 +291,7 @@ class Belief(Record):
 
     passes: float = Field(gt=0)
     failures: float = Field(gt=0)
-    weights: tuple[float, ...] = ()
+    weights: Many[float] = ()
     """The share of cases of each failure rate that a case can have; of an older run empty, and the two numbers do."""
     steady: float = Field(default=0.0, ge=0, le=1)
     """Of the cases of the least rate the part that failed next to never until now."""
@@ -342,9 +342,9 @@ class Evidence(Record):
     """The evidence that is enough of a case that failed every time here, and now and then on record."""
     runs: int = Field(default=0, ge=0)
     """Runs of the record that are at the level of the newest one."""
-    days: tuple[RunDay, ...] = Field((), max_length=1000)
+    days: Many[RunDay] = Field((), max_length=1000)
     """These runs as a whole, newest first: how much they differ from each other is learned from them."""
-    lost: tuple[LostCase, ...] = ()
+    lost: Many[LostCase] = ()
     """What earlier runs say of cases that the baseline could not judge, whether they are still here or not."""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from eval_gate.model.base import Record
+from eval_gate.model.base import Many, Record
 
 
 class Measure(StrEnum):
@@ -61,14 +61,14 @@ class Difference(Record):
     now: str | None = None
     count: int = 0
     """How many cases it is about; 0 for what is not about single cases."""
-    cases: tuple[Touched, ...] = ()
+    cases: Many[Touched] = ()
     """The first of the cases, by name."""
 
 
 class Measured(Record):
     """All that differs, the weightiest first, and the three counts that rules are about."""
 
-    differences: tuple[Difference, ...] = ()
+    differences: Many[Difference] = ()
     removed: int = 0
     """Cases that passed in the baseline and are gone."""
     changed: int = 0

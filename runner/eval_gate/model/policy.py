@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from eval_gate.model.base import JsonValue, Record
+from eval_gate.model.base import JsonValue, Many, Record
 
 
 class RunPolicy(Record):
     """The policy as it took effect: of flags, variables, file and defaults together. None: no such rule, or unknown."""
 
-    fail_on: tuple[str, ...] = ()
+    fail_on: Many[str] = ()
     min_pass_rate: float | None = None
     max_errors: int = 0
     pass_score: float = 1.0
@@ -19,14 +19,14 @@ class RunPolicy(Record):
     error_rate: float | None = None
     new_case_runs: int | None = None
     """How often a case was to be run that no earlier run knows; None for the usual number."""
-    must_pass: tuple[str, ...] = ()
+    must_pass: Many[str] = ()
     allowed_regressions: int = 0
     min_coverage: float | None = None
     max_latency_increase: float | None = None
     max_cost_increase: float | None = None
     max_token_increase: float | None = None
     trials: int | None = None
-    scores: tuple[str, ...] = ()
+    scores: Many[str] = ()
     """Rules about scorers of another tool, such as `policy>=0.7`."""
     control: str | None = None
     """The base branch's agent that is asked where the gate would be red; None for none."""
@@ -47,7 +47,7 @@ class Measuring(Record):
     trials: int | None = None
     confirm: int | None = None
     """As it was asked for: without a baseline nothing is run again."""
-    scores: tuple[str, ...] = ()
+    scores: Many[str] = ()
     """Rules by which another tool's scores passed or failed."""
     control: str | None = None
     """The base branch's agent that is asked where the gate would be red: its address, or its target's name and what

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from eval_gate.model.base import Record
+from eval_gate.model.base import Many, Record
 from eval_gate.model.case import CaseKey, CaseName
 
 MAX_DAYS: Final = 90
@@ -135,10 +135,10 @@ class Entry(Record):
     state: State
     days_left: int
     """Until its last day, which is 0; negative when that is past."""
-    failing: tuple[CaseName, ...] = ()
+    failing: Many[CaseName] = ()
     """Waived if the state is `in_use`, and not otherwise."""
-    passing: tuple[CaseName, ...] = ()
-    unjudged: tuple[CaseName, ...] = ()
+    passing: Many[CaseName] = ()
+    unjudged: Many[CaseName] = ()
 
 
 class Waived(CaseStanding):
@@ -150,11 +150,11 @@ class Waived(CaseStanding):
 class Waiving(Record):
     """Everything about waived failures that a verdict and a report need. The same whatever the order of waivers."""
 
-    entries: tuple[Entry, ...] = ()
-    waived: tuple[Waived, ...] = ()
+    entries: Many[Entry] = ()
+    waived: Many[Waived] = ()
     """In the order of the run, each case once."""
-    refusals: tuple[Refusal, ...] = ()
-    troubles: tuple[str, ...] = ()
+    refusals: Many[Refusal] = ()
+    troubles: Many[str] = ()
     """Sentences about what could not be asked or does not fit together, such as a label without a comment."""
 
     @property
