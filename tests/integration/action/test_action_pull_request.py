@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.support.agents import agent
 from tests.support.answers import fails_on
 from tests.support.github import Fault, sha
@@ -226,6 +228,29 @@ def test_pull_request__baseline_cannot_be_read__a_failing_case_is_not_let_throug
     (comment,) = comments_of(github)
     assert "could not decide" in comment
     assert "`permissions: actions: read`" in ended.log
+    with agent() as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (0, "pass")
+
+
+@pytest.mark.parametrize("left", [b"PK", b"not a zip", {"run.json": b"{"}, {"run.json": b'{"schemaVersion": 99}'}])
+def test_pull_request__the_only_baseline_is_no_readable_one__a_failing_case_is_not_let_through(
+    job, github, left
+) -> None:
+    with agent() as running:
+        job.push(running.url)
+    (stored,) = [one for one in github.state.artifacts.values() if one.name == "eval-gate-results"]
+    github.state.artifacts.pop(stored.id)
+    run = github.state.runs[stored.run_id]
+    github.state.add_artifact(run, left)
+    baseline_of_today(github)
+    pull = github.state.add_pull(7)
+    with agent(fails_on(2)) as running:
+        ended = job.pull_request(pull, running.url)
+    assert (ended.code, ended.outputs["verdict"]) == (3, "error")
+    (comment,) = comments_of(github)
+    assert "could not decide" in comment
+    assert "whether 1 failing case passed before cannot be told: no usable artifact" in comment
     with agent() as running:
         ended = job.pull_request(pull, running.url)
     assert (ended.code, ended.outputs["verdict"]) == (0, "pass")

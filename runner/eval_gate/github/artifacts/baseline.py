@@ -117,6 +117,8 @@ class ArtifactStore:
         """What could not be learnt and does not matter for the verdict."""
         self._fetched: dict[int, RunResult] = {}
         self._left = MAX_TRIED
+        self._unread = False
+        """One that might have been the baseline could not be read: nothing passes as if there had been none."""
 
     def nearest(self, now: datetime) -> Found | NoBaseline:
         """The nearest trusted and complete run, or what was seen instead."""
@@ -136,9 +138,9 @@ class ArtifactStore:
         )
         # an outage that lasted for longer than is looked back: behind it there may well be a baseline
         hidden = bool(self._unmeasured) and not self._left
-        if hidden:
+        if hidden or self._unread:
             remedy = f"run {wanted.branch} again, or name an earlier run with `baseline`"
-        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden)
+        return NoBaseline("no-artifact", f"{reason}{seen}; {remedy}", unavailable=hidden or self._unread)
 
     def _first(self, artifacts: Iterable[Artifact], trail: Trail, now: datetime) -> Found | None:
         """The first of these that can be used; not more are looked at than is reasonable."""
@@ -193,9 +195,9 @@ class ArtifactStore:
         try:
             result = fetch_result(self._client, artifact, self._temporary, accept, self._due, compared=False)
         except BadArchiveError as error:
-            refused = f"not usable ({error})"
+            self._unread, refused = True, f"not usable ({error})"
         except GateError as error:
-            refused = "written by a newer version" if error.code == "baseline-schema" else "corrupt"
+            self._unread, refused = True, "written by a newer version" if error.code == "baseline-schema" else "corrupt"
         except GitHubError as error:
             if error.kind not in {Kind.GONE, Kind.NOT_FOUND}:
                 raise
