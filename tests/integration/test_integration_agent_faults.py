@@ -132,7 +132,7 @@ FAULTS = [
     Fault("500", status("500 Oh"), "error", "crashed", 1, "HTTP 500"),
     Fault("503", status("503 Busy"), "error", "crashed", 3, "HTTP 503"),
     Fault("redirects to itself", status("302 Found", Location="/chat"), "error", "crashed", 1, "HTTP 302"),
-    Fault("429 storm", status("429 Too Many"), "error", "unreachable", 3, "HTTP 429"),
+    Fault("429 storm", status("429 Too Many"), "error", "unreachable", 3, "(it was asked too often: lower"),
     Fault("429 for an hour", status("429 Too Many", Retry_After="3600"), "error", "unreachable", 1, "HTTP 429"),
     Fault(
         "429 by a clock of another year",

@@ -62,7 +62,8 @@ def connection_hint(url: str, written: str | None, system: System) -> str | None
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not system.in_container():
-        return None
+        where = f" ({written})" if written else ""
+        return f"start the agent, or correct its address{where}" if is_here(host) else None
     if host == HOST_NAME:
         return f"start the agent before this step, {LISTENING}"
     if host not in LOCAL_NAMES:

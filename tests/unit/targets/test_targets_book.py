@@ -155,7 +155,13 @@ def test_connection_hint__in_a_container__says_what_to_write_where(container, tm
     assert there is not None
     assert there.startswith("start the agent before this step, with --host 0.0.0.0")
     assert connection_hint("http://agent:8080", None, container) is None
-    assert connection_hint("http://localhost", None, System(marks=(tmp_path / "none",))) is None
+
+
+def test_connection_hint__on_a_machine__says_to_start_what_should_be_there(tmp_path) -> None:
+    machine = System(marks=(tmp_path / "none",))
+    said = "start the agent, or correct its address (agentEndpoint)"
+    assert connection_hint("http://localhost:8080/chat", "agentEndpoint", machine) == said
+    assert connection_hint("http://agent.example", "agentEndpoint", machine) is None
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ _TO_DO: Final[Mapping[int, str]] = {
     405: "it takes another method there: say which with the target's method",
     415: "it wants another kind of body: the target's form, or headers with another Content-Type",
     422: _ASKS_OTHERWISE,
+    429: "it was asked too often: lower requestsPerMinute, or concurrency",
 }
 """What to change where an agent that answers refuses what it is asked, by HTTP status."""
 
