@@ -329,9 +329,14 @@ def plain(text: str) -> str:
 
 
 def gate_of(console: str) -> str:
-    """The line with the verdict."""
-    lines = [line for line in console.splitlines() if re.match(r"\s*(GATE (PASSED|FAILED)|COULD NOT DECIDE)", line)]
-    return lines[-1] if lines else ""
+    """The verdict with its first reason, which the exit code ends: on as many lines as that takes."""
+    lines = console.splitlines()
+    begins = [at for at, line in enumerate(lines) if re.match(r"\s*(GATE (PASSED|FAILED)|COULD NOT DECIDE)", line)]
+    if not begins:
+        return ""
+    said = lines[begins[-1] :]
+    ends = next((at for at, line in enumerate(said) if re.search(r"exit \d+$", line.rstrip())), 0)
+    return "\n".join(said[: ends + 1])
 
 
 class ActionWorld:
