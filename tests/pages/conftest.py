@@ -1,7 +1,7 @@
 """Pages of real runs, and the browser that opens them.
 
-Where there is no Chromium the tests are skipped and say so in a line of their own; EVAL_GATE_REQUIRE_BROWSER=1 makes
-that a failure.
+Where there is no Chromium, or other tests run in the same process, the tests are skipped and say so in a line of their
+own; EVAL_GATE_REQUIRE_BROWSER=1 makes that a failure.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tests.support.browser import AXE, browser, chromium
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+BESIDE = "it is not among other tests, whose event loops the browser's would be in the way of: `make pages`"
 REQUIRED = os.environ.get("EVAL_GATE_REQUIRE_BROWSER") == "1"
 
 
@@ -34,8 +35,8 @@ def missing() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    why = missing()
     here = [item for item in items if Path(__file__).parent in item.path.parents]
+    why = missing() or (BESIDE if len(here) < len(items) else None)
     if why is not None and here:
         if REQUIRED:
             pytest.exit(f"the page cannot be tested: {why}", returncode=1)
