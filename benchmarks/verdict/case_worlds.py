@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from rules import ours
 from worlds import Group, World, draw, same
 
 from eval_gate.config.policy import DEFAULT_CONFIRM
+from eval_gate.struct import replace
 
 PER_BRANCH = 5
 

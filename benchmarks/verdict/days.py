@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from branch import PASS_SCORE, Execution
 from worlds import Group, same
+
+from eval_gate.struct import replace
 
 BAD_DAYS = 0.1
 """How many runs are on a bad day, where chance decides."""

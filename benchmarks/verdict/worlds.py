@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from branch import PASS_SCORE, Execution
+
+from eval_gate.struct import replace
 
 NOISE = 0.05
 """The standard deviation of a grade from run to run."""

@@ -7,10 +7,11 @@ import errno
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
 from typing import Final
+
+from eval_gate.struct import FrozenStruct
 
 
 class ExitCode(IntEnum):
@@ -30,8 +31,7 @@ class ExitCode(IntEnum):
     """SIGTERM, after writing what was done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(FrozenStruct):
     """One thing that is wrong at one place.
 
     `file` is as the user wrote it, `line` counts from 1, `field` is a path such as `cases[2].expect.toolsCalled`.

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 from eval_gate.action.baseline import Origin, get_baseline
 from eval_gate.action.log import Log, NotThereError
@@ -24,6 +23,7 @@ from eval_gate.gate.judge import Question
 from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.pushes import Pushes
+from eval_gate.struct import FrozenStruct, replace
 
 ON_ITS_WAY = NoBaseline("baseline-unavailable", "the baseline is still on its way", unavailable=True)
 TOO_LATE = NoBaseline("baseline-unavailable", "the run was ended before the baseline was there", unavailable=True)
@@ -98,8 +98,7 @@ class Asked:
             self._ended.set_result(time.monotonic())
 
 
-@dataclass(frozen=True, slots=True)
-class Coming:
+class Coming(FrozenStruct):
     """A run's question whose baseline comes while the run is made; the session's `Later`."""
 
     asked: Asked

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,11 +16,11 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.read import find_baseline
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import MAX_BYTES, RECORDING_NAME
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(FrozenStruct):
     """A baseline or why there is none, and what is known about where it came from."""
 
     baseline: Baseline | NoBaseline

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from eval_gate.action.asked import Asked
@@ -37,6 +36,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.render import render
 from eval_gate.session.keep import Kept, exit_code_of, keep, report
 from eval_gate.session.session import Session
+from eval_gate.struct import replace
 
 PAGE = "html"
 """The report that is always written beside the record: the artifact carries it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
@@ -14,6 +13,7 @@ from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
 from eval_gate.github.waivers.hearing import LABEL
 from eval_gate.model.result import Shard
+from eval_gate.struct import FrozenStruct
 
 Word = TypeVar("Word", bound=StrEnum)
 PREFIX: Final = "INPUT_"
@@ -33,8 +33,7 @@ _OF_THE_MOMENT: Final = frozenset(
 """Inputs that a job may make anew in each attempt: they do not tell which leg of a matrix it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(FrozenStruct):
     """One input. With a `key` it is a setting of the run, and empty means what file and defaults say."""
 
     name: str
@@ -45,8 +44,7 @@ class Input:
     """Whether the container has no use for it: its action.yml has no such input, and refuses it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(FrozenStruct):
     """One output of the step."""
 
     name: str
@@ -192,8 +190,7 @@ class CommentMode(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(FrozenStruct):
     """The inputs of one step, read. `flags` are texts of those that are keys of the configuration."""
 
     flags: Mapping[str, str]

@@ -5,7 +5,6 @@ What each event means for the gate is docs/action.md's table, in code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -15,6 +14,7 @@ from eval_gate.github.artifacts.listed import TRUSTED_EVENTS
 from eval_gate.github.commits import PullRequest
 from eval_gate.github.environment import MAX_DIGITS, WorkflowEnvironment
 from eval_gate.github.event import Event
+from eval_gate.struct import FrozenStruct, replace
 
 DEPENDABOT: Final = "dependabot[bot]"
 OF_ANYBODY: Final = frozenset({"issue_comment", "issues", "discussion", "discussion_comment"})
@@ -45,8 +45,7 @@ class BaselineKind(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class BaselineChoice:
+class BaselineChoice(FrozenStruct):
     """What to compare with. `reference` belongs to run and stored; the others to artifact."""
 
     kind: BaselineKind
@@ -60,8 +59,7 @@ class BaselineChoice:
     """The workflow file that makes baselines, where it is not this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(FrozenStruct):
     """What this step will do, and why."""
 
     mode: Mode
@@ -87,8 +85,7 @@ class Plan:
     """The run whose result a relay publishes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(FrozenStruct):
     """What the plan needs to know and neither the environment nor the event tells."""
 
     default_branch: str

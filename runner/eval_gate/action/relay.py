@@ -7,7 +7,6 @@ is data made by code nobody reviewed: provenance is asked of GitHub, counts are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eval_gate.action.inputs import DEFAULT_ARTIFACT
 from eval_gate.action.log import Log
@@ -21,6 +20,7 @@ from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.execution import Status
 from eval_gate.model.result import GitFacts, RunResult, SuiteResult
 from eval_gate.model.totals import summarise
+from eval_gate.struct import replace
 
 
 def find_pull_request(step: Step, log: Log) -> Step | None:

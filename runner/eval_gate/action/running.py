@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 
 from eval_gate.action.asked import ON_ITS_WAY, Asked, Coming
@@ -33,6 +32,7 @@ from eval_gate.results.write import run_folder
 from eval_gate.session.brought import brought_run, read_brought
 from eval_gate.session.run import Made, ask_base_later, make_run
 from eval_gate.session.session import Session
+from eval_gate.struct import replace
 
 FROM_FILE = "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
 RERUN_HINT = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
@@ -21,11 +20,11 @@ from eval_gate.github.environment import WorkflowEnvironment
 from eval_gate.github.event import Event, read_event
 from eval_gate.github.failure import GitHubError, if_there, unavailable
 from eval_gate.model.result import MadeBy
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import comment_key
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(FrozenStruct):
     """Environment, settings, plan, and the connection to GitHub."""
 
     environment: WorkflowEnvironment

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eval_gate.action.log import Log
 from eval_gate.action.publishing.both import comment_and_check
 from eval_gate.action.publishing.check import CheckDraft
@@ -19,6 +17,7 @@ from eval_gate.reports.check import problem_title
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.markdown import render_problem
 from eval_gate.reports.words.problems import error_lines
+from eval_gate.struct import replace
 
 
 def publish_trouble(step: Step, error: GateError, context: ReportContext, log: Log) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.model.limits import FINDINGS, SETTING_VALUES
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.well_formed import holds_halves
 from eval_gate.text.sources.shape import mistakes, sentence
 
@@ -31,8 +31,7 @@ MAX_CONFIG_BYTES: Final = limits.CONFIG_BYTES
 _NO_TEXT: Final = "holds what is no text: half of a surrogate pair, or bytes that are not UTF-8"
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+class _Given(FrozenStruct):
     """One value and where a person wrote it. `type` is the flag, the variable or the key, as they know it."""
 
     value: JsonValue
@@ -49,8 +48,7 @@ class _Given:
         return Problem(message, file=self.file, line=line, field=self.name + "".join(f"[{step}]" for step in below))
 
 
-@dataclass(frozen=True, slots=True)
-class Hand:
+class Hand(FrozenStruct):
     """Who gives flags and variables: what a flag is called there, and whether they may lead `anywhere`.
 
     That is: name places outside of the working directory for writing. A configuration file never may.
@@ -58,6 +56,9 @@ class Hand:
 
     name_of: Callable[[Setting], str] = lambda row: row.flag
     anywhere: bool = True
+
+
+AT_A_TERMINAL: Final = Hand()
 
 
 def find_config(start: Path) -> Path | None:
@@ -76,7 +77,7 @@ def load_config(
     *,
     shown_as: str | None = None,
     defaults: Mapping[str, JsonValue] | None = None,
-    hand: Hand = Hand(),
+    hand: Hand = AT_A_TERMINAL,
 ) -> RunConfig:
     """Join the layers. `flags` maps keys to values that were given; absent ones are not in it.
 

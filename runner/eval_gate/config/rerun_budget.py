@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from eval_gate.struct import FrozenStruct
 
 LEAST_EXECUTIONS: Final = 100
 """The budget where nobody said one, in runs of fewer cases than that."""
@@ -13,8 +14,7 @@ _FORM: Final = re.compile(r"(?P<usd>\$)?(?P<number>\d{1,9}(\.\d{1,6})?)(?P<unit>
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
-@dataclass(frozen=True, slots=True)
-class RerunBudget:
+class RerunBudget(FrozenStruct):
     """One of the three; the others are None."""
 
     executions: int | None = None

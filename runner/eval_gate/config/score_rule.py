@@ -5,8 +5,9 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from eval_gate.struct import FrozenStruct
 
 _NUMBER: Final = re.compile(r"[-+]?(\d{1,15}(\.\d{0,15})?|\.\d{1,15})")
 _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
@@ -18,8 +19,7 @@ _SIGNS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRule:
+class ScoreRule(FrozenStruct):
     """One scorer's rule, such as `policy>=0.7`."""
 
     name: str

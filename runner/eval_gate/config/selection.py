@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     from eval_gate.model.case import CaseKey
     from eval_gate.model.result import RunResult, Shard
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(FrozenStruct):
     """Which cases of the suites are run; empty means all. Globs match case ids."""
 
     cases: tuple[str, ...] = ()

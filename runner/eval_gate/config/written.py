@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from eval_gate.errors import did_you_mean
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.inert import Form
 
 
@@ -45,8 +45,7 @@ class JunitFailures(StrEnum):
     """All that failed or could not be judged, apart from those that somebody accepted or set aside."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReportRequest:
+class ReportRequest(FrozenStruct):
     """A file that was asked for; `file` None means its usual name in the run's folder."""
 
     format: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eval_gate.config.settings import Limits
@@ -13,6 +12,7 @@ from eval_gate.engine.journal import TrialKey
 from eval_gate.engine.trials import request_of
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.conversation import Response
+from eval_gate.struct import Struct, field
 from eval_gate.targets.base import BatchTarget, TargetError, TargetFault
 
 
@@ -29,8 +29,7 @@ class Job(NamedTuple):
         return CaseKey(self.eval_file, self.case.id), self.trial
 
 
-@dataclass(slots=True)
-class Batched:
+class Batched(Struct):
     """What the calls brought. A job without an answer here is asked by itself; `notices` say why."""
 
     answers: dict[TrialKey, Response] = field(default_factory=dict)

@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from msgspec import Raw, defstruct, structs
+from msgspec.json import Decoder
 from pydantic import Field, TypeAdapter, ValidationError
 
 from eval_gate.errors import ExitCode, GateError
@@ -264,9 +266,6 @@ def _read(line: bytes) -> TrialRecord:
 @cache
 def _reader() -> tuple[Any, Callable[[bytes], Any], dict[str, Callable[[bytes], Any]]]:
     """Reads what is plain in a line; what has a shape of its own is left as it stands there, for who reads that."""
-    from msgspec import Raw, defstruct, structs  # 10 ms that only large runs are worth
-    from msgspec.json import Decoder
-
     own: dict[str, Callable[[bytes], Any]] = {
         "details": _details,
         "evaluator_results": lambda raw: _said(raw) if len(raw) < _SHORT else _said.__wrapped__(raw),

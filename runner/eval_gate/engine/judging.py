@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ from eval_gate.evaluators.base import EvaluatorError, JudgeReply
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Request, Target, TargetError
 from eval_gate.targets.model.asking import Asker
 
@@ -100,8 +100,7 @@ Grading: TypeAlias = ModelJudge | TargetJudge
 _NONE: Mapping[str, Grading] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Judges:
+class Judges(FrozenStruct):
     """Who grades what. `defaults` by eval file and the target its case wants, `named` by eval file and name."""
 
     defaults: Mapping[tuple[str, str | None], Grading] = field(default_factory=dict)

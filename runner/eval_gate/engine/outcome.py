@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
@@ -30,14 +29,14 @@ from eval_gate.model.result import (
 )
 from eval_gate.model.totals import summarise
 from eval_gate.results.record.fitting import EVERY, MANY, Sparing
+from eval_gate.struct import FrozenStruct, replace
 
 _Thing = TypeVar("_Thing")
 NOTHING_ASKED: Final[Mapping[CaseKey, tuple[Trial, ...]]] = MappingProxyType({})
 """Of the base branch's agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(FrozenStruct):
     """How far a run has come. `held_back`: rubric cases were not begun, because others had not passed."""
 
     trials: Finished

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from eval_gate.config.settings import Limits
 from eval_gate.engine.confirming import Confirming
@@ -14,14 +13,14 @@ from eval_gate.model.policy import Measuring
 from eval_gate.model.result import Asked, Cut, GitFacts, Shard, Yardstick
 from eval_gate.process.environment import Withheld
 from eval_gate.registry.staleness import Staleness
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.model.recording import Recording
 from eval_gate.text.redact import Redactor
 from eval_gate.text.tokens import TokenData
 
 
-@dataclass(frozen=True, slots=True)
-class RunPlan:
+class RunPlan(FrozenStruct):
     """One run, decided. `suites` hold only the selected cases; `staleness` is keyed by eval file."""
 
     run_id: str

@@ -7,7 +7,6 @@ import logging
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eval_gate.config.rerun_budget import parse_rerun_spread
@@ -28,6 +27,7 @@ from eval_gate.model.execution import Blame, Status
 from eval_gate.model.specs.agent_evals import ABOUT_FILES
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.targets.base import Request, Target, TargetError, TargetFault
 from eval_gate.targets.deadline import Retrying, counted_against
 from eval_gate.targets.waiting import tell
@@ -54,8 +54,7 @@ class NoAnswerError(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(FrozenStruct):
     """What the evaluators of all cases use."""
 
     tokens: TokenData

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judgement
 from eval_gate.evaluators.results import result_of
@@ -15,6 +14,7 @@ from eval_gate.evaluators.wording import cut, score_text
 from eval_gate.model.case import Aggregation
 from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage, total
+from eval_gate.struct import replace
 
 MAX_ERROR = 500
 """Characters of the sentence that says why a case failed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeAlias
 
 from eval_gate.model.base import JsonValue
@@ -15,12 +14,12 @@ from eval_gate.model.specs.evaluator import EvaluatorSpec
 from eval_gate.model.usage import Usage
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReply:
+class JudgeReply(FrozenStruct):
     """What a judge said. `cost_usd` is None where it is not known."""
 
     text: str
@@ -41,8 +40,7 @@ class Judge(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationContext:
+class EvaluationContext(FrozenStruct):
     """One case, one response, and what the whole run shares."""
 
     case: EvalCase
@@ -61,8 +59,7 @@ class EvaluationContext:
     """Takes secrets out of what such a command prints."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(FrozenStruct):
     """One evaluator's answer.
 
     `score` is 0..1; for an assertion 1.0 passes and anything less fails. `error` is the failure in one bounded
@@ -130,8 +127,7 @@ class SilentTargetError(EvaluatorError):
     blame: ClassVar = Blame.CRASHED
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(FrozenStruct):
     """What all evaluators of a case say together, joined by the case's aggregation."""
 
     passed: bool

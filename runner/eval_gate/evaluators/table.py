@@ -6,7 +6,6 @@ asks judges or starts commands takes its time to load.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 from eval_gate.evaluators.base import ByClass, Evaluation, EvaluationContext, EvaluatorError, Grader
 from eval_gate.evaluators.wording import cut, score_text
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, NamedEvaluatorSpec
+from eval_gate.struct import replace
 from eval_gate.text.javascript.regex import PatternWorkerError
 
 DIALECTS: Final = ("tool_forge", "agent_evals", "agentv")

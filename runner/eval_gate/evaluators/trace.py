@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -17,6 +16,7 @@ from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, TraceEvent
 from eval_gate.model.result import TraceSummary
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import compact_json
 
@@ -26,8 +26,7 @@ MAX_NAMES: Final = 1_000
 """Different tools in a summary; the most called are kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCall:
+class MadeCall(FrozenStruct):
     """A call that the target made: with what, what it gave back, and how long it took, as far as that was reported."""
 
     name: str

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalSuite
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(FrozenStruct):
     """An eval file that was read: its path as people see it, its bytes, and where it lies.
 
     `root` is the root of the run: what the file names is looked for around `path`, and never outside the repository.
@@ -31,8 +30,7 @@ class Source:
         return hashlib.sha256(self.data).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(FrozenStruct):
     """How the eval files of a run are read, the same for all of them.
 
     `strict` turns warnings about what silently passes into problems. `tool_names` are those of the registry.
@@ -83,16 +81,14 @@ class EvalFileError(GateError):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(FrozenStruct):
     """What a file holds, and where."""
 
     value: JsonValue
     positions: Positions
 
 
-@dataclass(frozen=True, slots=True)
-class Notation:
+class Notation(FrozenStruct):
     """A way to write documents down."""
 
     parse: Callable[[bytes, Path, str], Document]
@@ -105,8 +101,7 @@ def _never(_: object) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(FrozenStruct):
     """One way to write evals: named in `names.py`. A document is recognised by its shape."""
 
     notations: Mapping[str, Notation]

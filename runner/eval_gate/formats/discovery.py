@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
@@ -18,6 +17,7 @@ from eval_gate.formats.documents import parse_document, read_bytes
 from eval_gate.formats.names import DIALECTS as NAMES
 from eval_gate.model.case import EvalSuite, Tier
 from eval_gate.model.limits import FINDINGS
+from eval_gate.struct import FrozenStruct
 from eval_gate.text import globs
 from eval_gate.text.foreign.well_formed import is_well_formed
 
@@ -39,8 +39,7 @@ RESULT_MARKS = ("run.json", "latest.json")
 """A folder that holds one of these holds results."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvalFile:
+class EvalFile(FrozenStruct):
     """A file to read. `named` ones must be evals; what a walk through a folder found may be something else."""
 
     path: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +13,7 @@ from eval_gate.errors import Problem, did_you_mean
 from eval_gate.formats.base import EvalFileError, Positions
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
+from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.sources.shape import field_path, mistakes, sentence
 
@@ -33,8 +33,7 @@ class Named(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(FrozenStruct):
     """A sentence about one place. `silent` ones mean that something passes unchecked: problems under --strict."""
 
     message: str
@@ -42,8 +41,7 @@ class Finding:
     silent: bool
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """What was found in one file, in order."""
 
     all: list[Finding] = field(default_factory=list)

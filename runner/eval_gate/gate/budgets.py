@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from statistics import median
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.struct import FrozenStruct
 
 LIMIT: Final = 0.01
 """The accepted chance of calling an increase too much where none is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Increase:
+class Increase(FrozenStruct):
     """One kind of cost on both sides: `ratio` is the median of here/then over `cases`; None without any."""
 
     cases: int

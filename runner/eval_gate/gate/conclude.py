@@ -7,7 +7,6 @@ The plain rule is the contract's own ("passed then, fails now"). It stays as it 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from statistics import multimode
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
@@ -30,10 +29,10 @@ from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RECORD, Belief, Evidence, LostCase, ScoreFinding, Why
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.totals import judged_of
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(FrozenStruct):
     """What was known before a run: the past of its cases, and what else its verdict rests on."""
 
     past: Mapping[CaseKey, CasePast]

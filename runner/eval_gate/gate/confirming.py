@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence, Set
-from dataclasses import replace
 
 from eval_gate.gate.causes import cause_of, group_of
 from eval_gate.gate.control.asking import Wanted, cleared_by_control, wanted_of_control
@@ -21,6 +20,7 @@ from eval_gate.model.grounds import NO_RUNS
 from eval_gate.model.result import RerunEnd, RunResult
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import executions
+from eval_gate.struct import replace
 
 
 class Reruns:

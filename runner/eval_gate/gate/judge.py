@@ -7,7 +7,6 @@ known when the run was made is in its record, so that the same run gets the same
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
@@ -35,13 +34,13 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Kind, Standing, Waiving
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.pushes import Pushes
+from eval_gate.struct import FrozenStruct, field, replace
 
 MoreWaivers = Callable[[KnownWaivers], KnownWaivers]
 """Asks for what people have said elsewhere, such as in comments, in addition to what is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(FrozenStruct):
     """What a run is judged by: what it is compared with, the rules, and what people made exceptions of.
 
     `more_waivers` is asked only where something failed that anybody could have accepted: when it is judged, and before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -21,6 +20,7 @@ from eval_gate.model.measuring import Measured
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
 from eval_gate.results.ledger import SCORE_DIGITS
+from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.escape import first_few
 
 SCORE_SHARE: Final = 0.01
@@ -33,8 +33,7 @@ _NOT_CLEAN: Final = (CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION)
 _KNOWN_ERRORS: Final = (CaseClass.STILL_ERRORED, CaseClass.REGRESSION, CaseClass.STILL_FAILING)
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(FrozenStruct, dict=True):
     """What rules are applied to: a run held to the pass score, and what it is compared with."""
 
     run: RunResult
@@ -56,8 +55,7 @@ class Judged:
         return sum(not self.waives(change.key) for change in changes)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(FrozenStruct):
     """One rule that was applied; `reason` is the sentence for when it does not hold."""
 
     code: RuleCode

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.case import CaseKey
+from eval_gate.struct import FrozenStruct
 
 FEW: Final = 5
 """So many suspects are all run again, whatever is known by then: each of them may have a cause of its own."""
@@ -20,8 +20,7 @@ IN_ALL: Final = 10
 """Confirmed regressions that name a run's causes, where each failure says something else."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspects:
+class Suspects(FrozenStruct):
     """The cases that may be spared, in the order of the run, by the cause that each names. Nothing is, of `FEW`.
 
     `allowed` regressions do not fail the gate; None where no number of them does. Those that `uncounted` names never

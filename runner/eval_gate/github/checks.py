@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 from urllib.parse import quote
 
 from eval_gate.github.client import Client, Facts
+from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "checks: write"
 MAX_TEXT: Final = 65_535
@@ -32,8 +32,7 @@ class Level(StrEnum):
     FAILURE = "failure"
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(FrozenStruct):
     """A remark on one line of a file of the repository."""
 
     path: str
@@ -43,8 +42,7 @@ class Annotation:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(FrozenStruct):
     """What is to be shown. Texts are Markdown; `text` may be empty."""
 
     name: str

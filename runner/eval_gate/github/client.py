@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
@@ -24,6 +23,7 @@ from eval_gate.files.certificates import certificates
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import Answer, GitHubError, Kind, refusal
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     import httpx
@@ -43,8 +43,7 @@ T = TypeVar("T")
 Model = TypeVar("Model", bound="Facts")
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(FrozenStruct):
     """How long GitHub is waited for, in seconds; for archives longer than for answers of the API."""
 
     silence_s: int = 20

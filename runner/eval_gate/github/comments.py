@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -13,6 +12,7 @@ from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.github.ours import Said, state_in
 from eval_gate.model import limits
 from eval_gate.model.result import LEG_PATTERN
+from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "pull-requests: write"
 MAX_PAGES: Final = limits.COMMENT_PAGES
@@ -54,8 +54,7 @@ class State(BaseModel):
     """The commit whose regressions these are, where it is an earlier one: this one could not be judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sticky:
+class Sticky(FrozenStruct):
     """Our comment as it is now."""
 
     id: int
@@ -63,8 +62,7 @@ class Sticky:
     state: State | None
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(FrozenStruct):
     """A pull request's head, whether it is open, and our comment if there is one."""
 
     head_sha: str

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct
 
 MAX_DIGITS = 18
 """Digits of a number that GitHub gives; more is no number of theirs."""
 _NEEDED = ("GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_EVENT_PATH", "GITHUB_API_URL", "GITHUB_RUN_ID")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkflowEnvironment:
+class WorkflowEnvironment(FrozenStruct):
     """One job of one workflow run. Paths are the container's own."""
 
     workspace: Path

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from eval_gate.errors import ExitCode, GateError
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     import httpx
@@ -43,8 +43,7 @@ class Kind(StrEnum):
     """No answer: whether the request was carried out is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(FrozenStruct):
     """The parts of an HTTP answer that say why it is a refusal. Header names in lower case."""
 
     status: int

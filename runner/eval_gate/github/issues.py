@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -11,6 +10,7 @@ from eval_gate.github.client import Client, Facts, parsed
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.github.ours import Said, state_in, with_state
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct
 
 PERMISSION: Final = "issues: write"
 MAX_PAGES: Final = limits.ISSUE_PAGES
@@ -39,8 +39,7 @@ class State(BaseModel):
     """What was worse: who closes the issue by hand has accepted these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(FrozenStruct):
     """Our issue as it is now."""
 
     number: int

@@ -6,15 +6,15 @@ A case is carried over as a whole or not at all. One that lacked an assertion wo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from eval_gate.struct import FrozenStruct, field
 
 
 class CannotCarryError(Exception):
     """Why a part has no counterpart here, as a sentence without its full stop. Whoever names the part catches it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(FrozenStruct):
     """Where something stands: the file as people see it, and the line from 1."""
 
     file: str
@@ -24,8 +24,7 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(FrozenStruct):
     """Something that is not in the files: its name, and why."""
 
     place: Place
@@ -33,8 +32,7 @@ class Left:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(FrozenStruct):
     """What was made of one configuration.
 
     `files` are texts by their names in the folder to write to; `cases` the number of cases in each that holds some.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
+
+from eval_gate.struct import FrozenStruct
 
 
 class Mask(Protocol):
@@ -14,8 +15,7 @@ class Mask(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
+class Captured(FrozenStruct):
     """Bytes that were kept of `total`. Where some are missing, `data` is the head up to `seam` and then the tail."""
 
     data: bytes

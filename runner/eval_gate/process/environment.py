@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Self
+
+from eval_gate.struct import FrozenStruct
 
 _NAME: Final = re.compile(r"(?<![A-Za-z0-9_])[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?![A-Za-z0-9_])")
 """A word that looks like a variable, in what a program says."""
@@ -48,8 +49,7 @@ def allowed(
     return {**kept, **extra}
 
 
-@dataclass(frozen=True, slots=True)
-class Withheld:
+class Withheld(FrozenStruct):
     """Names of variables that are set here and that a program was not given."""
 
     names: frozenset[str] = frozenset()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from eval_gate.struct import FrozenStruct
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+
+class Identity(FrozenStruct):
     """A user and a group by their numbers; they need no name on this machine."""
 
     uid: int

@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -20,6 +19,7 @@ from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.child import Child
 from eval_gate.process.identity import NOBODY, Identity, identity_for
 from eval_gate.process.pipes import Feed, Stream
+from eval_gate.struct import FrozenStruct
 
 __all__ = ["Captured", "Command", "Finished", "ProcessError", "Refusal", "run"]
 
@@ -59,8 +59,7 @@ class ProcessError(Exception):
         self.refusal = refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(FrozenStruct):
     """What to run and within which limits.
 
     `line`: a text is for `/bin/sh -c`, a tuple is a program with its arguments. `environment` is all that the program
@@ -81,8 +80,7 @@ class Command:
     """Takes secrets out of what was printed, before anybody sees it; `watch` sees it as it comes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(FrozenStruct):
     """What became of a command. `code` is negative where a signal ended it: -9 for SIGKILL.
 
     `seconds` is from the start until the program itself ended.

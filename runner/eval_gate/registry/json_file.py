@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS, REGISTRY_BYTES, REGISTRY_VALUES
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
+from eval_gate.struct import Struct, field
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, kind_of
 
@@ -83,8 +83,7 @@ def meta_version(meta: JsonValue) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """Collects tools and problems of one file."""
 
     file: str

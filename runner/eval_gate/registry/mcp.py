@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -20,6 +19,7 @@ from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
 from eval_gate.registry.mcp_file import ServerEntry, ServerFile, invalid
 from eval_gate.registry.mcp_program import Lines
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import one_line
 from eval_gate.text.foreign.http_answer import bounded
 from eval_gate.text.urls import public_url
@@ -37,14 +37,15 @@ _URL_HINT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ProgramsGet:
+class ProgramsGet(FrozenStruct):
     """What programs that are started are given: all the variables they see, and what is kept from them."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     withheld: Withheld = field(default_factory=Withheld)
     mask: Mask | None = None
     """Takes secrets out of what they print."""
+
+    __repr__ = object.__repr__
 
 
 async def load_mcp(url: str, time_limit_s: float = TIME_LIMIT_S, mask: Mask | None = None) -> Registry:

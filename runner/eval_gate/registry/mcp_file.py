@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import MCP_FILE_BYTES, MCP_SERVERS
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, kind_of
 
@@ -29,8 +29,7 @@ _WORKSPACE: Final = "workspaceFolder"
 _Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEntry:
+class ServerEntry(FrozenStruct):
     """One server, as it is written: a program that is started (`command`), or an address (`url`)."""
 
     name: str
@@ -76,8 +75,7 @@ class ServerEntry:
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class ServerFile:
+class ServerFile(FrozenStruct):
     """The servers of a file that are not switched off, and what of it is not read."""
 
     shown: str

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.case import EvalSuite, SuiteMetadata
 from eval_gate.model.result import StaleFact, StaleKind, ToolFacts
 from eval_gate.registry.base import Registry, ToolDefinition
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.well_formed import well_formed
 
 HASH_DIGITS: Final = 12
@@ -18,8 +18,7 @@ _FIRST_NUMBER: Final = re.compile(r"\s*[vV]?([0-9]+)(?![0-9])")
 _ENDED: Final = frozenset({"deprecated", "removed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Staleness:
+class Staleness(FrozenStruct):
     """What the checks of one suite found.
 
     `warnings` are the contract's sentences and `stale_facts` the same as data, in the same order. `notices` say what
@@ -37,8 +36,7 @@ class Staleness:
         return bool(self.stale_facts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(FrozenStruct):
     """The outcome of one check: a fact with its sentence, or why nothing can be said."""
 
     fact: StaleFact | None = None

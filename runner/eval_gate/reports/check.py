@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.comparison import Outcome, RuleCode
@@ -13,6 +12,7 @@ from eval_gate.reports.words.numbers import count, percent
 from eval_gate.reports.words.verdict.found import errors_words
 from eval_gate.reports.words.verdict.headline import regression_words
 from eval_gate.reports.words.waivers import waived_counts
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut, one_line, plain
 
 MAX_TITLE: Final = 80
@@ -20,8 +20,7 @@ PAGE_LIMIT: Final = 60_000
 """Characters of the page; GitHub takes 65,535."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckText:
+class CheckText(FrozenStruct):
     """The three texts of a check run; summary and page are Markdown."""
 
     title: str

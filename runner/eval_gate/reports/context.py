@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eval_gate.config.written import JunitFailures
 from eval_gate.model.measuring import Difference
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class ReportContext:
+class ReportContext(FrozenStruct):
     """Names and addresses, each only where it is known: without them there are no links, never broken ones."""
 
     name: str | None = None

@@ -9,11 +9,11 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice, takewhile
 from typing import Final, Literal, TypeAlias
 
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut
 from eval_gate.text.inert import visible
 
@@ -41,16 +41,14 @@ _WITHIN_BEGIN: Final = re.compile(r"\A\S{1,30}(?=\s)")
 Sign: TypeAlias = Literal[" ", "-", "+"]
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(FrozenStruct):
     """A part of the texts: in both (a blank), only in the first (`-`), only in the second (`+`)."""
 
     sign: Sign
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(FrozenStruct):
     """Both texts around their first difference. What stands before and behind is left out where the flags say so."""
 
     pieces: tuple[Piece, ...]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.gate.compare import nobody_answered
 from eval_gate.model.comparison import BaselineFacts, CaseChange, CaseClass, Tally
 from eval_gate.model.execution import Blame, Status
 from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.struct import FrozenStruct
 
 _Z: Final = 1.959964
 """Standard deviations that hold 95 % of a normal distribution."""
@@ -55,8 +55,7 @@ def blame_of(case: CaseResult, *, silent: bool) -> Blame | None:
     return Blame.UNREACHABLE if silent and case.blame is Blame.CRASHED else case.blame
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(FrozenStruct):
     """Passing and judged cases here; the baseline's rate where there is one. Cases in quarantine are on no side."""
 
     passed: int

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from eval_gate.struct import FrozenStruct
 
 COMMENT_LIMIT: Final = 60_000
 """Characters of a comment: GitHub refuses more than 65,536."""
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(FrozenStruct):
     """How much is shown: rows of tables, names in lists, warnings, cases with their answers, or only the counts."""
 
     rows: int

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.formats.discovery import may_be_evals
 from eval_gate.model.comparison import Outcome, RuleCode
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import one_line
 
 MAX_REMARKS: Final = 10
@@ -17,8 +17,7 @@ MAX_REMARKS: Final = 10
 MAX_WORDS: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(FrozenStruct):
     """What is said on one line of an eval file; `line` counts from 1. `blocking`: it fails the gate."""
 
     file: str
@@ -28,8 +27,7 @@ class Remark:
     blocking: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(FrozenStruct):
     """The worst of the remarks, and how many there are besides."""
 
     shown: tuple[Remark, ...] = ()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.reports.phrases import case_link, name_link, why_cell
 from eval_gate.reports.view.groups import Cause
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import code_cell, code_span, plain
 
 MAX_WHY: Final = 200
@@ -19,8 +19,7 @@ _ENOUGH: Final = 3
 """Rows that have to share something before it is said once: two can be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(FrozenStruct):
     """One column and its cells."""
 
     title: str

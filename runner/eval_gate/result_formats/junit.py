@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from xml.parsers import expat
@@ -29,6 +28,7 @@ from eval_gate.result_formats.rows import (
     unreadable,
     usage,
 )
+from eval_gate.struct import Struct, field
 
 _CHUNK: Final = 1 << 16
 _AGAIN: Final = {
@@ -54,8 +54,7 @@ _NUMBERED = (
 )
 
 
-@dataclass(slots=True)
-class _Case:
+class _Case(Struct):
     attributes: dict[str, str]
     suite: str
     line: int

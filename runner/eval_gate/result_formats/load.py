@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +15,13 @@ from eval_gate.result_formats.masking import masked
 from eval_gate.result_formats.recognise import SUFFIXES, recognise
 from eval_gate.result_formats.rows import DOCS, MAX_ROWS, Place, Row, Told, broken_off, unreadable
 from eval_gate.result_formats.scoring import Rules
+from eval_gate.struct import Struct
 from eval_gate.text.redact import NOTHING_SECRET, Redactor
 
 _NAMED: Final = 10
 
 
-@dataclass(slots=True)
-class Brought:
+class Brought(Struct):
     """All rows, judged, by case and in the order in which the cases came."""
 
     format: ResultsFormat

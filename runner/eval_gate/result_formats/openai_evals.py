@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.model.base import JsonValue
@@ -22,12 +21,12 @@ from eval_gate.result_formats.rows import (
     words,
 )
 from eval_gate.result_formats.streaming import lines
+from eval_gate.struct import Struct
 
 _BY_INDEX = "samples are named by their number, which shifts when a line is added before them: add new ones at the end"
 
 
-@dataclass(slots=True)
-class _Sample:
+class _Sample(Struct):
     place: Place
     verdicts: list[bool]
     question: str = ""

@@ -7,7 +7,6 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -16,13 +15,13 @@ from typing import Final, cast
 from eval_gate.config.settings import ResultsFormat
 from eval_gate.errors import GateError
 from eval_gate.result_formats.rows import Place, Reader, unreadable
+from eval_gate.struct import FrozenStruct
 
 _HEAD: Final = 1 << 16
 _KEY: Final = re.compile(r'"((?:[^"\\]|\\.){1,60})"\s*:')
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(FrozenStruct):
     """A format and the one of its readers that fits a file: `module:function` of this room, loaded when it is used."""
 
     format: ResultsFormat

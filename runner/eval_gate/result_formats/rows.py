@@ -6,7 +6,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
@@ -18,6 +17,7 @@ from eval_gate.model.conversation import ToolCall
 from eval_gate.model.execution import Blame, EvaluatorResult, Status
 from eval_gate.model.limits import BROUGHT_TEXT, CASES, MAX_COST_USD, MAX_DURATION_MS, MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
+from eval_gate.struct import Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.javascript.strings import as_text
 
@@ -121,8 +121,7 @@ class Row(NamedTuple):
         return CaseKey(self.suite, self.id)
 
 
-@dataclass(slots=True)
-class Told:
+class Told(Struct):
     """What a file says beside its rows; complete once they were read."""
 
     tool: str = ""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
 from eval_gate.result_formats.rows import Row, Score
+from eval_gate.struct import Struct, field
 
 
-@dataclass(slots=True)
-class Rules:
+class Rules(Struct):
     """All rules. `pass_score` is what a score of the whole case has to reach where nobody else says."""
 
     scores: tuple[ScoreRule, ...] = ()

@@ -8,7 +8,10 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, Any, Final
+
+from msgspec import MsgspecError
+from msgspec.json import Decoder, decode
 
 from eval_gate.errors import GateError
 from eval_gate.files.reading import read_up_to
@@ -17,9 +20,6 @@ from eval_gate.model.limits import BROUGHT_BYTES, BROUGHT_LINE_BYTES, DOCUMENT_V
 from eval_gate.result_formats.rows import Place, broken_off, unreadable
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.foreign.well_formed import mend_halves
-
-if TYPE_CHECKING:
-    from msgspec.json import Decoder
 
 _MARK: Final = "\ufeff"
 """May stand at a file's beginning. Python's codec that knows of it takes twice as long for all of the file."""
@@ -55,9 +55,6 @@ def value_of(data: bytes | str, place: Place, values: int = DOCUMENT_VALUES) -> 
 
 def left_raw(data: bytes) -> JsonValue:
     """The value in bytes that a `shape` has left as they are, and that are JSON therefore."""
-    from msgspec import MsgspecError
-    from msgspec.json import decode
-
     try:
         value: JsonValue = decode(data)
     except MsgspecError:  # such as a number that is out of range
@@ -213,8 +210,6 @@ class _Many:
     """Reads many mappings of a list at once. Whatever it does not understand is left to who reads one by one."""
 
     def __init__(self, shape: type[Mapping[str, Any]]) -> None:
-        from msgspec.json import Decoder  # 10 ms that only large files are worth
-
         # which shape it is, is known only here
         self._decoder: Decoder[list[JsonValue]] = Decoder(list[shape])  # type: ignore[valid-type]
         self._between = ""
@@ -232,8 +227,6 @@ class _Many:
 
         Where it was cut in the wrong place, within a member, what is cut off is no JSON.
         """
-        from msgspec import MsgspecError
-
         end = len(text)
         for _ in range(_PLACES if self._between else 0):
             end = text.rfind(f"}}{self._between}", at, end) + 1

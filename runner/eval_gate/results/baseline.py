@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.model.totals import judged_of
 from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Baseline:
+class Baseline(FrozenStruct):
     """An earlier run. `source` is what the person or the workflow named; ages are None where unknown."""
 
     result: RunResult
@@ -31,8 +29,7 @@ class Baseline:
         return replace(self, result=held)
 
 
-@dataclass(frozen=True, slots=True)
-class NoBaseline:
+class NoBaseline(FrozenStruct):
     """There is nothing to compare with: an expected condition, with a stable code and a sentence."""
 
     code: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, dropwhile, islice
 from pathlib import Path
 from typing import Final
@@ -23,6 +22,7 @@ from eval_gate.results.beside import ending_with, ledger_beside, ledger_file
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
+from eval_gate.struct import FrozenStruct, replace
 
 MAX_RUNS_READ: Final = limits.RUNS_READ
 """Runs of one folder that are read: those that were written last."""
@@ -234,8 +234,7 @@ def runs_in(folder: Path, below: str = IN_RUNS, most: int = MAX_RUNS_READ) -> tu
     return tuple(run for run, _ in _newest_first(_written(folder, below)[:most], run_of))
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(FrozenStruct):
     """A run of a folder of runs, of which only the head was read so far: all but cases and comparison."""
 
     head: RunResult

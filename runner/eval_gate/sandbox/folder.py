@@ -10,7 +10,6 @@ import stat
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
@@ -19,13 +18,13 @@ from eval_gate.model import limits
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
 from eval_gate.sandbox.paths import MAX_DEPTH, SandboxError, file_names, names_of
+from eval_gate.struct import FrozenStruct
 
 Beside: TypeAlias = Callable[[Collection[str], str], bool]
 """Of the names of one folder and one of them: whether that one belongs to somebody else and is passed over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(FrozenStruct):
     """How much may lie in the folder: bytes of a file and of all, and how many files and folders."""
 
     file_bytes: int = limits.SANDBOX_FILE_BYTES
@@ -35,24 +34,21 @@ class Limits:
     """Entries of one folder, where more than `entries` may lie there: in somebody's folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(FrozenStruct):
     """One entry of a folder."""
 
     name: str
     kind: Literal["file", "folder", "other"]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(FrozenStruct):
     """A file or folder that a fresh folder begins with. `path` is relative, POSIX style; `data` is None of a folder."""
 
     path: str
     data: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(FrozenStruct):
     """An entry met on a walk: where it is, in which open folder, and what it is."""
 
     path: str

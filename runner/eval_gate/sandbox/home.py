@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from eval_gate.sandbox.folder import Given, Limits, Sandbox
 from eval_gate.sandbox.owners import OwnersFolder, Reserved
+from eval_gate.struct import FrozenStruct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(FrozenStruct):
     """What a folder for an agent is made of."""
 
     given: tuple[Given, ...] = ()

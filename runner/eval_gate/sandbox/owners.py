@@ -7,13 +7,13 @@ import os
 import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.model.conversation import FileEntry
 from eval_gate.sandbox import handles
 from eval_gate.sandbox.folder import Beside, Found, Given, Limits, Sandbox, identity, nameable, need_handles
 from eval_gate.sandbox.paths import MISSING, RESERVED, SandboxError, file_names, names_of
+from eval_gate.struct import FrozenStruct
 
 
 class OwnersFolder(Sandbox):
@@ -124,8 +124,7 @@ class OwnersFolder(Sandbox):
         return self._written
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(FrozenStruct):
     """Names directly in one folder, given by its path, that belong to somebody else."""
 
     folder: tuple[str, ...]

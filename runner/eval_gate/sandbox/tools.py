@@ -6,7 +6,6 @@ Source: Agent Evals, Suite Field Notes (the names); their arguments and answers 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.agent import FileTool
@@ -14,12 +13,12 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.paths import SandboxError
+from eval_gate.struct import FrozenStruct
 
 _PATH: Final = "Path relative to the tmp directory, folders separated by /."
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
+class _Tool(FrozenStruct):
     description: str
     arguments: Mapping[str, str]
     run: Callable[..., str]

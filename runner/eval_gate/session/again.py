@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
@@ -25,6 +24,7 @@ from eval_gate.session.rows import execution_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Session
 from eval_gate.session.tool import ToolCommand
+from eval_gate.struct import Struct, field
 from eval_gate.text.escape import one_line
 
 USUAL_BUDGET_S: Final = 600.0
@@ -52,8 +52,7 @@ class Spending:
         return self.allowance.take(count) and time.monotonic() < self.until
 
 
-@dataclass(slots=True)
-class _Doubtful:
+class _Doubtful(Struct):
     """One case in doubt, and its re-runs so far."""
 
     row: Row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -30,10 +29,10 @@ from eval_gate.session.run import reruns_of
 from eval_gate.session.said import storable
 from eval_gate.session.session import Session
 from eval_gate.session.tool import redactor_of
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class BroughtRun:
+class BroughtRun(FrozenStruct):
     """The run, and what is to be said of how its cases were known again."""
 
     run: RunResult

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Final
@@ -23,14 +22,14 @@ from eval_gate.result_formats.jsonl import ResultLine
 from eval_gate.result_formats.load import Brought, load_results
 from eval_gate.result_formats.rows import Row
 from eval_gate.result_formats.scoring import Rules
+from eval_gate.struct import FrozenStruct, Struct, field
 
 _NO_SUITE: Final = ResultLine.model_fields["suite"].default
 """The suite of a label that names none: its id has to be the only one in the run."""
 _NAMED: Final = 10
 
 
-@dataclass(slots=True)
-class _Counted:
+class _Counted(Struct):
     """What one judge and people said of the same answers, and what it graded by."""
 
     cells: Counter[tuple[bool, bool]] = field(default_factory=Counter)
@@ -41,8 +40,7 @@ class _Counted:
         return OfJudge(judge, _agreement(self.cells), tuple(sorted(self.prompts)), tuple(sorted(self.rubrics)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(FrozenStruct):
     passed: bool | None
     """By people; None where that is undecided."""
     why: str | None

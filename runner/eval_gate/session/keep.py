@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.errors import ExitCode, GateError
@@ -21,10 +20,10 @@ from eval_gate.results.record.fitting import lessened
 from eval_gate.results.write import write_ledger, write_result
 from eval_gate.session.run import Made, Progress, make_run
 from eval_gate.session.session import Session
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(FrozenStruct):
     """A run that was judged and is on disk."""
 
     run: RunResult

@@ -6,7 +6,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from typing import Protocol
 
 from eval_gate.config.selection import Selection
@@ -18,6 +17,7 @@ from eval_gate.model.result import Control, RunResult, TargetIdentity
 from eval_gate.results.baseline import Baseline
 from eval_gate.session.session import Session
 from eval_gate.session.uncollected import seldom_collected
+from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
 
 _SIGNALS = {
@@ -34,8 +34,7 @@ class Progress(Observer, Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Made:
+class Made(Struct):
     """A run as it was made: not judged yet."""
 
     result: RunResult

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +17,7 @@ from eval_gate.gate.waivers.known import known_waivers
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.pushes import pushes_before
 from eval_gate.results.read import find_baseline
+from eval_gate.struct import FrozenStruct
 
 
 class Later(Protocol):
@@ -32,8 +32,7 @@ class Later(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(FrozenStruct):
     """A run that is about to be made. Whoever has one has read and checked everything but eval files and targets."""
 
     config: RunConfig

@@ -13,14 +13,14 @@ from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Message, Response
 from eval_gate.model.execution import Blame
 from eval_gate.model.result import TargetIdentity
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.settings import TargetSettings
 from eval_gate.text.javascript.strings import as_text
 
 Settings = TypeVar("Settings", bound=TargetSettings)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(FrozenStruct):
     """One case for a target. `trial` counts from 0; `eval_file` is relative to the root of the run `run_id`.
 
     `stubs` None means none were given; an empty mapping is stub mode (presence decides). `max_turns` belongs to it.

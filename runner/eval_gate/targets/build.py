@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import JsonValue, ValidationError
@@ -12,6 +11,7 @@ from eval_gate.config.settings import CacheMode, TargetChoice
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.conversation import ToolSpec
 from eval_gate.sandbox.home import Home
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
@@ -28,14 +28,13 @@ from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(FrozenStruct):
     """What targets are built with: the environment and the folder of the run, and what holds for all of them."""
 
     environment: Mapping[str, str]
     root: Path
     tools: tuple[ToolSpec, ...] = ()
-    recording: Recording = Recording(CacheMode.OFF)  # noqa: RUF009 (off: it holds nothing and writes nothing)
+    recording: Recording = Recording(CacheMode.OFF)
     timeout_s: float = 60.0
     pass_env: tuple[str, ...] = ()
     """Variables that every command gets, beside what every program needs."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from eval_gate.struct import FrozenStruct
 
 HOST_NAME = "host.docker.internal"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 (names to recognise, not to bind)
 LISTENING = "with --host 0.0.0.0 or the like: one that listens on 127.0.0.1 is not reached from a container"
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(FrozenStruct):
     """The files that tell whether this is a container and where its gateway is."""
 
     marks: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))

@@ -9,13 +9,12 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
+from eval_gate.struct import Struct
 from eval_gate.targets.base import TargetError
 
 
-@dataclass(slots=True)
-class Retrying:
+class Retrying(Struct):
     """After which failure another try is being waited for; None while the target is asked."""
 
     after: TargetError | None = None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue, TypeAdapter
 
 from eval_gate.config.settings import TargetChoice
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.model.providers.table import PROVIDER_NAMES, ModelProvider
 from eval_gate.targets.settings import TargetSettings, styled
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from eval_gate.targets.model.asking import Asker
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(FrozenStruct):
     """One kind. What it consists of is named as `module:name` below this room, and imported when it is first used.
 
     `settings_at` is its `TargetSettings`; `build_at` and `asker_at` take those, a TargetChoice and Surroundings.

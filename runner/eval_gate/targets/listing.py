@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.kinds import DEFAULT_PROVIDER, Kind, kind_of, providers
 from eval_gate.targets.lacking import STAND_IN, Lacking
 from eval_gate.targets.settings import TWICE, Spelled, TargetSettings, camel, has_style, names_at, spelled, styled
@@ -30,8 +30,7 @@ MAX_PROBLEMS: Final = 20
 Locate = Callable[[Sequence[str | int]], int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(FrozenStruct):
     """A target's description, resolved. `notices` say what was left out."""
 
     settings: TargetSettings

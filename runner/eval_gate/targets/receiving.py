@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from pydantic import JsonValue
 
 from eval_gate.process.environment import is_plain
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.kinds import kind_of
 from eval_gate.text.urls import public_url
 
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from eval_gate.targets.listing import Chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(FrozenStruct):
     """A target that would be given `variables`. `file` is the list that describes it; None where it was given.
 
     `place` is the address it has by its description, without what nobody may see.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
 from pydantic.alias_generators import to_camel
+
+from eval_gate.struct import FrozenStruct, field
 
 LONGEST_S: Final = 86_400
 """A day: the longest that one answer of a program may take."""
@@ -60,8 +61,7 @@ def names_at(shape: object, path: Sequence[str | int]) -> tuple[str, ...]:
     return next((found for one in get_args(shape) if (found := names_at(one, below))), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
+class Spelled(FrozenStruct):
     """A description by our names, in camelCase: the values, and for each the keys under which its author wrote it.
 
     `twice` are settings that were written under a second name with another value, and where; the first one is kept.

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.redact import Redactor
 
 _WORDS: Final = frozenset({"model", "apiVersion"})
@@ -19,8 +19,7 @@ LITERAL_KEY: Final = "a key must not be written into a file: write ${{ NAME }} a
 _VARIABLE: Final = re.compile(r"\$\{\{\s*([A-Za-z0-9_]+)\s*\}\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Unset:
+class Unset(FrozenStruct):
     """A variable that is not set, and the setting that asks for it. `whole`: the setting is nothing but the name."""
 
     variable: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.dotted_path import PathError, walk
 from eval_gate.text.javascript.strings import compact_json, js_string
 
@@ -17,8 +17,7 @@ _INDEX: Final = re.compile("[0-9]{1,18}")
 SOURCES: Final = ("seed", "snapshot")
 
 
-@dataclass(frozen=True, slots=True)
-class TokenData:
+class TokenData(FrozenStruct):
     """What tokens refer to. A source that was not configured is None: all its tokens are unresolved."""
 
     seed: JsonValue = None
@@ -29,8 +28,7 @@ class TokenData:
         return self.seed if source == "seed" else self.snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(FrozenStruct):
     """A value with its tokens replaced. `text` is None when at least one of them is unresolved."""
 
     text: str | None

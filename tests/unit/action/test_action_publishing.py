@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import zipfile
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from eval_gate.reports.links import digest_of
 from eval_gate.reports.remarks import MAX_REMARKS, Remark, Remarks
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.write import write_result
+from eval_gate.struct import replace
 from tests.support.github import GATE, Fault, sha
 from tests.support.github.records import CheckRun
 from tests.support.jobs import pull_request_event

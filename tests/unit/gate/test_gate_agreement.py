@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from eval_gate.results.ledger import LEDGER_NAME
 from eval_gate.results.merge import merge
 from eval_gate.results.read import baseline_of, read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine, permuted_ledger
 from tests.support.sizes import size
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,6 +17,7 @@ from eval_gate.results.merge import merge
 from eval_gate.results.pushes import Pushes
 from eval_gate.results.read import read_run
 from eval_gate.results.write import write_ledger, write_result
+from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
 from tests.support.sizes import size
 

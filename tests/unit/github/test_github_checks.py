@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from eval_gate.github.checks import MAX_TEXT, Annotation, Check, Conclusion, Level, write_check
 from eval_gate.github.client import Client
 from eval_gate.github.failure import GitHubError
+from eval_gate.struct import replace
 from tests.support.github import Fault, fake_github
 from tests.support.sizes import size
 

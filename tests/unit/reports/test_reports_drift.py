@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from eval_gate.model.grounds import Counts, RunName
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import console_lines, names_of, render_issue, render_part, title_of
 from eval_gate.results.levels import Measured, RunLevels
+from eval_gate.struct import replace
 
 CONTEXT = ReportContext(repository="acme/bot", server_url="https://github.com", run_url="https://github.com/run/1")
 

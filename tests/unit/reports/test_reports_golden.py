@@ -2,7 +2,6 @@
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 
@@ -22,6 +21,7 @@ from eval_gate.reports.view.view import view_of
 from eval_gate.reports.words.verdict.remedy import to_do
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_evaluator, make_graded, make_graded_baseline, make_graded_run, make_graded_suite
 from tests.support.pages import without_assets
 from tests.support.results import make_baseline_run, make_result, make_run, make_suite_result

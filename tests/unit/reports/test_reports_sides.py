@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from eval_gate.reports.links import anchor_of
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.view.view import view_of
 from eval_gate.reports.words import explained
+from eval_gate.struct import replace
 from tests.support.sides import make_asked, make_details, with_before
 from tests.support.verdicts import STEADY, make_executed, make_judged
 from tests.unit.reports.test_reports_golden import ON_GITHUB, STATES

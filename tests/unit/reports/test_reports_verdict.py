@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 
 import pytest
 
@@ -21,6 +20,7 @@ from eval_gate.reports.rerun import rerun_command
 from eval_gate.reports.view.view import View, view_of
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
 from tests.support.pages import case_on, without_assets
 from tests.support.results import make_result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -25,6 +24,7 @@ from eval_gate.reports.fit import LADDER
 from eval_gate.reports.markdown import render_comment, render_summary
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import View, view_of
+from eval_gate.struct import replace
 from tests.support.pages import markup_of
 from tests.support.sizes import size
 from tests.support.verdicts import (

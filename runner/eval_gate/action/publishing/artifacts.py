@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,18 +15,17 @@ from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, f
 from eval_gate.github.artifacts.upload import Service, reserve
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model.result import MadeBy
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(FrozenStruct):
     """An artifact of this run that is there now."""
 
     name: str
     id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sort:
+class Sort(FrozenStruct):
     """One sort of artifact of ours: the archive with the result, or the page."""
 
     words: str
@@ -44,8 +42,7 @@ def service_of(step: Step) -> Service | None:
     return Service(environment.results_url, environment.runtime_token, environment.retention_days)
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(FrozenStruct):
     """A file that is to be an artifact."""
 
     file: Path

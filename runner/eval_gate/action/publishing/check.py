@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.action.legs import Whose, taken, whose
@@ -16,6 +15,7 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.model.result import MadeBy
 from eval_gate.reports.remarks import Remark, Remarks
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import FrozenStruct
 
 _EXTERNAL_ID: Final = re.compile(
     r"([A-Za-z0-9._-]{1,200}?)\.(\d{1,18})\.(\d{1,9})(?:\.([0-9a-f]{8}(?:-[0-9a-f]{8}){2}))?", re.ASCII
@@ -26,8 +26,7 @@ _EXTERNAL_ID: Final = re.compile(
 NO_REMARKS: Final = Remarks()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckDraft:
+class CheckDraft(FrozenStruct):
     """A check to be; texts are Markdown."""
 
     conclusion: Conclusion

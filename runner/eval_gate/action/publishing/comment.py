@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.action.inputs import CommentMode
@@ -23,6 +22,7 @@ from eval_gate.reports.fit import LADDER
 from eval_gate.reports.links import digest_of
 from eval_gate.reports.markdown import render_comment
 from eval_gate.reports.view.view import view_of
+from eval_gate.struct import FrozenStruct, replace
 
 MAX_REMEMBERED: Final = 500
 """Regressions that a comment remembers, four bytes of each."""
@@ -30,8 +30,7 @@ MAX_RETREATS: Final = 3
 """How often a comment that GitHub finds too long is made shorter, before it is given up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(FrozenStruct):
     """A comment to be. `render` takes the context with what was learnt, and how far down the ladder to begin."""
 
     outcome: Outcome

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.action.log import Log
@@ -14,14 +13,14 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.drift import lost_words, mended_words, names_of, render_issue, render_part, title_of
 from eval_gate.results.beside import ledger_beside
 from eval_gate.results.ledger import EMPTY
+from eval_gate.struct import FrozenStruct
 
 _MOST_NAMES = 40
 """Findings that an issue remembers, so that its text does not become too long for GitHub."""
 _LONGEST_NAME = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(FrozenStruct):
     """What the summary and the outputs say. Nothing, where this is no run of the branch."""
 
     part: str = ""
@@ -29,8 +28,7 @@ class Told:
     issue_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(FrozenStruct):
     """The issue as people read it."""
 
     title: str

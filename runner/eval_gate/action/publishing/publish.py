@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -43,21 +42,20 @@ from eval_gate.reports.remarks import remarks_of
 from eval_gate.reports.render import render
 from eval_gate.reports.view.view import view_of
 from eval_gate.reports.words.problems import render_waiting, waiting_words
+from eval_gate.struct import FrozenStruct, replace
 
 MOST_SUSPECTS: Final = 100
 """Ids that the output `suspects` names."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFiles:
+class RunFiles(FrozenStruct):
     """What the run left in the workspace: the record, and the page."""
 
     record: Path
     page: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(FrozenStruct):
     """A judged run. Without files nothing is stored: a relay keeps nothing of what it was given."""
 
     result: RunResult

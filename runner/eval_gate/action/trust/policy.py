@@ -9,7 +9,6 @@ says. Inputs and variables stand in the workflow, which a configuration file nev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from eval_gate.action.inputs import Side
 from eval_gate.action.log import Log
@@ -22,10 +21,10 @@ from eval_gate.gate.loosening import changed_rules
 from eval_gate.github.failure import GitHubError, unavailable
 from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Ruled:
+class Ruled(FrozenStruct):
     """The configuration with the rules that count. `unused`: what the pull request's own would have been otherwise."""
 
     config: RunConfig

@@ -7,7 +7,6 @@ failed that they could be about.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from eval_gate.action.log import Log
@@ -19,6 +18,7 @@ from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
 from eval_gate.github.waivers.base import compare_with_base, read_base
 from eval_gate.github.waivers.hearing import Discussion, read_comment_waivers
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import replace
 
 
 def waivers_from_file(step: Step, config: RunConfig, log: Log) -> KnownWaivers:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,10 +37,10 @@ from eval_gate.session.check import check_each
 from eval_gate.session.keep import Kept, after_asking, keep
 from eval_gate.session.run import Progress, carry_out, plan_run
 from eval_gate.session.session import Session
+from eval_gate.struct import FrozenStruct, Struct, field, replace
 
 
-@dataclass(frozen=True, slots=True)
-class SuitesAsked:
+class SuitesAsked(FrozenStruct):
     """One call of the command. `kinds` are the reports' endings; `out` leads from `tmp` to where they go."""
 
     suites: tuple[str, ...]
@@ -75,8 +74,7 @@ class SuitesAsked:
         return Session(config, Selection(tags=self.tags), here, Question(NOT_ASKED_FOR, Policy()))
 
 
-@dataclass(frozen=True, slots=True)
-class Reported:
+class Reported(FrozenStruct):
     """A run with its report as data and as files, and what is worth a warning."""
 
     kept: Kept
@@ -170,8 +168,7 @@ async def _refuse_others(asked: SuitesAsked) -> None:
         )
 
 
-@dataclass(slots=True)
-class Clock:
+class Clock(Struct):
     """An observer that knows when each suite began and ended, and passes on what it hears."""
 
     inner: Progress

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -24,6 +23,7 @@ from eval_gate.reports.words.power import ungated_words
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.read import find_baseline
 from eval_gate.session.stored import rules_for
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import console_line
 
 MOST_LISTED: Final = 10
@@ -33,8 +33,7 @@ _HEAD: Final = ("", "every time", "half of the time", "1 time in 5", "loss in ev
 _RECORD: Final = "the record as it is"
 
 
-@dataclass(frozen=True, slots=True)
-class Supposed:
+class Supposed(FrozenStruct):
     """What somebody wants to know of: so many runs on record, cases, re-runs of a case in doubt. None: as it is."""
 
     history: int | None = None
@@ -47,8 +46,7 @@ class Supposed:
         return any(one is not None for one in (self.history, self.cases, self.confirm))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(FrozenStruct):
     """One line of the table; the first is about the record as it is."""
 
     label: str

@@ -55,7 +55,6 @@ def judge(
     """
     import asyncio
     import os
-    from dataclasses import replace
     from pathlib import Path
 
     from eval_gate.cli.running.once import around, show
@@ -69,6 +68,7 @@ def judge(
     from eval_gate.session.keep import context_of, keep
     from eval_gate.session.session import open_session
     from eval_gate.session.uncollected import uncollected
+    from eval_gate.struct import replace
 
     context.with_resource(uncollected())
     file = Path(config) if config else find_config(Path.cwd())

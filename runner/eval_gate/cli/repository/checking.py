@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from eval_gate.cli.terminal.console import Verbosity, out, print_problems, say
@@ -21,6 +20,7 @@ from eval_gate.model.specs.agentv import TextAssertion
 from eval_gate.registry.staleness import check
 from eval_gate.reports.words.numbers import count
 from eval_gate.reports.words.problems import problem_lines
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.lacking import Lacking
@@ -29,8 +29,7 @@ from eval_gate.text.javascript.regex import PatternMatcher
 from eval_gate.text.tokens import TokenData, find_tokens, resolve
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Findings:
+class Findings(FrozenStruct):
     """Everything that was found. Problems stop a run or make a check worthless; warnings do neither.
 
     `notes` say what a run needs and this machine lacks, such as variables: nothing is wrong with what was checked.
@@ -42,6 +41,8 @@ class Findings:
     notes: tuple[Problem, ...] = ()
     hint: str | None = None
     """What to do where nothing could be checked."""
+
+    __repr__ = object.__repr__
 
 
 async def check_everything(config: RunConfig, root: Path, environment: Mapping[str, str]) -> Findings:

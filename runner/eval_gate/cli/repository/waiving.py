@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from eval_gate.model.result import RunResult
 from eval_gate.model.waiver import CaseStanding, Entry, Standing, State
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.read import runs_in
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import console_line, cut, first_few
 
 _SHOWN = 80
@@ -35,8 +35,7 @@ _STANDING = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
+class Places(FrozenStruct):
     """The file that is written, and the folder of results."""
 
     file: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -25,6 +24,7 @@ from eval_gate.results.read import first_measured, kept_in, newest_passed
 from eval_gate.session.check import check_each
 from eval_gate.session.keep import Kept, after_asking, evaluate
 from eval_gate.session.session import open_session
+from eval_gate.struct import replace
 from eval_gate.text.escape import console_line
 from eval_gate.text.inert import Form
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -26,10 +25,10 @@ from eval_gate.session.failing import failing_cases
 from eval_gate.session.git import git_facts
 from eval_gate.session.keep import Kept, context_of, evaluate, report
 from eval_gate.session.session import Session, open_session
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(FrozenStruct):
     """One call of `run`: what was given on the command line."""
 
     flags: dict[str, JsonValue]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,13 +18,13 @@ from eval_gate.formats.discovery import belongs_to_another, discover, shown_as
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.reports.words.numbers import count
 from eval_gate.results.names import LATEST
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import console_line, first_few
 
 _MOST_NAMED: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(FrozenStruct):
     """What is looked at: eval files, found anew each time, and the files that a run of any of them rests on."""
 
     config: RunConfig

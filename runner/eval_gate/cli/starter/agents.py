@@ -11,12 +11,12 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.formats.discovery import SKIPPED_FOLDERS
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.http.presets import PresetName
 
 MEMBERS: Final = ("packages", "apps", "services", "agents")
@@ -35,8 +35,7 @@ _PACKAGE: Final = "package.json"
 _LANGGRAPH: Final = "langgraph.json"
 
 
-@dataclass(frozen=True, slots=True)
-class FoundAgent:
+class FoundAgent(FrozenStruct):
     """An agent in `folder` ("" is the repository itself), that `manifest` (relative to the repository) told of.
 
     `start` are the lines of a shell that install and start it, the last one without redirection; None where nothing
@@ -53,8 +52,7 @@ class FoundAgent:
     others: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Framework:
+class _Framework(FrozenStruct):
     """How agents of one framework are known, and what is true of them unless their sources say otherwise.
 
     `sign` is a pattern for the source that serves them, `route` one whose group is the path they are asked at.

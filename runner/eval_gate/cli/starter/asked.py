@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from eval_gate.cli.starter.agents import USUAL, FoundAgent
 from eval_gate.cli.starter.found import Evals
 from eval_gate.config.settings import RunConfig
 from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.build import described_by_flags
 from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
 from eval_gate.targets.http.presets import PresetName
@@ -42,8 +42,7 @@ class Kind(StrEnum):
     """Targets of a list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(FrozenStruct):
     """Who is evaluated. `secrets` and `variables` are names in the environment; `targets` is the list's path."""
 
     kind: Kind

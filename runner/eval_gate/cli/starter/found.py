@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -23,6 +22,7 @@ from eval_gate.formats.discovery import (
     load_suites,
 )
 from eval_gate.process.git import line_of_git
+from eval_gate.struct import FrozenStruct, Struct, field
 
 EVALS: Final = "evals"
 """Where evals are unless somebody says otherwise."""
@@ -34,8 +34,7 @@ MAX_BYTES: Final = 20_000_000
 _VIRTUAL_ENVIRONMENT: Final = "pyvenv.cfg"
 
 
-@dataclass(frozen=True, slots=True)
-class Evals:
+class Evals(FrozenStruct):
     """Where evals are, as a configuration says it, and in which formats; `files` are relative to the folder.
 
     `complete` is whether everything was looked at; `calls` are the commands that grade; `unchecked` are files that say
@@ -146,8 +145,7 @@ def _is_plain(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
-@dataclass(slots=True)
-class _SortedOut:
+class _SortedOut(Struct):
     """The files that hold evals, those that are broken, and what there is in the first."""
 
     good: list[str] = field(default_factory=list)

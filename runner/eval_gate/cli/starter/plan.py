@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -31,6 +30,7 @@ from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, RunConfig
 from eval_gate.errors import GateError
 from eval_gate.files.place import repository_of
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.targets.listing import read_targets
 
 WORKFLOW: Final = ".github/workflows/eval-gate.yml"
@@ -41,8 +41,7 @@ WAS_THERE: Final = "was there"
 _PROMPTFOO: Final = ("promptfooconfig.yaml", "promptfooconfig.yml", "promptfooconfig.json")
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
+class Wishes(FrozenStruct):
     """What was asked for. `flags` are configuration keys that say who is evaluated; `example` is a format."""
 
     flags: Mapping[str, JsonValue]
@@ -50,8 +49,7 @@ class Wishes:
     workflow: bool
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """The texts of the files to write, and what is left alone with the reason. Both are names in `folder`."""
 
     folder: Path

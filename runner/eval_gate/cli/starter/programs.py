@@ -12,7 +12,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -20,6 +19,7 @@ from pydantic import JsonValue
 
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.specs.evaluator import CodeAggregator, CodeJudge, Composite, EvaluatorSpec
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import console_line
 
 
@@ -51,8 +51,7 @@ _MISSED_IN_SCRIPT: Final = re.compile(rf"(?m)(?:^|[;&|(`])[ \t]*({_MISSED.replac
 _SHEBANG: Final = re.compile(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(FrozenStruct):
     """One command: a line for the shell or words, where it is written, and the folders it may run in."""
 
     command: str | tuple[str, ...]

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from eval_gate.errors import GateError
 from eval_gate.registry.load import load_registry, servers_at
+from eval_gate.struct import FrozenStruct
 
 _REGISTRIES: Final = ("tools.json", "tool-registry.json", "tool-registry", "tools", "src/tools", "src/tool-registry")
 _SNAPSHOT: Final = "snapshot.json"
 _MAX_BYTES: Final = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(FrozenStruct):
     """Paths relative to the repository; None for what is not there."""
 
     registry: str | None = None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +22,7 @@ from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Trial
 from eval_gate.model.result import Control
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Target, TargetError
 
 CONTROL_NAME: Final = "control.jsonl"
@@ -33,8 +33,7 @@ GIVE_UP_AFTER: Final = 3
 _MAX_SAID: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(FrozenStruct):
     """What asking it takes of the run: how a trial is made fit to be kept, what it cost, when to stop."""
 
     shared: Callable[[], Shared]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from eval_gate.engine.preparing.homes import Tmp
 from eval_gate.model.result import GitFacts
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
 from eval_gate.targets.receiving import Doorkeeper
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(FrozenStruct):
     """Nothing of it is looked up from here on."""
 
     root: Path

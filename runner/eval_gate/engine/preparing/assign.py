@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from eval_gate.config.settings import RubricMode, RunConfig
@@ -11,6 +10,7 @@ from eval_gate.engine.judging import Grading, Judges, ModelJudge, TargetJudge, w
 from eval_gate.errors import GateError, Problem
 from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs.evaluator import Rubric
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import Grader, TargetBook
 from eval_gate.targets.model.asking import Asker
@@ -23,8 +23,7 @@ Place = tuple[str, str | None]
 """Eval file, and the name of the target that its case wants."""
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(FrozenStruct):
     """Who is asked and who grades, by place. `main` stands for the run where one target has to."""
 
     main: Target

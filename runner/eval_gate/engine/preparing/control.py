@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.model.recording import Recording
 
 
-@dataclass(frozen=True, slots=True)
-class ControlTarget:
+class ControlTarget(FrozenStruct):
     """Who is asked, as a record names it, and what is worth a line about it."""
 
     target: Target

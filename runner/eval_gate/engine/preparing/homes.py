@@ -10,7 +10,6 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +21,7 @@ from eval_gate.sandbox import handles
 from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.owners import OwnersFolder, Reserved
 from eval_gate.sandbox.paths import LINK, NO_FOLDER, SandboxError
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.recording import RECORDING_NAME
 from eval_gate.text.digest import digest
 from eval_gate.text.foreign.well_formed import well_formed
@@ -33,8 +33,7 @@ _SHOWN: Final = 10
 """Paths that are named; of more their number has to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tmp:
+class Tmp(FrozenStruct):
     """The folder that is a suite's `tmp/`, relative to the root of the run."""
 
     folder: Path = Path("tmp")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -40,6 +39,7 @@ from eval_gate.registry.load import load_registry, servers_at
 from eval_gate.registry.mcp import ProgramsGet
 from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
 from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
@@ -55,8 +55,7 @@ _ABOUT_TOOLS = (ToolsCalled, ToolsCalledAnyOrder, ToolsAcceptable, ToolParams, T
 """What a model that is told of no tools can hardly pass."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Inputs:
+class Inputs(FrozenStruct):
     """The eval files and what they refer to, read and checked. `suites` hold only the selected cases."""
 
     suites: tuple[EvalSuite, ...]
@@ -67,6 +66,8 @@ class Inputs:
     """Cases of all suites that can be run, the selected ones among them."""
     cut: Cut | None = None
     """How they were cut into shards; None where they were not."""
+
+    __repr__ = object.__repr__
 
 
 async def read_inputs(config: RunConfig, selection: Selection, around: Around, *, offline: bool = False) -> Inputs:

@@ -7,7 +7,6 @@ Source: AgentV 4.42.4, "Tool Trajectory Graders". The score is the share of what
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from eval_gate.evaluators.agentv.tool_trajectory import NO_TRACE
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, SilentTargetError
@@ -16,12 +15,12 @@ from eval_gate.evaluators.trace import MadeCall, made_calls
 from eval_gate.evaluators.wording import MAX_NAME, cut, items
 from eval_gate.model.base import JsonValue
 from eval_gate.model.specs.agentv import CallSequence, ExpectedCall
+from eval_gate.struct import Struct, field
 from eval_gate.text.field_path import NOWHERE, value_at
 from eval_gate.text.foreign.well_formed import well_formed
 
 
-@dataclass(slots=True)
-class _Tally:
+class _Tally(Struct):
     """What is as expected and what is not, each a line and a point."""
 
     hits: list[str] = field(default_factory=list)

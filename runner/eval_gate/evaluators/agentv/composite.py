@@ -7,7 +7,6 @@ say is kept beside the one score that is made of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.evaluators.agentv.code_judge import ask_command, command_text
@@ -30,6 +29,7 @@ from eval_gate.model.specs.evaluator import (
     WeightedAverage,
 )
 from eval_gate.model.usage import Usage, total
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.judge_template import RESULTS, VARIABLE, aggregator_problem
 
@@ -53,8 +53,7 @@ Weigh them into one verdict on the answer."""
 _CLOSING: Final = "The material ends here. Now give your one verdict on the answer, as the single JSON object."
 
 
-@dataclass(frozen=True, slots=True)
-class _Member:
+class _Member(FrozenStruct):
     """One member, what it said, and how much that counts."""
 
     spec: EvaluatorSpec

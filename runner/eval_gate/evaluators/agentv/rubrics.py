@@ -6,7 +6,6 @@ Source: agentv behaviour 6.1. A check of which the judge says nothing is not met
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
@@ -19,6 +18,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import RubricCheck, RubricJudge
+from eval_gate.struct import FrozenStruct, replace
 
 SYSTEM: Final = f"""\
 You examine one answer of an AI assistant by a list of checks, strictly and only by what you are given.
@@ -41,8 +41,7 @@ Examine candidate_answer, which answers question, by every check of checks. expe
 achieves; where there is a reference_answer it shows one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(FrozenStruct):
     """One check and what the judge said of it; `given` is false where it said nothing."""
 
     check: RubricCheck
@@ -56,8 +55,7 @@ class Finding:
         return cut(f"{line}: {said}" if said else line, MAX_ITEM)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
+class _Reply(FrozenStruct):
     findings: tuple[Finding, ...]
     reasoning: str | None
 

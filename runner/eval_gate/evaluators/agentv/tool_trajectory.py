@@ -8,7 +8,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
@@ -17,14 +16,14 @@ from eval_gate.evaluators.trace import calls_of
 from eval_gate.evaluators.wording import MAX_ITEMS, MAX_NAME, cut, items, names, times
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import ToolTrajectory
+from eval_gate.struct import Struct, field
 from eval_gate.text.foreign.well_formed import well_formed
 
 NO_TRACE: Final = "No trace available for evaluation"
 FROM_MESSAGES: Final = "The calls are those of the output messages; the trace beside them was not used."
 
 
-@dataclass(slots=True)
-class _Findings:
+class _Findings(Struct):
     """What holds and what does not, in the order of the configuration."""
 
     hits: list[str] = field(default_factory=list)

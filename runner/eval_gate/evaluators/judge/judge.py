@@ -6,7 +6,6 @@ Source: agentv evaluation spec, "LLM Judge Evaluator JSON Contract", "LLM judge 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext, EvaluatorError, Judge, JudgeReply
@@ -19,6 +18,7 @@ from eval_gate.model.case import Brief
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage, total
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.strings import compact_json
 from eval_gate.text.judge_template import template_problem
 from eval_gate.text.turns import flat
@@ -31,8 +31,7 @@ MAX_EXCERPT: Final = 300
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked(Generic[Read]):
+class Asked(FrozenStruct, Generic[Read]):
     """What became of one question: the verdict, None when no reply could be read, and every reply that it took."""
 
     prompts: Prompts

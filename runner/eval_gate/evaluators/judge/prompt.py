@@ -14,10 +14,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.well_formed import well_formed
 from eval_gate.text.judge_template import VARIABLE, VARIABLES, unknown_variables
 
@@ -92,8 +92,7 @@ _BLANK: Final = (
 _HEADER: Final = re.compile(rf"(?P<open>[\[［](?:[{_BLANK}]*+[\[［])*+)[{_BLANK}]*+(?P<hash>[#＃﹟])?+")
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
+class Prompts(FrozenStruct):
     """What a judge is asked. `warnings` are sentences for people about the template."""
 
     system: str

@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -17,6 +16,7 @@ from eval_gate.evaluators.judge.prompt import MAX_ITEMS
 from eval_gate.evaluators.wording import cut
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.json import refuse_constant
 from eval_gate.text.foreign.well_formed import well_formed
 
@@ -38,8 +38,7 @@ _FENCE_CLOSE: Final = re.compile(r"\s*+(?:```\s*+)?+")
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(FrozenStruct):
     """A judge's grade: `score` 0..1, at most four hits and misses, none of them blank."""
 
     score: float

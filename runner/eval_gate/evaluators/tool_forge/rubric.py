@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.evaluators.base import Evaluation, EvaluationContext
@@ -18,6 +17,7 @@ from eval_gate.evaluators.wording import cut
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Response
 from eval_gate.model.specs.evaluator import Rubric, RubricDimension
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import js_number
 
 MAX_CALLS: Final = 100
@@ -47,7 +47,6 @@ SCHEMA: Final = object_schema({"dimensions": {"type": "array", "items": _GRADE}}
 _TASK: Final = "Grade candidate_answer, which answers question, in every dimension of rubric."
 
 
-@dataclass(frozen=True, slots=True)
 class RubricEvaluation(Evaluation):
     """A rubric may pass below its full score: graded dimensions need a share of theirs only."""
 
@@ -59,8 +58,7 @@ class RubricEvaluation(Evaluation):
         return self.every_dimension_passed
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(FrozenStruct):
     """One dimension and what the judge said of it; `given` is false where it said nothing."""
 
     dimension: RubricDimension

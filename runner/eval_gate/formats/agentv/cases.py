@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Final
 
@@ -23,6 +22,7 @@ from eval_gate.formats.agentv.turns import Turn, TurnReader, written
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import Aggregation, EvalCase, Location
 from eval_gate.model.specs.evaluator import EvaluatorSpec
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.digest import digest, fingerprint
 from eval_gate.text.sources.shape import field_path
 
@@ -31,8 +31,7 @@ MAX_DESCRIPTION: Final = 120
 _DATE: Final = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(FrozenStruct):
     """Evaluators, and the hash of what they ask for: with and without what only says who grades."""
 
     specs: tuple[EvaluatorSpec, ...]
@@ -40,8 +39,7 @@ class Judged:
     expectation: str
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
+class Defaults(FrozenStruct):
     """What a file says for all its cases."""
 
     judged: Judged
@@ -50,8 +48,7 @@ class Defaults:
     target: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
+class Conversation(FrozenStruct):
     """What is put to the target, and what a good answer is."""
 
     turns: tuple[Turn, ...]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,6 +16,7 @@ from eval_gate.files.place import repository_of
 from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Source
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct
 
 MAX_FILE: Final = limits.ATTACHED_BYTES
 """Bytes of one attached file."""
@@ -36,8 +36,7 @@ class NoSuchFileError(FileError):
     """There is no file of this name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(FrozenStruct):
     """A file that is there. `path` is absolute; `inside` is its way from the repository's root, POSIX style."""
 
     path: Path

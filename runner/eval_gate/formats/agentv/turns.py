@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.formats.agentv import wire
@@ -17,6 +16,7 @@ from eval_gate.formats.agentv.guidelines import Guidelines
 from eval_gate.formats.agentv.recognising import given
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.sources.shape import kind_of
 
 MAX_CASE: Final = limits.CASE_BYTES
@@ -25,15 +25,13 @@ MAX_SUITE: Final = limits.SUITE_BYTES
 """Characters that all cases of a file say together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(FrozenStruct):
     """A part of a message that is text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Attached:
+class Attached(FrozenStruct):
     """A part of a message that is a file: as it is written, where it lies, and what it holds.
 
     A path that only one machine has is written as its way from the repository's root.
@@ -48,8 +46,7 @@ class Attached:
 Part = Said | Attached
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(FrozenStruct):
     """One message. `content` is what it is in the file, with files in the place of their paths."""
 
     role: wire.Role

@@ -12,7 +12,6 @@ It is asked only where the gate would be red, and can only clear. So it is belie
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -29,6 +28,7 @@ from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import CONTROL_LIMIT, NO_RUNS, Counts, Grounds, ScoreFinding, SuiteFinding, Why
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.ledger import executions
+from eval_gate.struct import FrozenStruct, replace
 
 MOST_OF_A_CASE: Final = 3
 """How often the base branch's agent is asked about one case at most."""
@@ -62,8 +62,7 @@ def standing_of(answers: Counts, record: Counts, prior: Prior) -> Standing:
     return Standing.RED if answers.runs >= MOST_OF_A_CASE else Standing.OPEN
 
 
-@dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(FrozenStruct):
     """What the base branch's agent answered in a run, by case, and whether it showed that it works."""
 
     counts: Mapping[CaseKey, Counts]

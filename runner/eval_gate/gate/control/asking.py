@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
 from typing import Final
 
 from eval_gate.gate.causes import cause_of, group_of
@@ -25,6 +24,7 @@ from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import NO_RECORD, Why
 from eval_gate.model.result import CaseResult, Control, RunResult, SuiteResult
 from eval_gate.results.baseline import NoBaseline
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.escape import one_line
 
 WITNESSES: Final = 3
@@ -37,8 +37,7 @@ _PASSES: Final = Trial(status=Status.PASSED, score=1.0, duration_ms=0.0)
 _FAILS: Final = Trial(status=Status.FAILED, score=0.0, duration_ms=0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(FrozenStruct):
     """What is asked next, each case once more. `rounds` are those that this is worth nothing without, itself counted.
 
     `trouble` is why nothing is asked that would have to be.

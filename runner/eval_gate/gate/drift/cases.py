@@ -6,7 +6,6 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import comb
 from typing import Final
@@ -15,6 +14,7 @@ from eval_gate.gate.evidence.past import counted
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import NO_RUNS, Counts, RunName
 from eval_gate.results.ledger import Entry, Ledger, LedgerCase
+from eval_gate.struct import FrozenStruct
 
 MOST_NAMED: Final = 20
 CHANCE: Final = 0.05
@@ -35,8 +35,7 @@ _Row = Sequence[tuple[int, Entry]]
 """A case's runs by the yardstick of its newest, newest first, each with its place among the runs of the ledger."""
 
 
-@dataclass(frozen=True, slots=True)
-class CaseSince:
+class CaseSince(FrozenStruct):
     """A case, since when it is another one, and its runs before and since.
 
     A run failed when at least half of its executions did, re-runs among them.

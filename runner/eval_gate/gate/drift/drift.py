@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -18,6 +17,7 @@ from eval_gate.gate.drift.detector import LEAST_BEFORE, Evidence, evidence_of_ri
 from eval_gate.gate.drift.models import ModelChange, change_between, model_changes
 from eval_gate.results.ledger import Ledger
 from eval_gate.results.levels import Measured, RunLevels
+from eval_gate.struct import FrozenStruct, replace
 
 FALSE_ALARM_RUNS: Final = 200
 """While nothing changes there is one alarm in so many runs, or fewer: all that is measured together."""
@@ -43,8 +43,7 @@ ONE_CASE: Final = 0.9
 _BETTER_IS_MORE: Final = frozenset({Measured.SCORE, Measured.GRADING})
 
 
-@dataclass(frozen=True, slots=True)
-class Worse:
+class Worse(FrozenStruct):
     """One level that is worse than it was. Levels are medians, in the level's own measure (`Measured`)."""
 
     measured: Measured
@@ -76,8 +75,7 @@ class Worse:
         return f"{self.measured.value}@{self.since.run_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(FrozenStruct):
     """What is worse now, the weightiest first, of so many runs on record."""
 
     newest: RunLevels | None

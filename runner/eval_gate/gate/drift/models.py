@@ -6,7 +6,6 @@ Nothing of ours need have changed for that. It is a fact beside a verdict or an 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -14,6 +13,7 @@ from eval_gate.gate.drift.cases import MOST_SINCE
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.levels import RunLevels
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import first_few, one_line
 
 NAMED: Final = 3
@@ -21,8 +21,7 @@ NAMED: Final = 3
 _LONGEST: Final = 80
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChange:
+class ModelChange(FrozenStruct):
     """Other models answered in the run `since` than in the one `before`; so many runs are since then."""
 
     before: RunLevels

@@ -8,10 +8,10 @@ never differs.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from eval_gate.model.case import CaseKey
+from eval_gate.struct import FrozenStruct
 
 _DRAWS: Final = 4_000
 _SEED: Final = 20_260_101
@@ -90,8 +90,7 @@ class OfJudge(NamedTuple):
     rubrics: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration:
+class Calibration(FrozenStruct):
     """What came of holding a run against labels."""
 
     agreement: Agreement

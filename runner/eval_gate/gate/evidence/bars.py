@@ -11,12 +11,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from eval_gate.gate.evidence.prior import RATES, Day, Prior
 from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct
 
 SHARE: Final = 0.35
 """The part of the error rate that bars may spend: what is left is for what no belief knows."""
@@ -72,8 +72,7 @@ def of_size(cases: float) -> float:
     return min(1.0, max(0.5, math.sqrt(ALL_UP_TO / max(cases, 1))))
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(FrozenStruct):
     """The evidence that a case needs: `sure`, and `every` where it failed every time and failed on record too."""
 
     sure: float

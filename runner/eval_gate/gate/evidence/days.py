@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from eval_gate.gate.evidence.flakiness import Seen
 from eval_gate.model.grounds import NO_RUNS, Counts, RunDay
+from eval_gate.struct import FrozenStruct
 
 SPREADS: Final = (0.0, 1 / 1024, 1 / 256, 1 / 64, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
 """Variances of the factor by which a run multiplies failures: from 3 % more or less to days of five times as many."""
@@ -47,8 +47,7 @@ _FEW_FAILURES: Final = 50.0
 """Below it the chance of a number of failures is added up, and from there on taken from the normal distribution."""
 
 
-@dataclass(frozen=True, slots=True)
-class Days:
+class Days(FrozenStruct):
     """What a record says about the days of a branch. `runs` are the runs that say it.
 
     `factors` are those by which one more run may multiply failures, beside those of the record, each with its weight;

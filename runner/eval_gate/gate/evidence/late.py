@@ -10,7 +10,6 @@ it was asked again, nothing more is known than that. A crash is none of this: wh
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from eval_gate.gate.evidence.past import counted
@@ -21,6 +20,7 @@ from eval_gate.model.execution import Status, Trial
 from eval_gate.model.grounds import Why
 from eval_gate.model.result import CaseResult, RerunEnd, RunResult
 from eval_gate.results.ledger import executions
+from eval_gate.struct import replace
 
 LEAST_LATE: Final = 5
 """Cases whose first execution was late, for it to be about more than these cases."""

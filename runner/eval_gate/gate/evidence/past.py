@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from statistics import fmean
 from typing import Final
@@ -41,6 +40,7 @@ from eval_gate.results.ledger import (
     executions_of,
     yardstick_of,
 )
+from eval_gate.struct import FrozenStruct
 
 _STATUS: Final = {"P": Status.PASSED, "F": Status.FAILED}
 _CRASHES: Final = frozenset("CT")
@@ -49,8 +49,7 @@ _Kind = tuple[str, tuple[bool, ...]]
 _NO_RUNS: Final[_Kind] = "", ()
 
 
-@dataclass(frozen=True, slots=True)
-class Then:
+class Then(FrozenStruct):
     """The newest earlier result of a case by the same yardstick. `run` is None where that is the baseline's."""
 
     tally: Tally
@@ -62,8 +61,7 @@ class Then:
         return self.tally.passed
 
 
-@dataclass(frozen=True, slots=True)
-class CasePast:
+class CasePast(FrozenStruct):
     """What is known of one case. `then` is None where no run judged it by the same question and expectation."""
 
     then: Then | None = None

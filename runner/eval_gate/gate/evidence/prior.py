@@ -13,11 +13,11 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct
 
 LEAST_FAILURE_RATE: Final = 0.02
 """No suite is believed to be steadier, however long its record: the next outage is not in it."""
@@ -43,8 +43,7 @@ Day = tuple[tuple[float, float], ...]
 """By how much one day may multiply failures (1 at least), each with its weight; none where days are all alike."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(FrozenStruct):
     """The share of cases of each of `RATES`, all above 0, 1 together.
 
     Of those of the least rate the part that is `steady` (0 to 1) has failed less than that until now (`STEADY_RATE`).

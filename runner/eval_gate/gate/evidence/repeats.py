@@ -12,7 +12,6 @@ it came so much faster than the first that nobody can have thought about it: wha
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from eval_gate.gate.evidence.reruns import unsteady
@@ -20,6 +19,7 @@ from eval_gate.gate.evidence.settle import CaseFacts
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import NO_RUNS, Grounds, Repeats
 from eval_gate.model.result import CaseResult, RerunEnd
+from eval_gate.struct import replace
 
 FASTER: Final = 5
 """So many times faster than the first answer is no second answer."""

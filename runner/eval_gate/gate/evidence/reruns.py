@@ -10,7 +10,6 @@ records, is worked out (`bars`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
@@ -19,6 +18,7 @@ from eval_gate.config.policy import DEFAULT_CONFIRM, DEFAULT_ERROR_RATE
 from eval_gate.gate.evidence.bars import Executions, alternative
 from eval_gate.gate.evidence.prior import UNKNOWN, Day, Prior
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.struct import FrozenStruct
 
 
 class Doubt(StrEnum):
@@ -111,8 +111,7 @@ def unsteady(record: Counts) -> bool:
 _STEADY_RUNS: Final = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmation:
+class Confirmation(FrozenStruct):
     """The re-runs of one run: how much evidence a case needs, and whether it is to be run again.
 
     `cases` are all cases of the run, `confirm` the most re-runs of one case, `error_rate` the accepted chance that a

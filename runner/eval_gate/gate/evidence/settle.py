@@ -22,7 +22,6 @@ suite as a whole it is neither, because an outage breaks many cases at once and 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from eval_gate.gate.evidence import pushes
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
@@ -33,6 +32,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why
 from eval_gate.model.result import RerunEnd
+from eval_gate.struct import FrozenStruct
 
 SUITE_SHARE = 0.2
 """The part of the error rate that the test of the whole suite may spend: 0.01 of 0.05.
@@ -41,8 +41,7 @@ Where scores are tested too, passes and scores have half of it each.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class CaseFacts:
+class CaseFacts(FrozenStruct):
     """All that is known of one case. `plain` is its class by the two runs alone, `first` its execution or trials."""
 
     key: CaseKey
@@ -112,8 +111,7 @@ class CaseFacts:
         return self.first.fails or (self.doubt is Doubt.REGRESSION and self.here.fails)
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(FrozenStruct):
     """What became of one case. Grounds are None where there is nothing to say beside the class."""
 
     key: CaseKey
@@ -121,8 +119,7 @@ class Settled:
     grounds: Grounds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(FrozenStruct):
     """What became of all cases, in their order, and of the suite as a whole."""
 
     cases: tuple[Settled, ...]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from eval_gate.gate.evidence.bars import bars_of
@@ -21,6 +20,7 @@ from eval_gate.gate.evidence.days import Days
 from eval_gate.gate.evidence.prior import Day
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
+from eval_gate.struct import replace
 
 STEPS: Final = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 14.0)
 """The factors that are told apart; each other one counts as the one next to it."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from eval_gate.model.calibration import Compared, JudgeOfRun, JudgesOfRun, Knowing
 from eval_gate.model.result import RunResult, Yardstick
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Comparisons:
+class Comparisons(FrozenStruct):
     """What a repository knows of its judges.
 
     `proposed` is what the change under test says of them: a change may have written what it likes, so that only the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from eval_gate.config.policy import Policy
 from eval_gate.gate.conclude import confirmation_of, planned, trials_of
@@ -21,10 +20,10 @@ from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, CaseRecord, Counts
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.results.baseline import Baseline
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(FrozenStruct):
     """So many cases (`number`) with the same record; `keys` are their names, of supposed cases there are none.
 
     `compared` says whether there is an earlier result by the same question, `passed_then` whether that was a pass.
@@ -44,8 +43,7 @@ class Kind:
         return CaseFacts(CaseKey("", ""), plain, self.record, must_pass=self.must_pass)
 
 
-@dataclass(frozen=True, slots=True)
-class Cases:
+class Cases(FrozenStruct):
     """All cases that a verdict will be about, and how they are confirmed.
 
     `runs` is how many runs their records go back, `trials` how often a case is executed at first, `allowed` the number
@@ -68,8 +66,7 @@ class Cases:
         return sum(kind.number for kind in self.kinds)
 
 
-@dataclass(frozen=True, slots=True)
-class _One:
+class _One(FrozenStruct):
     key: CaseKey
     record: CaseRecord
     compared: bool

@@ -11,7 +11,6 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from statistics import NormalDist
@@ -23,6 +22,7 @@ from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.gate.power.cases import Cases, Kind
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct, replace
 
 DRAWS: Final = 200
 LARGE: Final = 200
@@ -40,8 +40,7 @@ _MANY: Final = 1_000.0
 _LEAST_UNIFORM: Final = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Drawn(FrozenStruct):
     """Cases of one kind that do the same at first: `pair` is None where the test of all cases leaves them out."""
 
     pair: Pair | None

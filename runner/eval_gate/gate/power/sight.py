@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -14,6 +13,7 @@ from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.case import CaseKey
 from eval_gate.model.grounds import Counts
+from eval_gate.struct import FrozenStruct, replace
 
 MOST_CONFIRM: Final = 100
 """As many re-runs of a case as can be asked for."""
@@ -34,8 +34,7 @@ class Blind(StrEnum):
     """No run on record judged it by the same question and expectation."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ungated:
+class Ungated(FrozenStruct):
     """A case that cannot be gated. `needed` failures in a row would be proof; None where no number that is allowed is.
 
     `executions` is how many executions of it there can be in one run.
@@ -48,8 +47,7 @@ class Ungated:
     needed: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(FrozenStruct):
     """What can be seen in one run. Chances are 0 to 1, of a case whose failures begin with this change.
 
     `always`, `half` and `fifth`: it fails always, half of the time, one time in five; means over all cases of the run.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
@@ -17,10 +16,10 @@ from eval_gate.gate.evidence.settle import CaseFacts, next_step
 from eval_gate.gate.power.cases import Cases, Kind
 from eval_gate.model.grounds import Counts
 from eval_gate.model.result import RerunEnd
+from eval_gate.struct import FrozenStruct, replace
 
 
-@dataclass(frozen=True, slots=True)
-class Ways:
+class Ways(FrozenStruct):
     """In how many orders (`number`) a case can come to be confirmed with so many passes and failures here."""
 
     passes: int
@@ -28,8 +27,7 @@ class Ways:
     number: int
 
 
-@dataclass(frozen=True)
-class Tree:
+class Tree(FrozenStruct, dict=True):
     """All ways in which one case of a kind can be executed, with these re-runs."""
 
     kind: Kind

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
@@ -21,6 +20,7 @@ from eval_gate.errors import did_you_mean
 from eval_gate.gate.waivers.file import read_date
 from eval_gate.gate.waivers.names import name_problem, reason_problem
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct, Struct
 
 NAME: Final = "/eval-gate"
 USAGE: Final = f"{NAME} accept <case> [<case> ...] [at <commit>] [until 2026-12-05] -- <reason>"
@@ -44,8 +44,7 @@ _WORDS: Final = ("accept",)
 _OPTIONS: Final = ("at", "until")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(FrozenStruct):
     """Cases whose failure is accepted, until the end of a day and at one commit where these are named."""
 
     cases: tuple[str, ...]
@@ -54,8 +53,7 @@ class Command:
     commit: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Malformed:
+class Malformed(FrozenStruct):
     """A line that looks like a command and is none. The sentence says what is wrong with it."""
 
     sentence: str
@@ -119,14 +117,12 @@ def _command(line: str) -> Command:
     return Command(cases, reason, options.until, options.commit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(FrozenStruct):
     text: str
     quoted: bool
 
 
-@dataclass(slots=True)
-class _Options:
+class _Options(Struct):
     until: date | None = None
     commit: str | None = None
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,6 +27,7 @@ from eval_gate.model import limits
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import FINDINGS
 from eval_gate.model.waiver import MAX_DAYS, MAX_NAME, FileOrigin, Kind, Waiver
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.sources.shape import field_path, kind_of
 
 if TYPE_CHECKING:
@@ -107,8 +107,7 @@ def _invalid(shown_as: str, problems: Sequence[Problem]) -> GateError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(FrozenStruct):
     """Where an entry stands: in which of the two lists, and at which place of it, counting from 0."""
 
     kind: Kind

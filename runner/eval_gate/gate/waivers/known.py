@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eval_gate.gate.waivers.file import DEFAULT_PATH, read_waivers
 from eval_gate.model.waiver import Refusal, Waiver
+from eval_gate.struct import FrozenStruct, replace
 
 if TYPE_CHECKING:
     from eval_gate.config.settings import RunConfig
 
 
-@dataclass(frozen=True, slots=True)
-class KnownWaivers:
+class KnownWaivers(FrozenStruct):
     """The waivers that people have given, and on which day they are looked at (UTC).
 
     `trusted` is False where the file comes from a fork: entries that the base branch does not have do not count then.

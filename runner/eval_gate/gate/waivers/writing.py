@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Final
 
@@ -15,6 +14,7 @@ from eval_gate.gate.waivers.file import parse_waivers, read_date
 from eval_gate.gate.waivers.names import control_in
 from eval_gate.gate.waivers.words import DONE
 from eval_gate.model.waiver import FileOrigin, Kind, Waiver
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.sources.yaml_edit import append_entry, replace_values
 
 _DAYS: Final = re.compile(r"(\d{1,3})d", re.ASCII)
@@ -22,8 +22,7 @@ _OPTIONS: Final = {"case": "CASE", "suite": "--suite", "reason": "--reason", "un
 """What the command line calls the fields of an entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(FrozenStruct):
     """What somebody wants to accept or set aside, as they said it."""
 
     kind: Kind
@@ -35,8 +34,7 @@ class Wish:
     by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(FrozenStruct):
     """The file's new text, and the entries that are new in it: those of a case that had ended are `renewed`."""
 
     text: str

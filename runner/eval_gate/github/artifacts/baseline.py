@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -32,14 +31,14 @@ from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasure
 from eval_gate.results.beside import ending_with
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
 from eval_gate.results.read import read_archive
+from eval_gate.struct import FrozenStruct, replace
 
 MAX_TRIED: Final = 10
 MAX_LOOKED_AT: Final = 30
 """Artifacts whose runs are asked about, usable or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(FrozenStruct):
     """A baseline from an artifact, and where it came from."""
 
     baseline: Baseline
@@ -51,8 +50,7 @@ class Found:
     """Why its ledger, which came with it, cannot be read; empty where there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
+class Beside(FrozenStruct):
     """A file that travels with a run: its name in the archive, where it goes, and how large it may be."""
 
     name: str

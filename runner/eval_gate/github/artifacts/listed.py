@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import PurePosixPath
@@ -23,6 +22,7 @@ from eval_gate.github.beside import begin
 from eval_gate.github.client import Client, Facts
 from eval_gate.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
 from eval_gate.model.result import Shard
+from eval_gate.struct import FrozenStruct, Struct, field
 
 MAX_LISTED: Final = 300
 MAX_RUNS: Final = 20
@@ -53,8 +53,7 @@ class Artifact(Facts):
     workflow_run: ArtifactRun | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(FrozenStruct):
     """Which artifacts may be a baseline, and to which commit the nearest is sought."""
 
     names: tuple[str, ...]
@@ -78,8 +77,7 @@ class Wanted:
         return self.names[0]
 
 
-@dataclass(slots=True)
-class Trail:
+class Trail(Struct):
     """What was seen and not taken, for the sentence that says so."""
 
     seen: set[int] = field(default_factory=set)

@@ -8,7 +8,6 @@ with it nothing but that their own pull request looks worse (docs/baselines.md).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -23,12 +22,12 @@ from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model import limits
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.pushes import MAX_PUSHES_BYTES, PUSHES_NAME, Pushes, read_pushes
+from eval_gate.struct import FrozenStruct, field
 
 MAX_SOUGHT: Final = limits.PUSHES_SOUGHT
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(FrozenStruct):
     """A pull request, and the gate that wants to know what it saw of it before."""
 
     number: int
@@ -43,8 +42,7 @@ class Change:
     own_run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(FrozenStruct):
     """The pushes before this one, and what was seen and not taken, in words."""
 
     pushes: Pushes

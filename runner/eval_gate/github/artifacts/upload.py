@@ -12,7 +12,6 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -23,6 +22,7 @@ from pydantic import AliasChoices, Field, JsonValue
 from eval_gate.github.client import Client, Facts, parsed, user_agent
 from eval_gate.github.deadline import within
 from eval_gate.github.failure import GitHubError, Kind, answer_of, refusal
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     import httpx
@@ -34,8 +34,7 @@ ARCHIVE: Final = "application/zip"
 FORBIDDEN_IN_NAMES: Final = frozenset('":<>|*?\r\n\\/')
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(FrozenStruct):
     """Where results go, and the job's own token for it, which is not the one for the API."""
 
     url: str
@@ -64,8 +63,7 @@ def archive(files: Iterable[tuple[Path, str]], to: Path) -> None:
             packed.write(file, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(FrozenStruct):
     """An artifact of this run that has its name and no content yet."""
 
     calls: Calls

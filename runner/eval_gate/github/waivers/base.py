@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
 
 from eval_gate.errors import GateError
@@ -11,6 +10,7 @@ from eval_gate.gate.waivers.known import KnownWaivers
 from eval_gate.github.client import Client
 from eval_gate.github.commits import file_at
 from eval_gate.github.failure import GitHubError
+from eval_gate.struct import replace
 
 
 def compare_with_base(client: Client, own: KnownWaivers, path: str, branch: str) -> KnownWaivers:

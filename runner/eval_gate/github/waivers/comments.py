@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import UTC, date, timedelta
 from typing import Final
 
@@ -16,6 +15,7 @@ from eval_gate.github.commits import PULLS
 from eval_gate.github.failure import GitHubError, Kind
 from eval_gate.model import limits
 from eval_gate.model.waiver import MAX_DAYS
+from eval_gate.struct import FrozenStruct, Struct, field
 
 MAX_PAGES: Final = limits.WAIVER_PAGES
 """Pages of a hundred comments that are looked through, newest first."""
@@ -121,16 +121,14 @@ class _Answer(Facts):
     repository: _Repository | None
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(FrozenStruct):
     """A comment, and what in it is a command or looks like one."""
 
     comment: Comment
     commands: tuple[Command | Malformed, ...]
 
 
-@dataclass(slots=True)
-class Found:
+class Found(Struct):
     """What the pull request has. `cut` says that there were more comments than are looked at."""
 
     labelled: bool

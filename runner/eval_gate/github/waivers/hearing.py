@@ -14,7 +14,6 @@ A comment counts when all of this holds, and each of it is asked of GitHub:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
@@ -25,6 +24,7 @@ from eval_gate.github.failure import GitHubError
 from eval_gate.github.waivers.comments import MAX_PAGES, Candidate, Comment, Found, find_commands
 from eval_gate.github.waivers.rights import Rights
 from eval_gate.model.waiver import MAX_DAYS, CommentOrigin, Kind, Refusal, Waiver
+from eval_gate.struct import FrozenStruct
 
 LABEL: Final = "eval-gate:accept"
 DEFAULT_DAYS: Final = 14
@@ -35,8 +35,7 @@ MAX_REFUSALS: Final = 10
 _NEAR: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
-@dataclass(frozen=True, slots=True)
-class Discussion:
+class Discussion(FrozenStruct):
     """The pull request whose comments are read, the evaluated commit, and on which day (UTC)."""
 
     number: int

@@ -6,15 +6,14 @@ Source: promptfoo 0.121, src/assertions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from eval_gate.importing.made import CannotCarryError
 from eval_gate.importing.promptfoo.templates import as_text, rendered
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(FrozenStruct):
     """One assertion that decides. `read` gives the text of a `file://` value."""
 
     kind: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
 from eval_gate.importing.made import CannotCarryError
@@ -17,6 +16,7 @@ from eval_gate.importing.promptfoo.assertion import Assertion
 from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATTERN_CHARACTERS
+from eval_gate.struct import Struct, field
 from eval_gate.text.javascript.strings import js_string
 
 BASE_TYPES: Final = frozenset(
@@ -43,8 +43,7 @@ _MOST_COUNTED: Final = 2_000
 """Words that a pattern counts to."""
 
 
-@dataclass(slots=True)
-class Checks:
+class Checks(Struct):
     """The checks of one case, as its `expect` and `rubric` are written.
 
     `graded` are types of assertions that a model answers; `counted` says how many decide over the case.

@@ -7,7 +7,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -22,6 +21,7 @@ from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.importing.promptfoo.tests import PromptfooTest, read_tests, shown_variables
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import CASES, EVAL_FILE_BYTES
+from eval_gate.struct import Struct, field
 from eval_gate.text.digest import digest
 from eval_gate.text.javascript.regex import PatternMatcher
 
@@ -50,8 +50,7 @@ _IN_PARTS: Final = "import its tests in parts"
 _LIST_SENT: Final = "it is sent the prompt's list of messages as a text, and a model is asked with them"
 
 
-@dataclass(slots=True)
-class _Suite:
+class _Suite(Struct):
     """The cases of one prompt. All of them share a system message, where they have one."""
 
     number: int

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from eval_gate.importing.made import CannotCarryError, Place
 from eval_gate.importing.promptfoo.sources import YAML_SUFFIXES, Document, Folder, document_of, lines_of, text_of
 from eval_gate.importing.promptfoo.templates import DATE, rendered, rendered_within
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.json import ForeignJsonError, is_json, read_foreign
 from eval_gate.text.javascript.strings import compact_json
 
@@ -28,8 +28,7 @@ _BETWEEN: Final = "---"
 _PATTERN_SIGNS: Final = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(FrozenStruct):
     """A prompt as it is written, with its variables. `why_not` says why none of its cases can be carried over."""
 
     place: Place
@@ -37,8 +36,7 @@ class Prompt:
     why_not: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(FrozenStruct):
     """What is put to the target: the question, and what a system message says before it."""
 
     message: str

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.importing.made import CannotCarryError, Left, Place
 from eval_gate.importing.promptfoo.sources import Document
 from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 
 _ENVIRONMENT: Final = re.compile(
@@ -65,8 +65,7 @@ _HTTP_KEYS: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(FrozenStruct):
     """A provider that is a target here. `settings` are those of the list of targets; `model`: it takes messages."""
 
     name: str

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from itertools import islice, product
 from math import prod
 from pathlib import Path, PurePosixPath
@@ -29,6 +28,7 @@ from eval_gate.importing.promptfoo.sources import (
 from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import CASES
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.javascript.strings import compact_json
 
 _KEYS: Final = frozenset({"description", "vars", "assert", "options", "threshold", "metadata", "id", "tags"})
@@ -53,8 +53,7 @@ _REFERENCES: Final = 20
 """References within references."""
 
 
-@dataclass(frozen=True, slots=True)
-class PromptfooTest:
+class PromptfooTest(FrozenStruct):
     """A test with what holds for all, each variable with one value. `why_not` says why it cannot be carried over."""
 
     place: Place

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.foreign.well_formed import well_formed
 
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ _SINGLE: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\
 _DECIMAL: Final = re.compile(r"(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectLiteral:
+class ObjectLiteral(FrozenStruct):
     """The top level of an object literal: what each key is written as.
 
     A key that may be overridden by a later spread or computed key has no node. `open` means that keys which are not

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from eval_gate.registry.typescript.literal import text_of
+from eval_gate.struct import FrozenStruct, Struct, field
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
@@ -16,16 +16,14 @@ _DECLARATIONS: Final = frozenset({"lexical_declaration", "variable_declaration"}
 _CODE: Final = frozenset({"function_declaration", "generator_function_declaration", "class_declaration"})
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(FrozenStruct):
     """An export that this module defines. `node` is its expression, None when it is no constant (a function, say)."""
 
     node: Node | None
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
+class Elsewhere(FrozenStruct):
     """An export that another module defines. `name` None is that module as a whole."""
 
     module: str
@@ -33,8 +31,7 @@ class Elsewhere:
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Undefined:
+class Undefined(FrozenStruct):
     """An export of a name that the module does not define."""
 
     line: int
@@ -43,8 +40,7 @@ class Undefined:
 Export: TypeAlias = Value | Elsewhere | Undefined
 
 
-@dataclass(slots=True)
-class Module:
+class Module(Struct):
     """One parsed module. `stars` are the modules of `export * from`, with their lines.
 
     `error_line` is set when the source is not valid: then nothing in it is to be believed.

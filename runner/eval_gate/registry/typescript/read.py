@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,7 @@ from eval_gate.registry.tool_schema import SCHEMA_KEYS, parameters_schema
 from eval_gate.registry.typescript.files import SourceError, SourceFiles
 from eval_gate.registry.typescript.literal import ObjectLiteral, Unknown, object_literal, unwrapped
 from eval_gate.registry.typescript.module import Elsewhere, Export, Undefined, Value
+from eval_gate.struct import FrozenStruct
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -60,8 +60,7 @@ def load_folder(folder: Path, root: Path) -> Registry | None:
     return scan.registry(scan.files.shown(folder.resolve())) if files else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Definition:
+class _Definition(FrozenStruct):
     """The expression an export leads to, and where it stands.
 
     `node` is None for what is certainly no tool; `members` is None for what is no object literal.

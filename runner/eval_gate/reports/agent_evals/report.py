@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from eval_gate.files.writing import open_new
 from eval_gate.model.case import EvalSuite
 from eval_gate.model.execution import EvaluatorResult, Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import code_span, console_line, plain
 
 FORMAT: Final = "agent-evals"
@@ -35,8 +35,7 @@ _MAX_SENTENCE: Final = 500
 _MAX_TRIES: Final = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(FrozenStruct):
     """When what happened: the report, and by eval file the begin and end of each suite."""
 
     generated: datetime

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.reports.console.fit import cut_end, cut_middle, flow
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import console_line
 
 DEFAULT_WIDTH: Final = 80
@@ -24,8 +24,7 @@ _ASCII: Final = str.maketrans(
 _COLOURS: Final = {"red": "31", "green": "32", "yellow": "33", "dim": "2", "bold": "1"}
 
 
-@dataclass(frozen=True, slots=True)
-class ConsoleStyle:
+class ConsoleStyle(FrozenStruct):
     """How the place it goes to wants it. `width` is in columns of a terminal."""
 
     colour: bool = False

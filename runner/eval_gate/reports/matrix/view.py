@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -22,6 +21,7 @@ from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, Summary, TargetIdentity
 from eval_gate.reports.view.scores import mean_score
 from eval_gate.reports.words import numbers as wording
+from eval_gate.struct import FrozenStruct
 
 NOT_THERE: Final = "–"
 _EXIT_CODES: Final = {
@@ -32,8 +32,7 @@ _EXIT_CODES: Final = {
 _GATES: Final = {Outcome.PASS: "passed", Outcome.FAIL: "failed", Outcome.ERROR: "could not decide"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(FrozenStruct):
     """One target of the comparison under the name it was asked for, with its judged run or why there is none."""
 
     name: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from eval_gate.reports.page.shown import island
+from eval_gate.struct import FrozenStruct
 
 Found = TypeVar("Found")
 
@@ -25,8 +25,7 @@ _WORD: Final = 4 / 3
 """Characters of base64 for a byte."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(FrozenStruct):
     """What of one case stands on the page. None is everything there is."""
 
     text: int | None = None
@@ -50,8 +49,7 @@ LADDER: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(FrozenStruct):
     """What the page says of single cases, as the JSON of one object by their places, and what was cut for it."""
 
     plain: str

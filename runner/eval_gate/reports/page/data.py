@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.grounds import place_of
+from eval_gate.struct import FrozenStruct
 
 MAX_CAUSES: Final = 50
 _TAGS: Final = 20
@@ -26,8 +26,7 @@ _WORDS: Final = 160
 """Characters of what failed that stand in a row of the list, where there are many cases."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(FrozenStruct):
     """The cases that one chip stands for. `tone` is its colour: fail, warn, pass, or soft for what needs no look."""
 
     key: str
@@ -36,8 +35,7 @@ class Group:
     rows: tuple[CaseRow, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Page:
+class Page(FrozenStruct, eq=False, dict=True):
     """A view as the page has it. Each case is in one group: the first that says something of it."""
 
     view: View

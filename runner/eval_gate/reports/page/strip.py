@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.reports.view.view import View
 from eval_gate.reports.words.grounds import place_of
+from eval_gate.struct import FrozenStruct
 
 HEIGHT: Final = 40
 STEP: Final = 11
@@ -17,8 +17,7 @@ LEAST: Final = 3
 """Height of what is not nothing, and of a run in which nothing failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(FrozenStruct):
     """One run, drawn upwards: what failed, above it what could not be judged."""
 
     x: int
@@ -29,8 +28,7 @@ class Bar:
     here: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(FrozenStruct):
     """The picture, the oldest run at the left, and what it says."""
 
     bars: tuple[Bar, ...]

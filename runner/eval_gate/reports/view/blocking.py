@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from eval_gate.gate.evidence.fresh import fails
@@ -17,6 +16,7 @@ from eval_gate.model.grounds import Why
 from eval_gate.reports.view.fresh import is_fresh
 from eval_gate.reports.view.lists import CaseLists
 from eval_gate.reports.view.rows import CaseRow
+from eval_gate.struct import FrozenStruct
 
 Holds: TypeAlias = Callable[[CaseRow], bool]
 _NOT_CLEAN: Final = frozenset({CaseClass.UNSETTLED, CaseClass.FLAKY, CaseClass.REGRESSION})
@@ -25,8 +25,7 @@ _OF_OTHERS: Final = frozenset({"all-crashed"})
 _UNSAID: Final = Reason(code="not-complete", message="the run ended before it could be judged")
 
 
-@dataclass(frozen=True, slots=True)
-class Blocking:
+class Blocking(FrozenStruct):
     """Both are empty exactly where the gate passes."""
 
     cases: frozenset[CaseKey]

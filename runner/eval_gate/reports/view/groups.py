@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from eval_gate.gate.causes import group_of, without_numbers
 from eval_gate.model.result import StaleFact, SuiteResult
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.words.blame import MEANS, ORDER, TITLES, did
+from eval_gate.struct import FrozenStruct
 
 EXAMPLES: Final = 2
 """Cases that stand for a cause."""
@@ -20,16 +20,14 @@ MAX_VALUES: Final = 3
 CaseT = TypeVar("CaseT")
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(FrozenStruct):
     """What some failures of one check say, and how many."""
 
     what: str
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cause(Generic[CaseT]):
+class Cause(FrozenStruct, Generic[CaseT]):
     """What failures have in common, with how many there are and the first of their cases."""
 
     what: str
@@ -73,8 +71,7 @@ def _said(common: str, members: Sequence[tuple[CaseT, str]]) -> str:
     return members[0][1] if len({said for _, said in members}) == 1 else common
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
+class Errors(FrozenStruct):
     """Cases that could not be judged for the same reason."""
 
     did: str
@@ -92,8 +89,7 @@ def errors_by_blame(rows: Sequence[CaseRow]) -> tuple[Errors, ...]:
     return tuple(Errors(did(blame, len(found)), MEANS[blame], TITLES[blame], found) for blame, found in groups if found)
 
 
-@dataclass(frozen=True, slots=True)
-class StaleSuites:
+class StaleSuites(FrozenStruct):
     """Suites of one tool that are stale for the same reasons."""
 
     tool: str

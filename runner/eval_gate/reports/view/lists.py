@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -15,6 +14,7 @@ from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.groups import Errors, errors_by_blame
 from eval_gate.reports.view.rows import CaseRow, Rows
 from eval_gate.reports.words.waivers import Waivers, waivers_of
+from eval_gate.struct import FrozenStruct
 
 _FAILURES: Final = frozenset({CaseClass.REGRESSION, CaseClass.STILL_FAILING, CaseClass.UNSETTLED, CaseClass.FLAKY})
 """Classes whose failing cases have a list of their own."""
@@ -47,8 +47,7 @@ def _of(wanted: CaseClass) -> cached_property[tuple[CaseRow, ...]]:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class CaseLists:
+class CaseLists(FrozenStruct, eq=False, dict=True):
     """The lists of a judged run's cases, each made when it is first asked for. `run` is as its verdict counts it.
 
     A failing case is in exactly one list of failures; one that is waived is in `waived` and in no other.

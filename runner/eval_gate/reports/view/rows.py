@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -25,12 +24,12 @@ from eval_gate.reports.words import blame as blame_words
 from eval_gate.reports.words import grounds as grounds_words
 from eval_gate.reports.words.numbers import score, score_change, tally_words
 from eval_gate.reports.words.waivers import Waivers, WaiverWords
+from eval_gate.struct import FrozenStruct
 
 _BECAME: Final = {CaseClass.UNSETTLED: "not sure", CaseClass.STILL_ERRORED: "not judged on either side"}
 
 
-@dataclass(eq=False)  # and not frozen: to make a hundred thousand of those takes three times as long
-class CaseRow:
+class CaseRow(FrozenStruct, eq=False, dict=True):
     """One case to look at: `case` is None for one that is only in the baseline, `compared` where nothing was compared.
 
     `then` and `here` are `3/3`, or `pass` and `fail` where there was one trial; of a graded case they are scores:

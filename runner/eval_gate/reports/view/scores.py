@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.gate.causes import MAX_NAME, low_evaluators
@@ -11,6 +10,7 @@ from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import EvaluatorResult
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.reports.words.numbers import score, score_change
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import one_line
 
 MAX_EVALUATORS: Final = 3
@@ -19,8 +19,7 @@ MAX_WORDS: Final = 160
 """Characters of one miss."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeanScore:
+class MeanScore(FrozenStruct):
     """The mean over the graded cases that were judged; `change` over those that can be compared, None without any."""
 
     mean: float
@@ -64,8 +63,7 @@ def _words(result: EvaluatorResult, then: float | None) -> str:
     return f"{scored}: {'; '.join(words)}" if words else scored
 
 
-@dataclass(frozen=True, slots=True)
-class Grade:
+class Grade(FrozenStruct):
     """What a judge gave one case for one dimension of a rubric: `score` is `2/3`."""
 
     case: str

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eval_gate.model.comparison import CaseChange
 from eval_gate.model.execution import Before, CaseDetails, Status
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.difference import AROUND, Difference, difference
 from eval_gate.reports.words.calls import call_words
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
+class Sides(FrozenStruct):
     """Both sides of one case. An answer is None where none is kept; the notes say which, and why."""
 
     question: str | None

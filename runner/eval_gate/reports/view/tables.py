@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from eval_gate.gate.scores import limit_words
 from eval_gate.model.comparison import BaselineFacts, CaseChange, Verdict
 from eval_gate.model.result import RunResult, SuiteResult
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.view.scores import MeanScore, mean_score
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteRow:
+class SuiteRow(FrozenStruct):
     """One suite in numbers. `change` is against the baseline's passes; None without one."""
 
     name: str
@@ -33,8 +32,7 @@ class SuiteRow:
         return None if self.baseline_passed is None else self.passed - self.baseline_passed
 
 
-@dataclass(frozen=True, slots=True)
-class RuleRow:
+class RuleRow(FrozenStruct):
     """One rule: `result` is `ok`, `fail`, `warning` for what is only pointed out, `–` for what others rest on."""
 
     name: str

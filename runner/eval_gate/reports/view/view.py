@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, TypeVar
 
@@ -50,7 +49,6 @@ def _once(made: Callable[[View], T]) -> cached_property[T]:
     return cached_property(made)
 
 
-@dataclass(frozen=True, eq=False)
 class View(CaseLists):
     """Everything a report shows, in the words it is shown in."""
 

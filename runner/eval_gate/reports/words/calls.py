@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import islice
 from typing import Final
@@ -16,6 +15,7 @@ from typing import Final
 from eval_gate.model.base import JsonValue
 from eval_gate.model.execution import CaseDetails, KeptCall
 from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import first_few
 
 MAX_CALLS: Final = 100
@@ -29,8 +29,7 @@ MAX_NAME: Final = 60
 MAX_VALUE: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(FrozenStruct):
     """A call by its name; `arguments` is None where only names are kept."""
 
     name: str

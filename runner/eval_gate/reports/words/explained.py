@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.comparison import CaseClass, Outcome, RuleCode, Verdict
 from eval_gate.model.result import RunResult
 from eval_gate.reports.facts import all_crash, nothing_comparable, standing
+from eval_gate.struct import FrozenStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Explained:
+class Explained(FrozenStruct):
     """A page: `target` is its file in the documentation, with a heading; `words` are those of the link."""
 
     target: str

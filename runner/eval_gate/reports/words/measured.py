@@ -6,13 +6,13 @@ than anything else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
 from eval_gate.model.measuring import Difference, Measure, Touched
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count, ticked
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.escape import cut, one_line
 
 MAX_NAMED: Final = 5
@@ -39,8 +39,7 @@ _PASSING: Final = {
 """What became of cases that pass in the baseline."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeasuredWords:
+class MeasuredWords(FrozenStruct):
     """The block as a report shows it. `alarming`: something may have been taken from what the gate looks at."""
 
     title: str

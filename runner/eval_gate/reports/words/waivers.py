@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.gate.waivers.words import DONE, MAX_NAMED, author, place, terms, warnings
@@ -18,6 +17,7 @@ from eval_gate.model.waiver import CommentOrigin, Entry, FileOrigin, Kind, Stand
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import line_url
 from eval_gate.reports.words.numbers import count
+from eval_gate.struct import FrozenStruct
 
 _ADDRESS: Final = re.compile(r"[A-Za-z0-9._~/?#=&%-]{1,500}", re.ASCII)
 """What an address of GitHub's is made of, and nothing that would end a link."""
@@ -25,8 +25,7 @@ _NOT_NEW: Final = frozenset({State.PROPOSED, State.EXPIRED})
 """States of new entries that are said otherwise, or change nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaiverWords:
+class WaiverWords(FrozenStruct):
     """What is to be said of one waiver."""
 
     kind: Kind
@@ -50,8 +49,7 @@ class WaiverWords:
     """The change under test brings it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waivers:
+class Waivers(FrozenStruct):
     """All there is to say about waivers beside the cases themselves. Nothing where nobody waived anything."""
 
     by_case: Mapping[tuple[str, str], WaiverWords]

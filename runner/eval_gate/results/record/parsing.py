@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
+from msgspec import MsgspecError, Raw, Struct, defstruct
+from msgspec.json import Decoder
 from pydantic import BaseModel, ValidationError
 
 from eval_gate.errors import GateError, Problem
@@ -22,10 +24,6 @@ from eval_gate.results.record.foreign import CONTRACT, run_of_suite
 from eval_gate.text.foreign.json import ForeignJsonError, may_be_no_json, refuse_too_much
 from eval_gate.text.sources.json import JsonPositions, parse_json
 from eval_gate.text.sources.shape import field_path, sentence
-
-if TYPE_CHECKING:
-    from msgspec import Raw, Struct
-    from msgspec.json import Decoder
 
 MAX_RESULT_BYTES: Final = limits.RESULT_BYTES
 MAX_MISTAKES: Final = 1_000
@@ -96,8 +94,6 @@ def head_of(data: bytes, shown: str) -> RunResult:
 
 
 def _sound_head(data: bytes) -> RunResult | None:
-    from msgspec import MsgspecError  # 10 ms that only those pay who have a baseline
-
     if len(data) > MAX_RESULT_BYTES:
         return None
     try:
@@ -109,8 +105,6 @@ def _sound_head(data: bytes) -> RunResult | None:
 
 def _sound(data: bytes, *, compared: bool) -> RunResult | None:
     """A record in which nothing is wrong. None where anything is odd: then it is read step by step, to say what."""
-    from msgspec import MsgspecError
-
     try:
         refuse_too_much(data, limits.RESULT_VALUES)
         if may_be_no_json(data):
@@ -154,9 +148,6 @@ def _given(pieces: Struct) -> dict[str, Raw]:
 @cache
 def _pieces_of(kind: type[BaseModel], *, several: bool = False) -> Decoder[Any]:
     """Takes JSON of this kind, or a list of it, to pieces: each field as it stands, and nothing of unknown ones."""
-    from msgspec import Raw, defstruct
-    from msgspec.json import Decoder
-
     # both spellings: what a slow look takes for a field is none that a quick one passes over
     names = {spelt for name, field in kind.model_fields.items() for spelt in (field.alias or name, name)}
     fields = [(spelt, Raw, Raw()) for spelt in sorted(names)]
@@ -166,9 +157,6 @@ def _pieces_of(kind: type[BaseModel], *, several: bool = False) -> Decoder[Any]:
 
 @cache
 def _cases() -> Decoder[list[Raw]]:
-    from msgspec import Raw
-    from msgspec.json import Decoder
-
     return Decoder(list[Raw])
 
 

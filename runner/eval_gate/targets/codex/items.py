@@ -8,12 +8,12 @@ Inputs and outputs are the item's own fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import OutputCall, ToolCall
 from eval_gate.model.usage import Usage
+from eval_gate.struct import FrozenStruct
 
 Item = dict[str, JsonValue]
 
@@ -23,8 +23,7 @@ _MAX_DEPTH: Final = 50
 _STAGES: Final = ("item.started", "item.updated", "item.completed")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(FrozenStruct):
     """One thing that Codex did: as its own report has it, and as assertions see it."""
 
     reported: OutputCall

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.usage import Usage
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.codex.items import Call, Item, calls_of, usage_of
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
 
@@ -29,8 +29,7 @@ class OutputError(Exception):
         self.said = said[:_KEPT]
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(FrozenStruct):
     """The answer, and what was done for it. `calls` None: this form of output does not tell of calls."""
 
     answer: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +11,7 @@ from eval_gate.model import limits
 from eval_gate.process.captured import Captured, Mask
 from eval_gate.process.folder import PrivateFolder, private_folder
 from eval_gate.process.run import Command, Finished, ProcessError, Refusal, run
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.commands.template import Template, quoted
 from eval_gate.text.escape import plain_word
 from eval_gate.text.foreign.well_formed import well_formed
@@ -27,8 +27,7 @@ _ASIDE: Final = 64_000
 _ID_IN_NAME: Final = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(FrozenStruct):
     """What a command is called with. `files` are paths; `batch` is the content of a batch's file of cases."""
 
     eval_id: str
@@ -42,8 +41,7 @@ class Call:
     max_output: int = MAX_OUTPUT
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(FrozenStruct):
     """What became of it. `answer` is the output file where the template names one, else stdout; None: no such file."""
 
     line: str

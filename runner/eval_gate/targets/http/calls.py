@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.conversation import ToolCall
 from eval_gate.model.limits import ANSWER_CALLS, CALL_NAME, MAX_DURATION_MS, in_range
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.settings import HttpSettings, ToolResults
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
@@ -24,8 +24,7 @@ class ShapeError(Exception):
     """The answer is not of the shape that was described; the message names the place."""
 
 
-@dataclass(frozen=True, slots=True)
-class ResultFields:
+class ResultFields(FrozenStruct):
     """Where the results are that are listed apart from the calls."""
 
     path: Path
@@ -46,8 +45,7 @@ class ResultFields:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(FrozenStruct):
     """What is said of one call at one place; several places may say something of the same call."""
 
     id: str = ""

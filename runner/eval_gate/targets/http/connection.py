@@ -8,12 +8,12 @@ import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.incoming import Head, NoHttpError
 from eval_gate.targets.http.straight import BrokenError, NotConnectedError, Pool
@@ -74,8 +74,7 @@ class LostError(Exception):
         """The answer had begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(FrozenStruct):
     """How much of an answer is read, in bytes, and which statuses are worth another try."""
 
     bytes: int

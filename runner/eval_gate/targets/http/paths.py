@@ -14,12 +14,12 @@ dots; `key` alone holds for what is there and not null.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import PATH_CHARACTERS
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.javascript.strings import compact_json
 
 
@@ -40,8 +40,7 @@ _STEP: Final = re.compile(
 _WRITTEN: Final = "a path is written as data.reply, messages[-1].content or messages[?role=assistant].calls[]"
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(FrozenStruct):
     """What a member of a list, or an event, has to say to be taken. `values` None: be there, and not be null."""
 
     path: Path
@@ -67,8 +66,7 @@ class Condition:
         return (said in self.values) is not self.negated
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(FrozenStruct):
     """Every member of a list, or those that fit the condition."""
 
     fits: Condition | None = None
@@ -77,8 +75,7 @@ class Each:
 Step: TypeAlias = str | int | Each
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(FrozenStruct):
     """What stands at a gathering path. `listed`: the list that is gathered from is there, be it empty."""
 
     values: list[JsonValue]
@@ -87,8 +84,7 @@ class Found:
     """The first of the gathered members that has nothing at the rest of the path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
+class Path(FrozenStruct):
     """One path, read once. `text` is as its author wrote it."""
 
     text: str

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eval_gate.model.base import JsonValue
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.paths import MISSING, Condition, Missing, Path
 from eval_gate.targets.http.settings import EventRule
@@ -12,8 +11,7 @@ from eval_gate.text.foreign.quote import quote
 from eval_gate.text.javascript.strings import as_text
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(FrozenStruct):
     """Everything of this name and with this in it. Without a path it is the whole of it that is meant."""
 
     event: str | None = None

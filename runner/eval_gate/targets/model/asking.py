@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from eval_gate.config.settings import CacheMode
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolSpec
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.model.chat import Chat, Turn
 from eval_gate.targets.model.pace import Pace
@@ -18,8 +18,7 @@ from eval_gate.text.redact import Redactor
 TOO_MANY = 429
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(FrozenStruct):
     """One answer. `cost_usd` None is unknown; a replayed answer costs nothing."""
 
     turn: Turn

@@ -9,7 +9,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Final
 
 from eval_gate.model.agent import SuiteAgent
@@ -18,6 +17,7 @@ from eval_gate.sandbox.folder import Sandbox
 from eval_gate.sandbox.home import Home
 from eval_gate.sandbox.paths import SandboxError
 from eval_gate.sandbox.tools import run_tool, spec_of
+from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import measured, not_counted
 from eval_gate.targets.model.asking import Asker
@@ -29,8 +29,7 @@ MAX_CALLS: Final = 64
 _SHOWN: Final = 80
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """A folder, once somebody has needed it, and whose turn it is in it."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -116,8 +115,7 @@ class FileAgentTarget(ModelTarget):
         raise TargetError(f"Max turns ({agent.max_turns}) exceeded", fault=TargetFault.REFUSED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(FrozenStruct):
     """A call and what came of it."""
 
     call: ToolCall

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, Response, ToolCall, ToolSpec
 from eval_gate.model.result import TargetIdentity
 from eval_gate.model.usage import Usage, total
+from eval_gate.struct import Struct, field
 from eval_gate.targets.base import DescribedTarget, Request
 from eval_gate.targets.deadline import measured
 from eval_gate.targets.model.asking import Asked, Asker
@@ -85,8 +85,7 @@ class ModelTarget(DescribedTarget[ModelSettings]):
         return (*self._tools, *(ToolSpec(name=name, parameters=OPEN_OBJECT) for name in stubs if name not in known))
 
 
-@dataclass(slots=True)
-class Talk:
+class Talk(Struct):
     """A conversation as it grows."""
 
     messages: list[Message]

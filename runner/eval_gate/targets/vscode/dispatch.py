@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from eval_gate.struct import FrozenStruct
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+
+class Prompt(FrozenStruct):
     """One prompt document, and the absolute paths of the files that go with it."""
 
     document: str
     files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(FrozenStruct):
     """The answer to one prompt, and how many seconds it took; None where there is none, and then why.
 
     `late`: there is none because the time was over.

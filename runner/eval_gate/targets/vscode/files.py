@@ -7,7 +7,6 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ from eval_gate.model import limits
 from eval_gate.process.captured import Mask
 from eval_gate.process.environment import Withheld
 from eval_gate.process.run import Command, Finished, ProcessError, run
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.coding_agent.files import stamp
 from eval_gate.targets.coding_agent.program import find_program
@@ -30,8 +30,7 @@ MODE: Final = "agent"
 _NO_EDITOR: Final = "it runs on machines with VS Code, which a CI runner seldom is; dry_run: true needs none"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(FrozenStruct):
     """Seconds: for one response, for the editor to show that it works, for one call of its program, between looks."""
 
     response_s: float
@@ -41,8 +40,7 @@ class Limits:
     poll_s: float = 0.25
 
 
-@dataclass(frozen=True, slots=True)
-class Editor:
+class Editor(FrozenStruct):
     """VS Code's program: a name or a path below `root`, and all that it sees of our environment."""
 
     command: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, Self
 
 from eval_gate.errors import nearest
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.commands.position import Position
 
 PLACEHOLDERS: Final = ("PROMPT", "GUIDELINES", "EVAL_ID", "ATTEMPT", "SESSION", "FILES", "OUTPUT_FILE", "PROMPT_FILE")
@@ -42,8 +42,7 @@ _HARMLESS: Final = frozenset({"OUTPUT_FILE", "PROMPT_FILE", "ATTEMPT", "SESSION"
 """Their values are ours, and hold nothing that means something to a shell."""
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(FrozenStruct):
     """A template, taken apart: texts that stay as they are, and between each two of them a placeholder's name."""
 
     texts: tuple[str, ...]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from eval_gate.struct import FrozenStruct
 from eval_gate.text.shell import hidden
 
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*", re.ASCII)
@@ -72,8 +72,7 @@ def replace_values(text: str, name: str, index: int, values: Mapping[str, str]) 
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(FrozenStruct):
     """A key of the document, and its value."""
 
     key: Node

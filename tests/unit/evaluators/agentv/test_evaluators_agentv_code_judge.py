@@ -5,7 +5,6 @@ import json
 import shlex
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from eval_gate.evaluators.base import Evaluation, EvaluatorError
 from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import OutputCall, OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import CodeJudge
+from eval_gate.struct import replace
 from eval_gate.text.redact import Redactor
 from tests.support.grading import judgement_of, make_brief, make_context, with_messages, with_trace
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -11,6 +10,7 @@ from eval_gate.evaluators.table import evaluate
 from eval_gate.model.conversation import OutputMessage, Response, ToolCall
 from eval_gate.model.specs.evaluator import LlmJudge
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from tests.support.grading import ScriptedJudge, judgement_of, make_brief, make_context, with_messages, with_trace
 
 GOOD = json.dumps({"score": 1, "hits": ["names the city"], "misses": [], "reasoning": "All there."})

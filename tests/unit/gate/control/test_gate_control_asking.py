@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from eval_gate.config.policy import FailOn, Policy
 from eval_gate.gate.control.asking import NOTHING_PASSES, Wanted, left_to_control, wanted_of_control
 from eval_gate.gate.judge import Question
@@ -11,6 +9,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.result import Control, RunResult
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
+from eval_gate.struct import replace
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 
 POLICY = Policy(fail_on=frozenset({FailOn.REGRESSIONS}), confirm=6)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -24,6 +23,7 @@ from eval_gate.model.result import (
 from eval_gate.results.baseline import Baseline, NoBaseline
 from eval_gate.results.ledger import Ledger, ledger_bytes, read_ledger
 from eval_gate.results.levels import MAX_LEVELS, Measured
+from eval_gate.struct import replace
 
 
 def case(name: str, *, passed: bool = True, took: float = 100.0, cost: float | None = None, **fields) -> CaseResult:

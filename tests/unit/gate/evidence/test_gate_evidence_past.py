@@ -1,7 +1,5 @@
 """What is known of all cases, out of the ledger that ends with the baseline."""
 
-from dataclasses import replace
-
 import pytest
 
 from eval_gate.gate.evidence.past import Past, counts_of, ledger_after
@@ -10,6 +8,7 @@ from eval_gate.model.grounds import CaseRecord, Counts
 from eval_gate.model.result import TargetIdentity
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline
 from eval_gate.results.ledger import LedgerCase, ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_run, make_suite_result
 

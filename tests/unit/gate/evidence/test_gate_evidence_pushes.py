@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,7 @@ from eval_gate.model.grounds import CaseRecord, Counts, Why
 from eval_gate.model.limits import PUSHES
 from eval_gate.model.result import RerunEnd, TargetIdentity
 from eval_gate.results.ledger import EMPTY, Ledger
+from eval_gate.struct import replace
 from tests.support.results import FILE, make_result, make_run, make_suite_result
 
 STEADY = Prior.of(25.0, 0.5)

@@ -1,7 +1,6 @@
 """The evidence that a case is worse than its record, and when to run it again."""
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,6 +11,7 @@ from eval_gate.gate.evidence.bars import Executions, bars_of
 from eval_gate.gate.evidence.prior import LEAST_FAILURE_RATE, STEADY_RATE, UNKNOWN, Prior, learned, learned_from
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, e_value, known_to_fail, unsteady
 from eval_gate.model.grounds import CaseRecord, Counts, Steadiness
+from eval_gate.struct import replace
 
 RECORDS = st.builds(Counts, passes=st.integers(0, 20), failures=st.integers(0, 20))
 PASSING = RECORDS.filter(lambda record: not record.fails)

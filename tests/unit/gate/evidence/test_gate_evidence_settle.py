@@ -1,7 +1,5 @@
 """What becomes of each case."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +12,7 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, Counts, Grounds, Why
 from eval_gate.model.result import RerunEnd
+from eval_gate.struct import replace
 
 CLEAN = "P" * 10
 CONFIRMATION = Confirmation(100, confirm=6)

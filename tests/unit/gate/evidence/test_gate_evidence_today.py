@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +15,7 @@ from eval_gate.gate.evidence.today import day_of, on_this_day
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts, RunDay
+from eval_gate.struct import replace
 
 RECORD = Counts(passes=19, failures=1)
 PRIOR = learned_from({(19, 1): 100})

@@ -4,7 +4,6 @@ import importlib
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import ModuleType
@@ -14,6 +13,7 @@ import pytest
 from eval_gate.gate.power.cases import Cases, cases_before
 from eval_gate.gate.power.loss import Losses
 from eval_gate.gate.power.tree import Tree
+from eval_gate.struct import replace
 from tests.support.sizes import size
 
 pytestmark = pytest.mark.slow

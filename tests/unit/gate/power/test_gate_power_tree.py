@@ -1,6 +1,5 @@
 """The chance to find one case: what the judge makes of every tape, weighed; and that more never shows less."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -17,6 +16,7 @@ from eval_gate.gate.power.tree import Tree
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import CaseRecord, Counts
+from eval_gate.struct import replace
 from tests.support.histories import Asked, Branch, Engine
 
 CONFIRM = 4

@@ -10,7 +10,6 @@ import sys
 import threading
 import time
 import zipfile
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -25,6 +24,7 @@ from eval_gate.results import archive
 from eval_gate.results import read as stored
 from eval_gate.results.baseline import NoBaseline
 from eval_gate.results.ledger import Ledger, LedgerCase, LedgerRun, ledger_bytes
+from eval_gate.struct import replace
 from tests.support.github import GATE, Fault, sha, zipped
 from tests.support.github.state import iso
 from tests.support.results import make_run

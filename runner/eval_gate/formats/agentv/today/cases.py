@@ -6,7 +6,6 @@ Source: AgentV 4.42.4, its documentation of eval files. What it has and this pro
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -28,14 +27,14 @@ from eval_gate.formats.agentv.wire import raw as unread
 from eval_gate.formats.base import Reading
 from eval_gate.model.base import JsonValue
 from eval_gate.model.case import EvalCase
+from eval_gate.struct import FrozenStruct, replace
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign
 from eval_gate.text.sources.shape import kind_of
 
 _NOTHING: Final = "nothing is expected of the answer: say it in criteria, expected_output or assertions"
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(FrozenStruct):
     """What the file says for all its cases: as it is written, for texts in it may hold a case's variables."""
 
     input: JsonValue = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import ANSWER_CALLS, MAX_COST_USD, MAX_TOKENS, in_range
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.text.foreign.json import ForeignJsonError, read_foreign, refuse_too_much
 
@@ -21,8 +21,7 @@ _WORDS: Final = 10_000
 """Characters of a program's own reason that are kept, of which fewer are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(FrozenStruct):
     """The events, in order; `foreign` lines were none: a warning of a library, or a line that was cut short."""
 
     events: tuple[Event, ...]

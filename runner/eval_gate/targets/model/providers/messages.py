@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -31,6 +30,7 @@ from eval_gate.model.base import JsonValue
 from eval_gate.model.conversation import Message, ToolCall, ToolSpec
 from eval_gate.model.limits import MAX_TOKENS, in_range
 from eval_gate.model.usage import Usage
+from eval_gate.struct import replace
 from eval_gate.targets.model.chat import Turn
 from eval_gate.text.foreign.json import read_foreign
 from eval_gate.text.foreign.well_formed import well_formed

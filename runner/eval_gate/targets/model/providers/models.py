@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
@@ -15,6 +14,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings as RequestSettings
 
 from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct
 from eval_gate.targets.model.providers.credentials import Credentials
 from eval_gate.targets.model.providers.pool import connection_pool
 from eval_gate.targets.model.providers.table import API_VERSION, OPENAI_URL
@@ -57,8 +57,7 @@ class Request(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltModel:
+class BuiltModel(FrozenStruct):
     """A model that can be asked.
 
     `deciding` is what decides its answers, as JSON values; `failures` what the vendor's library may raise by itself.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from eval_gate.struct import FrozenStruct, field
 from eval_gate.text.escape import variable_word
 
 API_VERSION: Final = "2024-10-01-preview"
@@ -24,8 +24,7 @@ class ModelProvider(StrEnum):
     MODEL = "model"
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(FrozenStruct):
     """One provider. `build` is the `module:name` beside this one that makes a model of it.
 
     `settings` are those that not every provider has. A key is taken from the first of `key_variables` that is set, an

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -23,6 +22,7 @@ from eval_gate.gate.rules import drop_of
 from eval_gate.model.comparison import CaseChange, Outcome, ScoreRecord
 from eval_gate.results.baseline import Baseline
 from eval_gate.results.ledger import ledger_of
+from eval_gate.struct import replace
 from tests.support.graded import make_graded, make_graded_baseline, make_graded_run
 from tests.support.verdicts import judge_against
 

@@ -1,0 +1,30 @@
+"""Small classes of a few fields, which cost little to declare and to make."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, dataclass_transform
+
+from msgspec import Struct, field, structs
+
+__all__ = ["FrozenStruct", "Struct", "field", "replace"]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class FrozenStruct(Struct, frozen=True):
+    """What a frozen dataclass is: fields in their order; equal, hashed and matched by them.
+
+    A dataclass is text that Python compiles when it is declared, half a millisecond each, and a run declares two
+    hundred. A struct is declared in a thirtieth of that, and made in a fifth of the time.
+    """
+
+
+if TYPE_CHECKING:
+    from dataclasses import replace  # noqa: TID251 (mypy checks names and types of its changes, a struct's too)
+else:
+
+    def replace(one, /, **changes):
+        """A copy of a struct, or of a dataclass, with other values."""
+        if isinstance(one, Struct):
+            return structs.replace(one, **changes)
+        return dataclasses.replace(one, **changes)  # noqa: TID251
