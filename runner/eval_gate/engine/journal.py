@@ -5,8 +5,6 @@ machine went down while writing) is dropped when the journal is read or continue
 finished trials are until the result is made of them (`Finished`).
 """
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator

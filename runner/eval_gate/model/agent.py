@@ -1,7 +1,5 @@
 """The agent an Agent Evals suite describes: a model with instructions and tools that work on files."""
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """How well a judge is known, as data: what people's labels said of it, and what that is worth for one run."""
 
-from __future__ import annotations
-
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Final, Self

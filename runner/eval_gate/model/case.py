@@ -1,7 +1,5 @@
 """The one shape every eval format becomes before the engine sees it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import NamedTuple
 

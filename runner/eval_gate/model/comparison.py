@@ -1,7 +1,5 @@
 """This run beside an earlier one, case by case, and what the policy makes of it."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final, Self
 

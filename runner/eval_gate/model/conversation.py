@@ -5,8 +5,6 @@ and "Trace Data Model"). Every field but the required ones may be missing; tools
 only with mappings.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """One execution of one case: how it ended, what was answered, and what the evaluators made of that."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -60,7 +58,7 @@ class EvaluatorResult(Record):
     misses: Many[str] = ()
     reasoning: str | None = None
     evaluator_provider_request: dict[str, Any] | None = None
-    evaluator_results: Many[EvaluatorResult] = ()
+    evaluator_results: Many["EvaluatorResult"] = ()
     """What the members said, where it is made of several."""
     vetoed: bool = False
     """Something that is required is missing: the case fails whatever its score is, and no threshold accepts it."""

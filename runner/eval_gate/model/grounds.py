@@ -1,7 +1,5 @@
 """What a verdict on one case rests on, as data: counts, the record of the case, and what decided."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final
 
@@ -33,11 +31,11 @@ class Counts(Record):
         return self.runs > 0 and self.failures >= self.passes
 
     @property
-    def swapped(self) -> Counts:
+    def swapped(self) -> "Counts":
         """The same with passes for failures: every question about failing is one about passing."""
         return Counts(passes=self.failures, failures=self.passes)
 
-    def plus(self, other: Counts) -> Counts:
+    def plus(self, other: "Counts") -> "Counts":
         """The executions of both, counted together."""
         return Counts(
             passes=self.passes + other.passes,
@@ -46,7 +44,7 @@ class Counts(Record):
         )
 
     @property
-    def answered(self) -> Counts:
+    def answered(self) -> "Counts":
         """Only the executions with an answer that was judged."""
         return Counts(passes=self.passes, failures=self.failures - self.crashes) if self.crashes else self
 

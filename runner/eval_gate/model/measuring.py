@@ -1,7 +1,5 @@
 """What differs in how two runs were measured, as data: it can turn a verdict without any change of the agent."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 from eval_gate.model.base import Many, Record

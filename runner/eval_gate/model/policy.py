@@ -1,7 +1,5 @@
 """The rules that a run was held against, and how it was measured as a whole, as its record keeps them."""
 
-from __future__ import annotations
-
 from eval_gate.model.base import JsonValue, Many, Record
 
 

@@ -1,7 +1,5 @@
 """The result of a run, as it is written to disk (docs/results.md). The contract's fields first, then ours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache

@@ -1,9 +1,7 @@
 """Tokens as they were counted, and sums over what may be unknown. One rule: unknown stays unknown, None and never 0."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from eval_gate.model.base import Record
 
@@ -23,7 +21,7 @@ class Usage(Record):
     output_tokens: int | None = None
 
     @classmethod
-    def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
+    def total(cls, usages: Iterable[Self | None]) -> Self | None:
         """All of them together, as far as they are known; None when there is none."""
         known = [usage for usage in usages if usage is not None]
         if len(known) <= 1:

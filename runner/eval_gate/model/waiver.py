@@ -3,8 +3,6 @@
 A waiver is what a person wrote. What it did to one run is an `Entry`; all of them together are a `Waiving`.
 """
 
-from __future__ import annotations
-
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Final, Literal

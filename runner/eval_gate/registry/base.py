@@ -1,7 +1,5 @@
 """Tool definitions, whatever they were written in."""
 
-from __future__ import annotations
-
 from eval_gate.model.base import Frozen, JsonValue
 
 

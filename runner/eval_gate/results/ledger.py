@@ -9,8 +9,6 @@ each letter beside them. A file holds such words from the newest run to the olde
 passed in the nine newest runs and recovered in the tenth. The number is the yardstick's place in the case's own list.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -82,7 +80,7 @@ class LedgerCase(Record):
     yardsticks: Many[str] = Field((), max_length=1000)
     runs: str = Field("", max_length=200_000)
 
-    def entries(self) -> tuple[Entry | None, ...]:
+    def entries(self) -> "tuple[Entry | None, ...]":
         """The case in each of the runs, newest first; None, or nothing at the end, where a run does not have it.
 
         Raises GateError for what is no word of a ledger.
@@ -92,7 +90,7 @@ class LedgerCase(Record):
         except OddWordsError as error:
             raise _corrupt("the ledger", str(error)) from error
 
-    def words(self) -> tuple[Entry | None, ...]:
+    def words(self) -> "tuple[Entry | None, ...]":
         """The same, without a look at the yardsticks."""
         try:
             return _entries(self.runs)
@@ -136,7 +134,7 @@ class Ledger(Record):
         """The case; one without any runs where it is not known."""
         return self.suites.get(key.suite, {}).get(key.case_id, _UNKNOWN)
 
-    def up_to(self, run: RunResult) -> Ledger:
+    def up_to(self, run: RunResult) -> "Ledger":
         """Only this run and those before it. It is added where it is not there."""
         start = next((at for at, known in enumerate(self.runs) if known.run_id == run.run_id), None)
         if start is not None:
@@ -144,7 +142,7 @@ class Ledger(Record):
         newer = sum(known.timestamp > run.timestamp for known in self.runs)
         return self.without_newest(newer).with_run(run)
 
-    def without_newest(self, start: int) -> Ledger:
+    def without_newest(self, start: int) -> "Ledger":
         """Without so many of its newest runs, and their levels."""
         if start == 0:
             return self
@@ -159,11 +157,11 @@ class Ledger(Record):
         levels = tuple(one for one in self.levels if one.run_id not in newer)
         return made(Ledger, runs=self.runs[start:], suites=suites, levels=levels)
 
-    def with_levels(self, levels: tuple[RunLevels, ...]) -> Ledger:
+    def with_levels(self, levels: tuple[RunLevels, ...]) -> "Ledger":
         """The same with these in place of its own, newest first."""
         return self.model_copy(update={"levels": levels[:MAX_LEVELS]})
 
-    def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> Ledger:
+    def with_run(self, run: RunResult, earlier: Mapping[CaseKey, CaseKey] | None = None) -> "Ledger":
         """The same with one more run, the newest. One that it has already stays where it is.
 
         `earlier` says under which key the past of a case stands that was renamed or moved.

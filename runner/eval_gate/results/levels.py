@@ -4,8 +4,6 @@ A case in one run and not in the other says nothing about what became better or 
 before, and by how much the cases that both have differ: added, removed and rewritten cases move no level.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from enum import StrEnum
 from typing import Annotated, Any, Final

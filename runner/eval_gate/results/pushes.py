@@ -4,11 +4,9 @@ Each run of a pull request takes over that of the run before it and adds itself.
 request is all that is read. Cases that passed on every push are not in it: what they did says nothing against them.
 """
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from pydantic import Field, ValidationError
 
@@ -41,7 +39,7 @@ class Pushes(Record):
     """The key of the gate that ran; empty on a command line."""
     ledger: Ledger = EMPTY
 
-    def with_run(self, run: RunResult) -> Pushes:
+    def with_run(self, run: RunResult) -> Self:
         """After one more push. Of the older ones as many are kept as count for the next."""
         ledger = self.ledger.with_run(_held_against(run))
         suites = {

@@ -1,7 +1,5 @@
 """The one retry policy: when a try is repeated, after how long, and how often."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What the descriptions of all targets have in common: how settings are spelled, and those that every target has."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, ClassVar, Final, Self, get_args, get_origin

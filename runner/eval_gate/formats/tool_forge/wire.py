@@ -4,9 +4,7 @@ Source: tool-forge eval case interfaces; runner contract, "Eval File Format". Fi
 taken in every tier (behaviour A-11).
 """
 
-from __future__ import annotations
-
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -25,7 +23,7 @@ class ParamAssertion(Wire):
     value: JsonValue = None
 
     @model_validator(mode="after")
-    def _has_a_value(self) -> ParamAssertion:
+    def _has_a_value(self) -> Self:
         if self.assertion not in {"exists", "notExists"} and "value" not in self.model_fields_set:
             raise ValueError(f'"{self.assertion}" needs a value')
         return self
@@ -54,7 +52,7 @@ class Expect(Wire):
     regex_pattern: Text | None = Field(None, description="The same as responseMatches with one pattern.")
 
     @model_validator(mode="after")
-    def _one_kind_of_routing(self) -> Expect:
+    def _one_kind_of_routing(self) -> Self:
         kinds = {
             "toolsCalled": self.tools_called,
             "toolsCalledAnyOrder": self.tools_called_any_order,
@@ -100,7 +98,7 @@ class Case(Wire):
     reference_data: dict[str, JsonValue] | None = None
 
     @model_validator(mode="after")
-    def _is_judged_by_something(self) -> Case:
+    def _is_judged_by_something(self) -> Self:
         if self.expect is None and self.rubric is None:
             raise ValueError("needs `expect` (or `rubric`)")
         return self

@@ -1,7 +1,5 @@
 """The file in which comparisons of judges with people's labels are kept, read strictly and written by `calibrate`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final

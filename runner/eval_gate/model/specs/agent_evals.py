@@ -4,8 +4,6 @@ Source: Agent Evals, "Assertion Types" and "File Assertions"; `fileNotExists` is
 (agent-evals behaviour, B-07).
 """
 
-from __future__ import annotations
-
 from typing import Final, Literal
 
 from eval_gate.model.base import JsonValue

@@ -3,8 +3,6 @@
 Source: AgentV 4.42.4 (its documentation of graders); which features are read stands in docs/agentv.md.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

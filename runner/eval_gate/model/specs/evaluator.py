@@ -1,7 +1,5 @@
 """What is to be judged, as data, one class for every kind of evaluator. `eval_gate.evaluators` knows how."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny

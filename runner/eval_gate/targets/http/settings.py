@@ -1,7 +1,5 @@
 """An HTTP agent as people describe it."""
 
-from __future__ import annotations
-
 import re
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final, Literal

@@ -1,7 +1,5 @@
 """One question to a model, whoever provides it: the protocol between the providers and everything that asks them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType

@@ -3,8 +3,6 @@
 A recording holds requests only as a hash, and answers as they were. Nothing of it is a secret.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -3,8 +3,6 @@
 Names and defaults: AgentV spec, "Provider Integration" and "Provider Retry Configuration", and what its users write.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final
 
