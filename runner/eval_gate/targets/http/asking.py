@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Mapping
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
-import httpx
-
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.container import System, reachable_host
+from eval_gate.targets.http.address import Address, address_of, joined
 from eval_gate.targets.http.connection import Sent
 from eval_gate.targets.http.placeholders import Values, filled, in_address, names_in
 from eval_gate.text.foreign.well_formed import well_formed
@@ -30,7 +30,7 @@ class Asking:
     def __init__(self, settings: HttpSettings, system: System) -> None:
         self._settings = settings
         self._system = system
-        self._own_headers = {name: text for name, text in settings.headers.items() if any(names_in(text))}
+        self._own_headers = {name.lower(): text for name, text in settings.headers.items() if any(names_in(text))}
         self.url, self.headers = self._address(settings.url)
         """Where to connect to, as far as it is the same for every case, and the headers that are, without those of a
         case."""
@@ -41,15 +41,13 @@ class Asking:
         """What the placeholders stand for in the request for one case, and in what is asked because of it."""
         return Values(request, self._settings.session, self._settings.message_template)
 
-    def beside(self, address: str) -> httpx.URL | None:
+    def beside(self, text: str) -> Address | None:
         """This address, relative to the agent's own; None where it is at another host or port than that."""
-        own = httpx.URL(self._settings.url)
-        try:
-            url = own.join(address)
-        except (httpx.InvalidURL, ValueError):
+        found, own = joined(self._settings.url, text), joined(self._settings.url, "")
+        if found is None or own is None:
             return None
-        same = (url.scheme, url.port) == (own.scheme, own.port) and url.host in {own.host, self.url.host}
-        return self._plain(url) if same else None
+        same = (found.scheme, found.port) == (own.scheme, own.port) and found.host in {own.host, self.url.host}
+        return self._plain(found) if same else None
 
     def request(self, request: Request, values: Values | None = None) -> Sent:
         """The request for one case. Raises TargetError for one that must not be sent."""
@@ -58,17 +56,15 @@ class Asking:
         url = self._url(values) if self._per_case else self.url
         headers = self.headers_of(values)
         if request.nonce is not None:
-            headers = httpx.Headers({**request.past_caches, **headers}, "utf-8")  # what somebody describes wins
+            headers = {**request.past_caches, **headers}  # what somebody describes wins
         return Sent(settings.method, url, headers, self._body(request, values))
 
-    def headers_of(self, values: Values) -> httpx.Headers:
-        """The headers of one case."""
+    def headers_of(self, values: Values) -> Mapping[str, str]:
+        """The headers of one case, their names in lower case."""
         if not self._own_headers:
             return self.headers
-        headers = self.headers.copy()
-        for name, text in self._own_headers.items():
-            headers[name] = in_address(text, values.__getitem__)
-        return headers
+        own = {name: in_address(text, values.__getitem__) for name, text in self._own_headers.items()}
+        return {**self.headers, **own}
 
     def _body(self, request: Request, values: Values) -> bytes | None:
         settings = self._settings
@@ -91,7 +87,7 @@ class Asking:
             body = body | {key: filled(value, values.__getitem__) for key, value in settings.request_fields.items()}
         return json.dumps(body).encode()
 
-    def _url(self, values: Values) -> httpx.URL:
+    def _url(self, values: Values) -> Address:
         """The address of one case."""
         text = in_address(self._settings.url, values.__getitem__)
         address, mark, fragment = text.partition("#")
@@ -103,28 +99,28 @@ class Asking:
                 "what the case puts into the agent's address would lead elsewhere: it is . or ..",
                 fault=TargetFault.NOT_ASKED,
             )
-        return self._plain(httpx.URL(address + mark + fragment))
+        return self._plain(address_of(address + mark + fragment))
 
-    def _address(self, written: str) -> tuple[httpx.URL, httpx.Headers]:
-        """Where to connect to and the headers of every request."""
-        settings, url = self._settings, httpx.URL(written)
-        headers = httpx.Headers({"accept": settings.accepts, "user-agent": "eval-gate"})
+    def _address(self, written: str) -> tuple[Address, Mapping[str, str]]:
+        """Where to connect to and the headers of every request, their names in lower case."""
+        settings, address = self._settings, address_of(written)
+        headers = {"accept": settings.accepts, "user-agent": "eval-gate"}
         if settings.method.has_body:
             headers["content-type"] = _FORM if settings.form is not None else "application/json"
         for name, text in settings.headers.items():
-            if name not in self._own_headers:
-                headers[name] = text  # one by one: all at once httpx takes ASCII only
-        if url.userinfo:
-            credentials = b64encode(f"{url.username}:{url.password}".encode()).decode()
+            if name.lower() not in self._own_headers:
+                headers[name.lower()] = text
+        if address.credentials:
+            credentials = b64encode(address.credentials.encode()).decode()
             headers.setdefault("authorization", f"Basic {credentials}")
-        plain = self._plain(url)
-        if plain.host != url.host:
-            headers.setdefault("host", url.netloc.decode())
+        plain = self._plain(address)
+        if plain.host != address.host:
+            headers.setdefault("host", address.netloc)
         return plain, headers
 
-    def _plain(self, url: httpx.URL) -> httpx.URL:
-        """Where to connect to: credentials are sent as a header."""
-        return url.copy_with(host=reachable_host(url.host, self._system), username=None, password=None)
+    def _plain(self, address: Address) -> Address:
+        """Where to connect to."""
+        return address.at(reachable_host(address.host, self._system))
 
 
 def _encoded(fields: dict[str, JsonValue], values: Values) -> str:

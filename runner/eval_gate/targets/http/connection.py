@@ -9,12 +9,12 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.request import getproxies, proxy_bypass
 
 from eval_gate.files.certificates import certificates
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
+from eval_gate.targets.http.address import Address, proxied, proxies
 from eval_gate.targets.http.incoming import Head, NoHttpError
 from eval_gate.targets.http.straight import BrokenError, NotConnectedError, Pool
 from eval_gate.text.foreign.quote import quote
@@ -23,7 +23,6 @@ from eval_gate.text.redact import Redactor
 
 if TYPE_CHECKING:
     import aiohttp
-    import httpx
     from multidict import CIMultiDict
     from yarl import URL
 
@@ -56,8 +55,9 @@ class Sent(NamedTuple):
     """One request as it is sent. Address and headers that are the same object as before are made ready once."""
 
     method: str
-    url: httpx.URL
-    headers: httpx.Headers
+    url: Address
+    headers: Mapping[str, str]
+    """Their names in lower case."""
     content: bytes | None = None
 
 
@@ -94,7 +94,7 @@ class Connection:
         """Of plain HTTP, by host and port."""
         self._straight: tuple[Sent, tuple[Pool, bytes] | None] | None = None
         """The latest request, and what was found out about the likes of it."""
-        self._url: tuple[httpx.URL, URL] | None = None
+        self._url: tuple[Address, URL] | None = None
         self._headers: tuple[Sent, CIMultiDict[str]] | None = None
 
     async def aclose(self) -> None:
@@ -134,7 +134,7 @@ class Connection:
         if known is None or known[0].url is not request.url or known[0].headers is not request.headers:
             from multidict import CIMultiDict
 
-            host = [] if "host" in request.headers else [("host", request.url.netloc.decode("ascii"))]
+            host = [] if "host" in request.headers else [("host", request.url.netloc)]
             self._headers = known = request, CIMultiDict([*host, *request.headers.items()])
         return self._url[1], known[1]
 
@@ -190,7 +190,7 @@ class Connection:
         found = None
         begin = _begin_of(request)
         if begin is not None and request.url.scheme == "http" and not proxied(request.url):
-            host, port = request.url.raw_host.decode("ascii"), 80 if request.url.port is None else request.url.port
+            host, port = request.url.raw_host, request.url.port
             if (host, port) not in self._pools:
                 self._pools[host, port] = Pool(
                     *(host, port, self._concurrency + 1),
@@ -271,7 +271,7 @@ class Connection:
                 timeout=aiohttp.ClientTimeout(),
                 auto_decompress=False,
                 # looked up for every request, so only where it matters
-                trust_env=bool(getproxies()),
+                trust_env=bool(proxies()),
                 max_line_size=65_536,
                 max_field_size=65_536,
             )
@@ -284,23 +284,17 @@ def head_of(answer: aiohttp.ClientResponse) -> Head:
     return Head(answer.status, answer.reason or "", fields)
 
 
-def proxied(url: httpx.URL) -> bool:
-    """Whether a proxy stands between, which accepts connections whoever is behind it."""
-    proxies = getproxies()
-    return bool({url.scheme, "all"} & proxies.keys()) and not proxy_bypass(url.host)
-
-
 def _begin_of(request: Sent) -> bytes | None:
     """How the request begins, up to its length; None where it asks for more than is done without a client library."""
-    headers = {name.lower(): value for name, value in request.headers.items()}
+    headers = dict(request.headers)
     said = [request.method, *headers, *headers.values()]
     if not headers.keys().isdisjoint(_OF_A_CONNECTION) or any(_ENDS_A_LINE.search(text) for text in said):
         return None
     url = request.url
-    headers = {"host": url.netloc.decode("ascii"), **headers}
+    headers = {"host": url.netloc, **headers}
     headers.setdefault("accept-encoding", "gzip, deflate")
     lines = (f"{name}: {value}\r\n".encode() for name, value in headers.items())
-    return b"%b %b HTTP/1.1\r\n%b" % (request.method.encode(), url.raw_path, b"".join(lines))
+    return b"%b %b HTTP/1.1\r\n%b" % (request.method.encode(), url.target.encode(), b"".join(lines))
 
 
 def _system_words(error: Exception) -> str | None:

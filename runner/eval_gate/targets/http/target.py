@@ -8,14 +8,13 @@ import time
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote, urlsplit
 
-import httpx
-
 from eval_gate.config.settings import TargetChoice
 from eval_gate.model.conversation import Response
 from eval_gate.model.result import TargetIdentity
 from eval_gate.targets.base import DescribedTarget, Request, TargetError, TargetFault
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
+from eval_gate.targets.http.address import Address, address_of, proxied
 from eval_gate.targets.http.asking import Asking
 from eval_gate.targets.http.connection import (
     ACCEPTED,
@@ -24,7 +23,6 @@ from eval_gate.targets.http.connection import (
     LostError,
     Sent,
     head_of,
-    proxied,
 )
 from eval_gate.targets.http.incoming import Head
 from eval_gate.targets.http.reading import Reader, other_format
@@ -97,10 +95,9 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _listens(self) -> None:
         """Raises TargetError (unreachable) where nobody accepts connections."""
-        port = _port(self._url)
         try:
             async with asyncio.timeout(_CONNECT_S):
-                reader, writer = await asyncio.open_connection(self._url.host, port)
+                reader, writer = await asyncio.open_connection(self._url.host, self._url.port)
         except (OSError, TimeoutError) as error:
             said = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or "no answer in time"
             raise self._nobody_there(self._url, "agent error: no connection", said) from error
@@ -118,8 +115,8 @@ class HttpTarget(DescribedTarget[HttpSettings]):
 
     async def _healthy(self, check: HttpHealthCheck) -> None:
         """Ask the health check's URL. Raises TargetError (unreachable) unless it answers 2xx."""
-        url = httpx.URL(check.url)
-        url = url.copy_with(host=reachable_host(url.host, self._system))
+        url = address_of(check.url)
+        url = url.at(reachable_host(url.host, self._system))
         try:
             async with asyncio.timeout(check.timeout_seconds):
                 answer, body = await self._connection.exchange(Sent("GET", url, self._asking.headers))
@@ -193,13 +190,13 @@ class HttpTarget(DescribedTarget[HttpSettings]):
         said = f"agent error: the connection {what}: {self._connection.words(error)}"
         return TargetError(said, fault=TargetFault.REFUSED, retryable=again)
 
-    def _unreachable(self, error: LostError, url: httpx.URL, what: str) -> TargetError:
+    def _unreachable(self, error: LostError, url: Address, what: str) -> TargetError:
         return self._nobody_there(url, what, self._connection.words(error))
 
-    def _nobody_there(self, url: httpx.URL, what: str, said: str) -> TargetError:
+    def _nobody_there(self, url: Address, what: str, said: str) -> TargetError:
         settings = self._settings
         hint = connection_hint(public_url(settings.url), settings.written, self._system)
-        message = f"{what} to {url.host}:{_port(url)}: {said}"
+        message = f"{what} to {url.host}:{url.port}: {said}"
         return TargetError(message, fault=TargetFault.UNREACHABLE, retryable=True, hint=hint and self._redact(hint))
 
 
@@ -221,10 +218,6 @@ def _with_hint(error: TargetError) -> TargetError:
     if error.hint:
         error.message, error.hint = f"{error.message} ({error.hint})", None
     return error
-
-
-def _port(url: httpx.URL) -> int:
-    return url.port or (443 if url.scheme == "https" else 80)
 
 
 def _since(started: float) -> float:

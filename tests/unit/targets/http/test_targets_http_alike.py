@@ -5,12 +5,12 @@ import gzip
 import random
 from collections.abc import Coroutine
 
-import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.targets.base import TargetError
+from eval_gate.targets.http.address import address_of
 from eval_gate.targets.http.connection import Bounds, Connection, LostError, Sent, head_of
 from eval_gate.targets.http.incoming import Incoming, NoHttpError
 from eval_gate.text.foreign.unpacking import PackingError
@@ -103,8 +103,8 @@ def by_both(method: str, sent: bytes, until: int) -> tuple[Outcome, Outcome]:
                 writer.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        url = httpx.URL(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-        request = Sent(method, url, httpx.Headers({"accept": "*/*"}))
+        url = address_of(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        request = Sent(method, url, {"accept": "*/*"})
         connection = Connection(Redactor([]), Bounds(LIMIT, frozenset()), 1, secure=False)
 
         async def theirs() -> Outcome:
