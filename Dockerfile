@@ -19,18 +19,18 @@ RUN python -m venv --without-pip /opt/gate
 
 # Dependencies first: they change less often than our code. Wheels only, so that nothing is compiled or run while
 # installing. A machine that reaches its packages in its own way passes its pip.conf as a secret: it leaves no trace.
-COPY requirements/*.txt requirements/
+COPY requirements requirements
 RUN --mount=type=secret,id=pipconf,target=/etc/pip.conf \
-    pip --python /opt/gate/bin/python install --require-hashes --only-binary :all: --no-compile \
-      -r "requirements/${LOCK}.txt"
+    python requirements/install.py --python /opt/gate/bin/python "requirements/${LOCK}.txt" \
+      --only-binary :all: --no-compile
 
 # What builds our own package comes from the lock as well, only these few of it, and stays in this stage. Should the
-# list fall short one day, pip refuses what has no hash.
+# list fall short one day, `pip check` refuses it.
 RUN --mount=type=secret,id=pipconf,target=/etc/pip.conf \
     awk '/^[^ ]/ { wanted = /^(hatchling|packaging|pathspec|pluggy|tomlkit|trove-classifiers)==/ } wanted' \
       requirements/dev.txt > build.txt && \
     python -m venv --without-pip /opt/build && \
-    pip --python /opt/build/bin/python install --require-hashes --only-binary :all: -r build.txt
+    python requirements/install.py --python /opt/build/bin/python build.txt --only-binary :all:
 
 COPY pyproject.toml README.md LICENSE ./
 COPY examples/weather examples/weather

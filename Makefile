@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(BIN)/python requirements/install.py
 # what `eval-gate init` writes
 STARTER := $(wildcard runner/eval_gate/cli/starter/files/*.yml)
 
@@ -72,22 +73,25 @@ bench: $(VENV)/dev  ## measure start-up, cost per case, scale; prints a table be
 	@$(BIN)/python benchmarks/run.py $(ARGS)
 
 fuzz: $(VENV)/dev  ## fuzz everything that reads foreign text, a minute for each surface
-	@$(PIP) install 'atheris>=2.3'
+	@$(INSTALL) requirements/fuzz.txt
 	@$(BIN)/python -m tests.fuzz.run $(ARGS)
 
-# Locks are universal (every platform, Python 3.11 and later), carry hashes and name no index.
+# Locks are universal (every platform, Python 3.11 and later), complete (with the extras that packages ask of each other),
+# carry hashes and name no index. requirements/install.py installs them.
+COMPILE = $(BIN)/uv pip compile --quiet --universal --no-strip-extras --python-version 3.11 --generate-hashes \
+  --no-emit-index-url --no-annotate --custom-compile-command 'make lock'
 lock: $(VENV)/dev  ## resolve the dependencies anew
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml -o requirements/runtime.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --custom-compile-command 'make lock' --extra github pyproject.toml -c requirements/runtime.txt -o requirements/http.txt
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-	  --no-annotate --custom-compile-command 'make lock' --all-extras pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	@$(COMPILE) --all-extras pyproject.toml -o requirements/runtime.txt
+	@$(COMPILE) --extra github pyproject.toml -c requirements/runtime.txt -o requirements/http.txt
+	@$(COMPILE) --all-extras pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	@$(COMPILE) --group audit -o requirements/audit.txt
+	@$(COMPILE) --group fuzz -o requirements/fuzz.txt
+	@echo pip | $(COMPILE) - -o requirements/pips/newest.txt
 
 # In a venv of its own: what looks at the locks is no part of them.
-$(VENV)/audit: | $(VENV)/made
-	@$(PYTHON) -m venv $@
-	@$@/bin/python -m pip --disable-pip-version-check --quiet install pip-audit==2.10.1
+$(VENV)/audit: requirements/audit.txt $(VENV)/made
+	@$(PYTHON) -m venv --clear $@
+	@$@/bin/python requirements/install.py $<
 
 clean:  ## remove everything that was made here
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
@@ -97,7 +101,8 @@ git:
 	@command -v git >/dev/null || \
 	  { echo "The tests need git, which is not installed here (Debian, Ubuntu: apt-get install git)." >&2; exit 1; }
 
-$(VENV)/made:
+# A lock that changed gets a new environment: nothing of an older one is left in it.
+$(VENV)/made: requirements/runtime.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Eval Gate needs Python 3.11 or later; say which one with: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || \
@@ -107,11 +112,15 @@ $(VENV)/made:
 	@$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/runtime: requirements/runtime.txt | $(VENV)/made
-	@$(PIP) install --require-hashes -r requirements/runtime.txt
+$(VENV)/runtime: $(VENV)/made
+	@$(INSTALL) requirements/runtime.txt
 	@touch $@
 
-$(VENV)/dev: requirements/dev.txt pyproject.toml | $(VENV)/made
-	@$(PIP) install --require-hashes -r requirements/dev.txt
+$(VENV)/dev: $(VENV)/made pyproject.toml
+	@$(INSTALL) requirements/dev.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@for lock in requirements/pips/*.txt; do \
+	  $(PIP) download --no-deps --require-hashes --only-binary :all: -r $$lock \
+	    --dest $(VENV)/pips/$$(basename $$lock .txt) || exit 1; done
+	@$(BIN)/python -m pip check > $(VENV)/check || { cat $(VENV)/check >&2; exit 1; }
 	@touch $@ $(VENV)/runtime

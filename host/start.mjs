@@ -10,6 +10,7 @@ import path from "node:path";
 
 const ROOT = path.dirname(import.meta.dirname);
 const LOCK = path.join(ROOT, "requirements", "runtime.txt");
+const INSTALL = path.join(ROOT, "requirements", "install.py");
 const PACKAGE = path.join(ROOT, "runner", "eval_gate");
 const NEEDED = [3, 11];
 const WINDOWS = process.platform === "win32";
@@ -84,7 +85,7 @@ function filesOf(folder, below = "") {
 /** A name for the environment: another one for each lock, package, way of making it, and Python. */
 function keyOf(python) {
   const digest = createHash("sha256").update(python.facts);
-  for (const file of [LOCK, import.meta.filename, ...filesOf(PACKAGE).map((name) => path.join(PACKAGE, name))]) {
+  for (const file of [LOCK, INSTALL, import.meta.filename, ...filesOf(PACKAGE).map((name) => path.join(PACKAGE, name))]) {
     const content = fs.readFileSync(file);
     digest.update(`\0${path.relative(ROOT, file)}\0${content.length}\0`).update(content);
   }
@@ -126,8 +127,7 @@ function make(python, place) {
     );
     ran(
       "the packages that Eval Gate needs could not be installed: the lines above say why.",
-      ...[pythonOf(making), "-I", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
-      ...["--require-hashes", "--only-binary", ":all:", "--no-compile", "--requirement", LOCK],
+      ...[pythonOf(making), "-I", INSTALL, LOCK, "--no-input", "--only-binary", ":all:", "--no-compile"],
     );
     const packages = asked(pythonOf(making), "-I", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))");
     for (const name of filesOf(PACKAGE)) {

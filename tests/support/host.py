@@ -14,6 +14,7 @@ from tests.support.jobs import Ended, Job
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "host" / "start.mjs"
+INSTALL = ROOT / "requirements" / "install.py"
 OWN_NODE = ROOT / "tests" / "host" / "node" / "node_modules"
 """Where `.ci/host` installs the Node that runners have."""
 
@@ -103,6 +104,7 @@ print(json.dumps(said), flush=True)
         for place in (self.cache, self.temp, self.package, self.lock.parent, folder / "action" / "host"):
             place.mkdir(parents=True, exist_ok=True)
         shutil.copy(SCRIPT, folder / "action" / "host")
+        shutil.copy(INSTALL, self.lock.parent)
         self.lock.write_text("# nothing\n")
         (self.package / "__init__.py").write_text("")
         (self.package / "__main__.py").write_text(self.GATE)

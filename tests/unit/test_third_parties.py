@@ -27,7 +27,7 @@ def licence(name: str) -> str:
 
 def test_notices__name_every_package_under_a_licence_that_asks_for_more() -> None:
     lock = (ROOT / "requirements/runtime.txt").read_text(encoding="utf-8")
-    packages = re.findall(r"^([a-z0-9._-]+)==", lock, re.MULTILINE)
+    packages = re.findall(r"^([a-z0-9._-]+)(?:\[[^]]*\])?==", lock, re.MULTILINE)
     asking = {name for name in packages if ASKS_FOR_MORE.search(licence(name))}
     named = re.findall(r"^\| ([a-z0-9-]+) \|", (ROOT / "THIRD_PARTY_NOTICES.md").read_text("utf-8"), re.MULTILINE)
     assert asking == set(named) - {"package"}
