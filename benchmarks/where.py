@@ -29,9 +29,9 @@ ASKING = "case: request and answer"
 PARTS = {
     ("formats/discovery.py", "load_suites"): "load: eval files",
     ("session/run.py", "plan_run"): "load: everything else that is prepared",
-    ("targets/http/asking.py", "request"): "case: request made",
+    ("targets/http/requests.py", "request"): "case: request made",
     ("targets/http/connection.py", "exchange"): ASKING,
-    ("targets/http/straight.py", "data_received"): ASKING,
+    ("targets/http/plain_pool.py", "data_received"): ASKING,
     ("targets/http/reading.py", "read"): "case: answer read",
     ("engine/trials.py", "run"): "case: limits, retries, record",
     ("evaluators/aggregate.py", "judge"): "case: judged",
@@ -45,7 +45,7 @@ PARTS = {
     ("gate/evidence/past.py", "ledger_after"): "end: ledger",
     ("results/write.py", "write_result"): "end: results written",
     ("results/write.py", "write_record"): "end: results written",
-    ("cli/running/once.py", "show_made"): "end: summary",
+    ("cli/running/single_run.py", "show_made"): "end: summary",
 }
 """By the end of the file's path and the function."""
 BY_CODE: dict[object, str | None] = {}

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from eval_gate.config.load import Hand, load_config
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import SETTINGS
-from eval_gate.engine.preparing.around import Around
+from eval_gate.engine.preparing.context import Around
 from eval_gate.errors import ExitCode, GateError, Problem, did_you_mean
 from eval_gate.model.comparison import Outcome, Verdict
 from eval_gate.model.result import RunResult

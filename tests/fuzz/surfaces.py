@@ -33,7 +33,7 @@ from eval_gate.gate.waivers.file import parse_waivers
 from eval_gate.github.comments import State
 from eval_gate.github.event import read_event
 from eval_gate.github.failure import Answer, refusal
-from eval_gate.github.ours import state_in
+from eval_gate.github.own_texts import state_in
 from eval_gate.model.result import CaseResult, GitFacts
 from eval_gate.registry.load import load_registry
 from eval_gate.reports.context import ReportContext

@@ -281,7 +281,7 @@ main()
             "eval_gate.cli.program",
             "eval_gate.cli.running.run",
         ),
-        *("pydantic", "pydantic_core", "eval_gate.cli.running.once", "eval_gate.config.load", "asyncio", "yaml"),
+        *("pydantic", "pydantic_core", "eval_gate.cli.running.single_run", "eval_gate.config.load", "asyncio", "yaml"),
         *(
             "eval_gate.engine.preparing.prepare",
             "eval_gate.engine.run",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from eval_gate.config.written import FORMATS
+from eval_gate.config.outputs import FORMATS
 from tests.support.agents import agent
 from tests.support.offered import offered
 from tests.support.program import gate

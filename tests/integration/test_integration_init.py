@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eval_gate.action.inputs import INPUTS
-from eval_gate.cli.starter import found, texts
-from eval_gate.cli.starter.asked import Asked, Kind
+from eval_gate.cli.starter import folder, texts
+from eval_gate.cli.starter.evaluated_agent import Asked, Kind
 from eval_gate.cli.starter.writing import write_new
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
@@ -587,21 +587,21 @@ def test_write_new__one_file_that_cannot_be_written__leaves_nothing_behind(tmp_p
 
 
 def test_evals_anywhere__more_files_than_are_looked_at__says_so(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(found, "MAX_FILES", 3)
+    monkeypatch.setattr(folder, "MAX_FILES", 3)
     for number in range(5):
         (tmp_path / f"{number}.json").write_text("{}")
     write_suite(tmp_path, 1)
-    evals = found.evals_anywhere(tmp_path)
+    evals = folder.evals_anywhere(tmp_path)
     assert (evals.places, evals.complete) == (("evals",), False)
 
 
 def test_evals_anywhere__large_files__are_looked_at_in_evals_only(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(found, "MAX_FILE_BYTES", 10)
+    monkeypatch.setattr(folder, "MAX_FILE_BYTES", 10)
     write_suite(tmp_path, 1)
     write_suite(tmp_path / "evals", 1)
-    assert found.evals_anywhere(tmp_path).places == ("evals",)
+    assert folder.evals_anywhere(tmp_path).places == ("evals",)
     (tmp_path / "evals").rename(tmp_path / "checks")
-    assert found.evals_anywhere(tmp_path) == found.Evals()
+    assert folder.evals_anywhere(tmp_path) == folder.Evals()
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=3))

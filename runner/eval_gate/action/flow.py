@@ -10,21 +10,21 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from eval_gate.action.asked import Asked
 from eval_gate.action.configuration import read_config
 from eval_gate.action.context import context_of
 from eval_gate.action.inputs import Control, read_inputs
-from eval_gate.action.legs import TakenError
+from eval_gate.action.judged_run import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.log import Log
+from eval_gate.action.lookups import Asked
 from eval_gate.action.plan import Mode
+from eval_gate.action.publishers import TakenError
 from eval_gate.action.publishing.drift import drift_in
 from eval_gate.action.publishing.publish import Finished, RunFiles, publish, publish_nothing_yet
 from eval_gate.action.relay import find_pull_request
-from eval_gate.action.running import get_result, load_engine, makes_whole, session_of
 from eval_gate.action.step import Step, open_step, tidied
 from eval_gate.action.trouble import publish_interruption, publish_refusal, publish_trouble, put_out_nothing
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import ControlChoice, RunConfig
-from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.gate.control.asking import left_to_control
 from eval_gate.gate.judge import judge

@@ -11,7 +11,7 @@ from eval_gate.config.selection import Selection, parse_shard
 from eval_gate.config.settings import SETTINGS
 from eval_gate.errors import GateError, Problem, did_you_mean
 from eval_gate.github.artifacts.upload import FORBIDDEN_IN_NAMES
-from eval_gate.github.waivers.hearing import LABEL
+from eval_gate.github.waivers.discussion import LABEL
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct
 

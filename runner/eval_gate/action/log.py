@@ -8,9 +8,9 @@ from concurrent.futures import Future
 from threading import Event
 from typing import Final, Generic, TypeVar
 
-from eval_gate.github.beside import begin
 from eval_gate.github.commands import Commands, LaterCommands
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.side_by_side import begin
 
 T = TypeVar("T")
 LAST_MOMENT_S: Final = 2.0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from eval_gate.action.log import Log
-from eval_gate.action.publishing.both import comment_and_check
 from eval_gate.action.publishing.check import CheckDraft
 from eval_gate.action.publishing.comment import Draft
+from eval_gate.action.publishing.comment_and_check import comment_and_check
 from eval_gate.action.publishing.publish import outputs_of, put_out, summarise
 from eval_gate.action.step import Step
 from eval_gate.errors import ExitCode, GateError

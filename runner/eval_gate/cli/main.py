@@ -29,7 +29,7 @@ def main() -> NoReturn:
     listening = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
     if listening:
         _signal.signal(_signal.SIGINT, _end_now)
-    gc.disable()  # `session/uncollected.py` says why, and enables it while targets are asked
+    gc.disable()  # `session/garbage_collection.py` says why, and enables it while targets are asked
     code = _run(listening=listening)
     if listening:
         _signal.signal(_signal.SIGINT, _end_now)

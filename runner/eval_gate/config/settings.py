@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from eval_gate.config.outputs import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 from eval_gate.config.policy import Policy
 from eval_gate.config.rerun_budget import checked_rerun_budget, checked_rerun_spread
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.config.setting import Setting, Text, setting, settings_of
-from eval_gate.config.written import REPORTS, JunitFailures, ReportRequest, parse_export, parse_report
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

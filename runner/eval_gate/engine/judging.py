@@ -13,7 +13,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.specs.evaluator import Composite, EvaluatorSpec, JudgeAggregator, LlmJudge, Rubric, RubricJudge
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Request, Target, TargetError
-from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.asker import Asker
 
 
 class ModelJudge:

@@ -9,10 +9,10 @@ from typing import Final, TypeVar
 
 from eval_gate import __version__
 from eval_gate.engine.journal import Finished
-from eval_gate.engine.keeping import settled
 from eval_gate.engine.plan import RunPlan
+from eval_gate.engine.retention import settled
 from eval_gate.engine.settling import Measure, known_anew, settle, unrun
-from eval_gate.engine.silence import Listing, heard, listing
+from eval_gate.engine.unreported_tools import Listing, heard, listing
 from eval_gate.model.case import CaseKey, EvalCase, EvalSuite
 from eval_gate.model.execution import Status, Trial
 from eval_gate.model.policy import Measuring

@@ -10,25 +10,25 @@ from typing import Protocol
 
 from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
 from eval_gate.config.settings import Store
-from eval_gate.engine.allowance import Allowance
-from eval_gate.engine.batching import Batched, Job, ask_batches
+from eval_gate.engine.batches import Batched, Job, ask_batches
 from eval_gate.engine.confirming import Confirming
-from eval_gate.engine.control.asking import Around as ControlSurroundings
-from eval_gate.engine.control.asking import ControlAsking
+from eval_gate.engine.control.during_run import Around as ControlSurroundings
+from eval_gate.engine.control.during_run import ControlAsking
+from eval_gate.engine.giving_up import Unanswered, with_hint
 from eval_gate.engine.journal import IN_MEMORY, JOURNAL_NAME, Finished, Journal, Line, TrialRecord, read_lines
-from eval_gate.engine.keeping import redacted, stored
-from eval_gate.engine.leaving import Leavings
+from eval_gate.engine.left_files import Leavings
 from eval_gate.engine.outcome import NOTHING_ASKED, Progress, begun, outcome
 from eval_gate.engine.plan import RunPlan
 from eval_gate.engine.pool import work_through
+from eval_gate.engine.rerun_allowance import Allowance
+from eval_gate.engine.retention import redacted, stored
 from eval_gate.engine.settling import trial_of
-from eval_gate.engine.silence import heard, listing
 from eval_gate.engine.trials import NoAnswerError, Shared, TrialRunner, defective
-from eval_gate.engine.unanswered import Unanswered, with_hint
+from eval_gate.engine.unreported_tools import heard, listing
 from eval_gate.model.case import CaseKey, EvalCase
 from eval_gate.model.execution import Status
 from eval_gate.model.result import RerunEnd, RunResult
-from eval_gate.results.redacting import MARGIN
+from eval_gate.results.masking import MARGIN
 from eval_gate.results.write import run_folder, write_record
 from eval_gate.targets.base import BatchTarget, Target, TargetError
 from eval_gate.targets.waiting import told_to

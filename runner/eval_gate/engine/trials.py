@@ -13,9 +13,9 @@ from eval_gate.config.rerun_budget import parse_rerun_spread
 from eval_gate.config.settings import Limits
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.judging import Judges
-from eval_gate.engine.keeping import details_of, results_of
-from eval_gate.engine.leaving import Leavings
+from eval_gate.engine.left_files import Leavings
 from eval_gate.engine.pool import give_way
+from eval_gate.engine.retention import details_of, results_of
 from eval_gate.errors import GateError
 from eval_gate.evaluators.aggregate import judge
 from eval_gate.evaluators.base import EvaluationContext, EvaluatorError, Judgement

@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Then
 from eval_gate.gate.evidence.suite.noise import spread_of_differences
-from eval_gate.gate.pairing import moved_files, renamed
+from eval_gate.gate.moved_cases import moved_files, renamed
 from eval_gate.gate.scores import scores_of
 from eval_gate.model.base import made
 from eval_gate.model.case import CaseKey

@@ -11,6 +11,7 @@ from statistics import multimode
 
 from eval_gate.gate.control.answers import answers_of, scores_with_answers, with_answers
 from eval_gate.gate.evidence.bars import Executions, bars_of, of_size
+from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.days import Days, learned_days
 from eval_gate.gate.evidence.late import without_the_late
 from eval_gate.gate.evidence.past import NOTHING_KNOWN, CasePast, Past, Then, counts_of, first_score
@@ -20,9 +21,8 @@ from eval_gate.gate.evidence.repeats import once, repeats_of, told
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import SUITE_SHARE, CaseFacts, Settlement, settle
 from eval_gate.gate.evidence.suite.scores import Scored, enough_of, score_finding, without_the_lowest
-from eval_gate.gate.evidence.today import on_this_day
+from eval_gate.gate.moved_cases import renamed
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.pairing import renamed
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, ScoreRecord, Tally
 from eval_gate.model.execution import Status

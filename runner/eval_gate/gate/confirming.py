@@ -12,7 +12,7 @@ from eval_gate.gate.evidence.past import counted
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step
 from eval_gate.gate.evidence.settle import CaseFacts, next_step, next_steps
 from eval_gate.gate.judge import Question, accepted, allowed_of, facts_before_reruns, judge
-from eval_gate.gate.sparing import Suspects
+from eval_gate.gate.suspects import Suspects
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Trial

@@ -10,24 +10,24 @@ from collections.abc import Callable, Iterator, Sequence
 
 from eval_gate.config.policy import Policy
 from eval_gate.config.settings import Keeping
-from eval_gate.gate.before import with_before
+from eval_gate.gate.baseline_side import with_before
 from eval_gate.gate.compare import compare, with_contract_fields
 from eval_gate.gate.conclude import Known, conclude, facts_alone, facts_of, known_again, known_from, planned, trials_of
 from eval_gate.gate.control.answers import notes_of_control
 from eval_gate.gate.drift.models import notes_of_models
+from eval_gate.gate.evidence.current_day import on_this_day
 from eval_gate.gate.evidence.past import past_before
 from eval_gate.gate.evidence.pushes import earlier_of
 from eval_gate.gate.evidence.reruns import Confirmation
 from eval_gate.gate.evidence.settle import CaseFacts
-from eval_gate.gate.evidence.today import on_this_day
 from eval_gate.gate.judges.known import AskComparisons, with_judges
-from eval_gate.gate.measuring import measured
 from eval_gate.gate.pass_score import held_to
 from eval_gate.gate.rules import Judged, drop_of, score_share
 from eval_gate.gate.scores import exceeds, limit_words
 from eval_gate.gate.verdict import decide
 from eval_gate.gate.waivers.apply import standings, waive
 from eval_gate.gate.waivers.known import KnownWaivers
+from eval_gate.gate.yardstick import measured
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import BaselineFacts, Comparison
 from eval_gate.model.result import RunResult

@@ -11,8 +11,8 @@ from typing import Final
 
 from eval_gate.config.score_rule import ScoreRule, parse_rule
 from eval_gate.model.base import JsonValue
-from eval_gate.model.measuring import Difference, Measure
 from eval_gate.model.policy import RunPolicy
+from eval_gate.model.yardstick import Difference, Measure
 
 _BASE: Final = {"never": 0, "regressions": 1, "failures": 2}
 """Words of fail-on that say what a failing case does, from what asks for less; all others only add to them."""

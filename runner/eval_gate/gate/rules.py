@@ -16,9 +16,9 @@ from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Rule, RuleCode
 from eval_gate.model.execution import Status
 from eval_gate.model.grounds import ScoreFinding, SuiteFinding, Why
-from eval_gate.model.measuring import Measured
 from eval_gate.model.result import CaseResult, RunResult
 from eval_gate.model.waiver import Waiving
+from eval_gate.model.yardstick import Measured
 from eval_gate.results.ledger import SCORE_DIGITS
 from eval_gate.struct import FrozenStruct, field, replace
 from eval_gate.text.escape import first_few

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from eval_gate.github.client import Client, Facts, parsed
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.ours import Said, state_in
+from eval_gate.github.own_texts import Said, state_in
 from eval_gate.model import limits
 from eval_gate.model.result import LEG_PATTERN
 from eval_gate.struct import FrozenStruct

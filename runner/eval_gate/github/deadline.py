@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from eval_gate.github.beside import begin
 from eval_gate.github.failure import GitHubError, Kind
+from eval_gate.github.side_by_side import begin
 
 T = TypeVar("T")
 

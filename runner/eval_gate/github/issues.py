@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from eval_gate.github.client import Client, Facts, parsed
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.ours import Said, state_in, with_state
+from eval_gate.github.own_texts import Said, state_in, with_state
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct
 

@@ -10,7 +10,7 @@ from eval_gate.model.base import Many, Named, Record
 from eval_gate.model.case import CaseName, Location
 from eval_gate.model.execution import Before
 from eval_gate.model.grounds import CaseRecord, Counts, Evidence, Grounds, RunName, ScoreFinding, SuiteFinding
-from eval_gate.model.measuring import Measured
+from eval_gate.model.yardstick import Measured
 
 DEFAULT_SCORE_TOLERANCE: Final = 0.1
 """A drop of a score that is not pointed out: what a judge gives one day and not the next."""

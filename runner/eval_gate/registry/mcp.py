@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.errors import ExitCode, GateError, Problem, needing
 from eval_gate.model import limits
 from eval_gate.process.captured import Mask
+from eval_gate.process.dialogue import talk
 from eval_gate.process.environment import Withheld
 from eval_gate.process.run import Command, ProcessError
-from eval_gate.process.talk import talk
 from eval_gate.registry.base import Registry, ToolDefinition
 from eval_gate.registry.json_file import meta_version
 from eval_gate.registry.mcp_file import ServerEntry, ServerFile, invalid

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from eval_gate.model import limits
 from eval_gate.process.captured import Mask
-from eval_gate.process.talk import Talk
+from eval_gate.process.dialogue import Talk
 from eval_gate.text.foreign.json import ForeignJsonError, refuse_too_much
 from eval_gate.text.foreign.quote import quote
 

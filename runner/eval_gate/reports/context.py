@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eval_gate.config.written import JunitFailures
-from eval_gate.model.measuring import Difference
+from eval_gate.config.outputs import JunitFailures
+from eval_gate.model.yardstick import Difference
 from eval_gate.struct import FrozenStruct
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from eval_gate.config.written import FORMATS, ReportRequest
+from eval_gate.config.outputs import FORMATS, ReportRequest
 from eval_gate.files.writing import write_atomically
 from eval_gate.model.result import RunResult
 from eval_gate.reports.context import ReportContext

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from eval_gate.config.written import FORMATS
+from eval_gate.config.outputs import FORMATS
 from eval_gate.errors import GateError, did_you_mean
 from eval_gate.model.result import RunResult
 from eval_gate.reports.console.style import ConsoleStyle

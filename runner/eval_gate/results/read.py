@@ -18,8 +18,8 @@ from eval_gate.model.comparison import Outcome, Unmeasured
 from eval_gate.model.result import RunResult
 from eval_gate.results.archive import ArchiveError, read_one
 from eval_gate.results.baseline import NOT_ASKED_FOR, Baseline, NoBaseline, measured, unmeasured
-from eval_gate.results.beside import ending_with, ledger_beside, ledger_file
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_RUNS, Ledger, ledger_of
+from eval_gate.results.ledger_of_run import ending_with, ledger_beside, ledger_file
 from eval_gate.results.names import LATEST, LATEST_NAME, RUN_NAME, is_run_id
 from eval_gate.results.record.parsing import MAX_RESULT_BYTES, corrupt, head_of, run_of
 from eval_gate.struct import FrozenStruct, replace

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from eval_gate.engine.preparing.assign import assign
 from eval_gate.engine.preparing.prepare import read_inputs
 from eval_gate.session.session import Session
-from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
+from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import Recording
 
 

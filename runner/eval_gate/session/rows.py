@@ -9,7 +9,7 @@ from typing import Final
 from eval_gate.config.score_rule import ScoreRule
 from eval_gate.config.settings import RunConfig
 from eval_gate.engine.journal import TrialRecord
-from eval_gate.engine.keeping import answer_of, details_of
+from eval_gate.engine.retention import answer_of, details_of
 from eval_gate.engine.settling import Described, Measure, settle
 from eval_gate.model.base import JsonValue, made
 from eval_gate.model.case import Aggregation

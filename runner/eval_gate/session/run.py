@@ -15,8 +15,8 @@ from eval_gate.errors import ExitCode
 from eval_gate.gate.confirming import Reruns
 from eval_gate.model.result import Control, RunResult, TargetIdentity
 from eval_gate.results.baseline import Baseline
+from eval_gate.session.garbage_collection import seldom_collected
 from eval_gate.session.session import Session
-from eval_gate.session.uncollected import seldom_collected
 from eval_gate.struct import Struct, replace
 from eval_gate.targets.waiting import told_to
 
@@ -78,7 +78,7 @@ async def ask_base_later(session: Session, run: RunResult) -> RunResult:
     asked = run.control or Control(target=TargetIdentity(name="base", provider="", identity=named))
     if not reruns_of(session).of_control(run.model_copy(update={"control": asked}), askable).keys:
         return run
-    from eval_gate.engine.control.later import AskedLater
+    from eval_gate.engine.control.after_run import AskedLater
 
     plan = await plan_run(session)
     try:

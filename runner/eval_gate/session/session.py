@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import RunConfig
-from eval_gate.config.written import ReportRequest
-from eval_gate.engine.preparing.around import Around
+from eval_gate.engine.preparing.context import Around
 from eval_gate.gate.judge import Question
 from eval_gate.gate.judges.file import read_comparisons
 from eval_gate.gate.judges.known import Comparisons

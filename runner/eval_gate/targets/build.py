@@ -15,14 +15,14 @@ from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.base import Target
 from eval_gate.targets.http.settings import HttpSettings
 from eval_gate.targets.kinds import names_model
-from eval_gate.targets.lacking import Lacking
 from eval_gate.targets.listing import Chosen
 from eval_gate.targets.masked import masked
+from eval_gate.targets.missing_parts import Lacking
 from eval_gate.targets.model.recording import Recording
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.pacing.rate import share
-from eval_gate.targets.receiving import Doorkeeper
 from eval_gate.targets.settings import ProgramSettings
+from eval_gate.targets.variable_receivers import Doorkeeper
 from eval_gate.text.redact import Redactor
 from eval_gate.text.sources.shape import mistakes, sentence
 from eval_gate.text.urls import public_url

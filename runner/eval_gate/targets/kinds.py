@@ -16,7 +16,7 @@ from eval_gate.targets.settings import TargetSettings, styled
 if TYPE_CHECKING:
     from eval_gate.targets.base import Target
     from eval_gate.targets.build import Surroundings
-    from eval_gate.targets.model.asking import Asker
+    from eval_gate.targets.model.asker import Asker
 
 
 class Kind(FrozenStruct):

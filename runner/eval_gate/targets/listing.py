@@ -16,7 +16,7 @@ from eval_gate.files.reading import read_up_to
 from eval_gate.model import limits
 from eval_gate.struct import FrozenStruct, field
 from eval_gate.targets.kinds import DEFAULT_PROVIDER, Kind, kind_of, providers
-from eval_gate.targets.lacking import STAND_IN, Lacking
+from eval_gate.targets.missing_parts import STAND_IN, Lacking
 from eval_gate.targets.settings import TWICE, Spelled, TargetSettings, camel, has_style, names_at, spelled, styled
 from eval_gate.targets.variables import LITERAL_KEY, Resolver, Unset, is_literal
 from eval_gate.text.redact import Redactor

@@ -25,7 +25,7 @@ from eval_gate.github.artifacts.listed import Wanted
 from eval_gate.github.checks import Conclusion
 from eval_gate.github.comments import State, read_conversation
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.ours import with_state
+from eval_gate.github.own_texts import with_state
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import GitFacts

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eval_gate.github.client import Client
 from eval_gate.github.comments import State, _id_of, _Node, marker, read_conversation, write_comment
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.ours import with_state
+from eval_gate.github.own_texts import with_state
 from tests.support.github import Fault, fake_github
 
 KEY = "gate.yml.gate"

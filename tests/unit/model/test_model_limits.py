@@ -16,9 +16,9 @@ READING = re.compile(
     r"|(\w+_)?(TIME_LIMIT|TIMEOUT)(_S)?"
 )
 OTHERS = {
-    "cli/starter/found.py: MAX_FILES": "what `init` looks at in the repository of who called it",
-    "cli/starter/found.py: MAX_FILE_BYTES": "the same",
-    "cli/starter/found.py: MAX_BYTES": "the same",
+    "cli/starter/folder.py: MAX_FILES": "what `init` looks at in the repository of who called it",
+    "cli/starter/folder.py: MAX_FILE_BYTES": "the same",
+    "cli/starter/folder.py: MAX_BYTES": "the same",
     "cli/starter/agents.py: MAX_BYTES": "the same",
     "cli/starter/tools.py: _MAX_BYTES": "the same",
     "cli/starter/programs.py: MAX_FILES": "the same",

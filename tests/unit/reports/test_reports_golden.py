@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from eval_gate.config.outputs import JunitFailures
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.config.written import JunitFailures
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.model.case import Tier
 from eval_gate.model.comparison import Outcome, Reason, RuleCode, Verdict

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment, PackageLoader, nodes
 
+from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import Policy
-from eval_gate.config.written import FORMATS
 from eval_gate.model.comparison import CaseChange, CaseClass
 from eval_gate.reports.console.fit import width
 from eval_gate.reports.console.style import ConsoleStyle

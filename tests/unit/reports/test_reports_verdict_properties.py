@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eval_gate.config.outputs import FORMATS
 from eval_gate.config.policy import FailOn
-from eval_gate.config.written import FORMATS
 from eval_gate.gate.waivers.command import Command, commands_in
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.execution import Status

@@ -10,8 +10,8 @@ import pytest
 from eval_gate.errors import GateError
 from eval_gate.results import archive
 from eval_gate.results.archive import MAX_ENTRIES, ArchiveError, extract, read_one
-from eval_gate.results.beside import ledger_beside
 from eval_gate.results.ledger import LEDGER_NAME
+from eval_gate.results.ledger_of_run import ledger_beside
 from eval_gate.results.read import read_archive, read_history
 
 

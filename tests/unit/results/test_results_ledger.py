@@ -10,7 +10,6 @@ from eval_gate.errors import GateError
 from eval_gate.model.case import CaseKey
 from eval_gate.model.execution import Blame, Trial
 from eval_gate.model.result import GitFacts, Yardstick
-from eval_gate.results.beside import ledger_beside, ledger_file
 from eval_gate.results.ledger import (
     EMPTY,
     LEDGER_NAME,
@@ -25,6 +24,7 @@ from eval_gate.results.ledger import (
     read_ledger,
     yardstick_of,
 )
+from eval_gate.results.ledger_of_run import ledger_beside, ledger_file
 from tests.support.graded import make_graded
 from tests.support.results import FILE, make_baseline_run, make_result, make_suite_result
 
@@ -241,7 +241,7 @@ def test_read_ledger__yardsticks_of_one_case__are_at_most_a_thousand() -> None:
 def test_ledger_file__as_large_as_may_be__is_read_and_one_byte_more_is_refused_for_that(tmp_path, monkeypatch) -> None:
     file = tmp_path / LEDGER_NAME
     data = ledger_bytes(branch("passed"))
-    for name in ("eval_gate.results.beside", "eval_gate.results.ledger"):
+    for name in ("eval_gate.results.ledger_of_run", "eval_gate.results.ledger"):
         monkeypatch.setattr(f"{name}.MAX_LEDGER_BYTES", len(data))
     file.write_bytes(data)
     assert letters(ledger_file(file)) == "P"

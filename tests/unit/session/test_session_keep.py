@@ -7,7 +7,7 @@ import pytest
 
 from eval_gate.config.load import load_config
 from eval_gate.config.selection import Selection
-from eval_gate.engine.preparing.around import Around
+from eval_gate.engine.preparing.context import Around
 from eval_gate.gate.judge import judge
 from eval_gate.model.execution import CaseDetails
 from eval_gate.results.read import read_run

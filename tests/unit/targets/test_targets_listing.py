@@ -4,9 +4,9 @@ import pytest
 
 from eval_gate.config.settings import TargetChoice
 from eval_gate.errors import GateError
-from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.listing import read_targets
+from eval_gate.targets.lookup import TargetBook
 
 MOCK = "targets:\n- {{name: {0}, provider: mock}}\n"
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from eval_gate.action.legs import Whose, taken, whose
 from eval_gate.action.log import Log
+from eval_gate.action.publishers import Whose, taken, whose
 from eval_gate.action.step import Step
 from eval_gate.github.artifacts.download import BadArchiveError
 from eval_gate.github.artifacts.own import OwnArtifact, delete_own, fetch_own, find_own

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from eval_gate.action.legs import Whose, taken, whose
 from eval_gate.action.log import Log
+from eval_gate.action.publishers import Whose, taken, whose
 from eval_gate.action.step import Step
 from eval_gate.github.checks import Annotation, Check, Conclusion, Level, Written, checks_named, write_check
 from eval_gate.github.commands import Commands

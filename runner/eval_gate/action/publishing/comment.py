@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Final
 
 from eval_gate.action.inputs import CommentMode
-from eval_gate.action.legs import Whose, same_leg, taken, whose
 from eval_gate.action.log import Log
+from eval_gate.action.publishers import Whose, same_leg, taken, whose
 from eval_gate.action.step import Step
 from eval_gate.gate.pass_score import judged_as
 from eval_gate.github.comments import Conversation, State, Sticky, read_conversation, write_comment
 from eval_gate.github.failure import GitHubError, Kind
-from eval_gate.github.ours import with_state
+from eval_gate.github.own_texts import with_state
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.result import MadeBy, RunResult
 from eval_gate.reports.context import ReportContext

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
+from eval_gate.action.publishers import TakenError
 from eval_gate.action.publishing.artifacts import Sending, Sort, Stored, put_first, service_of
 from eval_gate.action.publishing.store import Storing
 from eval_gate.action.step import Step

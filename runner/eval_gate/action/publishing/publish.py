@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.action.inputs import OUTPUTS
-from eval_gate.action.legs import TakenError
 from eval_gate.action.log import Log
+from eval_gate.action.publishers import TakenError
 from eval_gate.action.publishing.artifacts import Stored
-from eval_gate.action.publishing.both import comment_and_check
 from eval_gate.action.publishing.check import CheckDraft, check
 from eval_gate.action.publishing.comment import draft_of
+from eval_gate.action.publishing.comment_and_check import comment_and_check
 from eval_gate.action.publishing.drift import tell
 from eval_gate.action.publishing.page import store_page
 from eval_gate.action.publishing.store import Storing

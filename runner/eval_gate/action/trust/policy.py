@@ -19,8 +19,8 @@ from eval_gate.action.trust.control import trusted_control
 from eval_gate.config.settings import RunConfig
 from eval_gate.gate.loosening import changed_rules
 from eval_gate.github.failure import GitHubError, unavailable
-from eval_gate.model.measuring import Difference
 from eval_gate.model.policy import Measuring
+from eval_gate.model.yardstick import Difference
 from eval_gate.struct import FrozenStruct, replace
 
 

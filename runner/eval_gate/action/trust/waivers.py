@@ -16,7 +16,7 @@ from eval_gate.config.settings import RunConfig
 from eval_gate.gate.waivers.file import DEFAULT_PATH
 from eval_gate.gate.waivers.known import KnownWaivers, known_waivers
 from eval_gate.github.waivers.base import compare_with_base, read_base
-from eval_gate.github.waivers.hearing import Discussion, read_comment_waivers
+from eval_gate.github.waivers.discussion import Discussion, read_comment_waivers
 from eval_gate.reports.words.numbers import count
 from eval_gate.struct import replace
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from eval_gate import __version__
 from eval_gate.cli.agent_evals.files import REPORTS, output_folder
 from eval_gate.cli.running.matrix import print_matrix, refuse_names, run_each
-from eval_gate.cli.running.once import around
+from eval_gate.cli.running.single_run import around
 from eval_gate.cli.terminal.console import Verbosity, out
 from eval_gate.cli.terminal.output import style_of
 from eval_gate.cli.terminal.progress import progress_for
@@ -21,9 +21,9 @@ from eval_gate.config.policy import Policy
 from eval_gate.config.selection import Selection
 from eval_gate.engine.journal import TrialRecord
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.around import Around
-from eval_gate.engine.preparing.homes import Tmp
+from eval_gate.engine.preparing.context import Around
 from eval_gate.engine.preparing.prepare import read_inputs
+from eval_gate.engine.preparing.project_tmp import Tmp
 from eval_gate.errors import ExitCode, GateError, Problem
 from eval_gate.gate.judge import Question, judge
 from eval_gate.reports.agent_evals.console import summary

@@ -65,8 +65,8 @@ def calibrate(
     from eval_gate.reports.words.calibration import calibration_lines
     from eval_gate.reports.words.numbers import count
     from eval_gate.results.read import read_run
-    from eval_gate.session.calibrating import as_json, compare_with_people
-    from eval_gate.session.calibrating import save as saved
+    from eval_gate.session.calibration import as_json, compare_with_people
+    from eval_gate.session.calibration import save as saved
     from eval_gate.text.inert import Form
 
     stored = read_run(run, Path(str(settings["outputDir"] or SETTINGS["outputDir"].default)))

@@ -52,7 +52,7 @@ def compare(
     from eval_gate.reports.context import ReportContext
     from eval_gate.reports.files import write_reports
     from eval_gate.results.parts import read_whole
-    from eval_gate.session.stored import judge_again, rules_for
+    from eval_gate.session.rejudge import judge_again, rules_for
 
     flags = options.given(settings)
     with _told_whose(current):

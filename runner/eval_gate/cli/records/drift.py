@@ -35,7 +35,7 @@ def drift(
 
     Exit codes: 0 nothing got worse, 1 something did, 2 usage, 3 too few runs on record to say.
     """
-    from eval_gate.cli.records.drifting import as_data, exit_code_of, looked_back
+    from eval_gate.cli.records.drift_record import as_data, exit_code_of, looked_back
     from eval_gate.cli.terminal.console import out
     from eval_gate.reports.drift import console_lines
     from eval_gate.text.inert import Form

@@ -57,17 +57,17 @@ def judge(
     import os
     from pathlib import Path
 
-    from eval_gate.cli.running.once import around, show
+    from eval_gate.cli.running.single_run import around, show
     from eval_gate.cli.terminal.console import Verbosity, say
     from eval_gate.config.load import find_config, load_config
     from eval_gate.config.policy import DEFAULT_CONFIRM
     from eval_gate.config.selection import Selection
     from eval_gate.gate.judge import judge as judged_by
     from eval_gate.model.result import RunResult
-    from eval_gate.session.brought import brought_run, read_brought
+    from eval_gate.session.foreign_results import brought_run, read_brought
+    from eval_gate.session.garbage_collection import uncollected
     from eval_gate.session.keep import context_of, keep
     from eval_gate.session.session import open_session
-    from eval_gate.session.uncollected import uncollected
     from eval_gate.struct import replace
 
     context.with_resource(uncollected())

@@ -47,7 +47,7 @@ def power(
 
     The exit code says only whether there was a record to look at.
     """
-    from eval_gate.cli.records.foreseeing import Supposed, as_data, foreseen, table
+    from eval_gate.cli.records.forecast import Supposed, as_data, foreseen, table
     from eval_gate.cli.terminal.console import Verbosity, out
     from eval_gate.text.inert import Form
 

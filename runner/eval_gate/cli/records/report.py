@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from eval_gate.config.outputs import FORMATS, JunitFailures
 from eval_gate.config.settings import SETTINGS
-from eval_gate.config.written import FORMATS, JunitFailures
 
 USED = ("outputDir", "junit")
 """The configuration keys that this command has use for."""

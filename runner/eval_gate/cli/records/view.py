@@ -45,7 +45,7 @@ def view(
 
     The exit code says only whether the page was made, not whether the gate passed.
     """
-    from eval_gate.cli.records.viewing import make_page, open_page
+    from eval_gate.cli.records.run_page import make_page, open_page
     from eval_gate.cli.terminal.console import Verbosity, out, say
 
     page = make_page(run, baseline, output, options.given(settings))

@@ -48,7 +48,7 @@ def accept(
 
     Exit codes: 0 written, 2 refused, and nothing was written.
     """
-    from eval_gate.cli.repository.waiving import Places, write_wish
+    from eval_gate.cli.repository.acceptance import Places, write_wish
     from eval_gate.gate.waivers.writing import Wish
     from eval_gate.model.waiver import Kind
 

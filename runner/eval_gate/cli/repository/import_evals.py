@@ -12,7 +12,7 @@ from eval_gate.cli.terminal.console import Verbosity, out
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from eval_gate.importing.made import Imported
+    from eval_gate.importing.imported import Imported
 
 
 _FORCE: Final = "choose another folder with -o, or replace them with --force"
@@ -84,7 +84,7 @@ def _write(made: Imported, folder: Path, *, force: bool, dry: bool) -> None:
 
 def _show(made: Imported, folder: Path, verbosity: Verbosity, *, dry: bool) -> None:
     """What became of the cases, on standard output. Most of it is foreign text, so whatever would hide is marked."""
-    from eval_gate.cli.repository.importing import lines
+    from eval_gate.cli.repository.import_summary import lines
     from eval_gate.text.inert import visible
 
     for line in lines(made, folder.as_posix(), dry=dry, every=verbosity is Verbosity.VERBOSE):

@@ -25,7 +25,7 @@ def validate(
     import os
     from pathlib import Path
 
-    from eval_gate.cli.repository.checking import check_everything, print_findings
+    from eval_gate.cli.repository.checkup import check_everything, print_findings
     from eval_gate.config.load import find_config, load_config
 
     file = Path(config) if config else find_config(Path.cwd())

@@ -19,6 +19,6 @@ def demo(
     Starts the weather agent of examples/weather with a change that broke one thing and mended another, runs its
     evals against it, and compares with a stored run of the agent before the change. Exits 0 when it could show this.
     """
-    from eval_gate.cli.running.showing import show_demo
+    from eval_gate.cli.running.demo_run import show_demo
 
     raise typer.Exit(show_demo(context.obj, regress=not good, output_dir=keep))

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate import __version__
-from eval_gate.cli.running.once import Asked, around, configuration
+from eval_gate.cli.running.single_run import Asked, around, configuration
 from eval_gate.cli.terminal.console import Verbosity, out, say
 from eval_gate.cli.terminal.output import say_written, style_of
 from eval_gate.cli.terminal.progress import progress_for
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.settings import RunConfig
-from eval_gate.config.written import ReportRequest
 from eval_gate.errors import ExitCode, GateError
 from eval_gate.reports.matrix.render import refuse_unknown, render_matrix, write_matrix
 from eval_gate.reports.matrix.view import Leg, Matrix, matrix_of

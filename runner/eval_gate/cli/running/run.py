@@ -56,7 +56,7 @@ def run(
     """
     from pathlib import Path
 
-    from eval_gate.cli.running.once import Asked, refuse_together, run_and_judge
+    from eval_gate.cli.running.single_run import Asked, refuse_together, run_and_judge
     from eval_gate.config.selection import Selection, parse_shard
 
     asked = Asked(
@@ -70,7 +70,7 @@ def run(
     )
     refuse_together(asked, watch=watch, targets=len(target or ()))
     if watch:
-        from eval_gate.cli.running.watching import watch as watch_files
+        from eval_gate.cli.running.watch import watch as watch_files
 
         raise typer.Exit(watch_files(asked))
     if target and len(target) > 1:

@@ -12,8 +12,8 @@ from pydantic import JsonValue
 
 from eval_gate.cli.starter import texts
 from eval_gate.cli.starter.agents import find_agent
-from eval_gate.cli.starter.asked import Asked, who_is_asked
-from eval_gate.cli.starter.found import (
+from eval_gate.cli.starter.evaluated_agent import Asked, who_is_asked
+from eval_gate.cli.starter.folder import (
     EVALS,
     Evals,
     config_in,

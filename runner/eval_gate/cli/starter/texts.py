@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.cli.starter.agents import FoundAgent
-from eval_gate.cli.starter.asked import AGENT_EVALS, Asked, Kind
+from eval_gate.cli.starter.evaluated_agent import AGENT_EVALS, Asked, Kind
 from eval_gate.cli.starter.tools import Beside
 from eval_gate.targets.container import HOST_NAME
 

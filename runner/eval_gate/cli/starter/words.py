@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from eval_gate.cli.starter.asked import Kind
+from eval_gate.cli.starter.evaluated_agent import Kind
 from eval_gate.cli.starter.plan import CONFIG, IGNORE, WORKFLOW, Plan
 from eval_gate.cli.starter.texts import IN_BACKGROUND
 from eval_gate.text.escape import console_line

@@ -12,8 +12,8 @@ from eval_gate.model.case import EvalCase, EvalSuite
 from eval_gate.model.specs.evaluator import Rubric
 from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import Target
-from eval_gate.targets.book import Grader, TargetBook
-from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.lookup import Grader, TargetBook
+from eval_gate.targets.model.asker import Asker
 
 MAX_PROBLEMS = 20
 """Cases that are named in one message."""

@@ -6,8 +6,8 @@ from eval_gate.config.settings import CacheMode, RunConfig, TargetChoice
 from eval_gate.errors import GateError
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
+from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import Recording
 
 

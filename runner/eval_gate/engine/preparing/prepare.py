@@ -9,12 +9,12 @@ from pathlib import Path
 from eval_gate.config.selection import Selection
 from eval_gate.config.settings import DEFAULT_SEED_MANIFEST, CacheMode, RubricMode, RunConfig
 from eval_gate.engine.plan import RunPlan
-from eval_gate.engine.preparing.around import Around
-from eval_gate.engine.preparing.asked import every_asked
 from eval_gate.engine.preparing.assign import Assignment, assign
+from eval_gate.engine.preparing.context import Around
 from eval_gate.engine.preparing.control import control_for, unused_control
-from eval_gate.engine.preparing.homes import contents, home_for
 from eval_gate.engine.preparing.programs import as_whom, who_runs
+from eval_gate.engine.preparing.project_tmp import contents, home_for
+from eval_gate.engine.preparing.question import every_asked
 from eval_gate.engine.preparing.select import cut_by, missed_files, select
 from eval_gate.engine.preparing.snapshot import capture_snapshot, load_seed
 from eval_gate.engine.preparing.yardstick import Scripts, measuring, yardsticks
@@ -41,8 +41,8 @@ from eval_gate.registry.staleness import check
 from eval_gate.results.read import read_record
 from eval_gate.struct import FrozenStruct, replace
 from eval_gate.targets.base import Target
-from eval_gate.targets.book import TargetBook
 from eval_gate.targets.build import Surroundings
+from eval_gate.targets.lookup import TargetBook
 from eval_gate.targets.model.recording import RECORDING_NAME, Recording, read_recording
 from eval_gate.text.case_pattern import idle_patterns
 from eval_gate.text.redact import Redactor

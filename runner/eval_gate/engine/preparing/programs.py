@@ -14,7 +14,7 @@ from eval_gate.process.identity import NOBODY, identity_for, only_root_fits
 from eval_gate.process.run import CAN_RUN, NOT_HERE
 
 if TYPE_CHECKING:
-    from eval_gate.targets.book import TargetBook  # 50 ms that results of other tools need nothing of
+    from eval_gate.targets.lookup import TargetBook  # 50 ms that results of other tools need nothing of
 
 
 def who_runs(

@@ -17,7 +17,7 @@ from eval_gate.gate.control.answers import MOST_OF_A_CASE, TWICE, Standing, answ
 from eval_gate.gate.evidence.prior import UNKNOWN
 from eval_gate.gate.judge import Question, judge
 from eval_gate.gate.must_pass import must_pass
-from eval_gate.gate.sparing import IN_ALL
+from eval_gate.gate.suspects import IN_ALL
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, Outcome
 from eval_gate.model.execution import Status, Trial

@@ -19,7 +19,7 @@ from eval_gate.gate.evidence.levels import with_levels
 from eval_gate.gate.evidence.prior import Prior, learned_from
 from eval_gate.gate.evidence.suite.level import MAX_RUNS, runs_of_this_level
 from eval_gate.gate.evidence.suite.noise import Pool, Varied, pooled
-from eval_gate.gate.pairing import renamed
+from eval_gate.gate.moved_cases import renamed
 from eval_gate.gate.pass_score import passes
 from eval_gate.model.base import Same
 from eval_gate.model.case import CaseKey

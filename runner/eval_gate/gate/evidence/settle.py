@@ -24,10 +24,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from eval_gate.gate.evidence import pushes
+from eval_gate.gate.evidence.all_cases import Pair, whole_finding
 from eval_gate.gate.evidence.days import NOTHING_KNOWN, Days
 from eval_gate.gate.evidence.reruns import Confirmation, Doubt, Step, doubt, known_to_fail
 from eval_gate.gate.evidence.suite.failures import Stratum
-from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.model.case import CaseKey
 from eval_gate.model.comparison import CaseClass
 from eval_gate.model.grounds import NO_RECORD, NO_RUNS, CaseRecord, Counts, Grounds, SuiteFinding, Why

@@ -16,9 +16,9 @@ from random import Random
 from statistics import NormalDist
 from typing import Final
 
+from eval_gate.gate.evidence.all_cases import Pair, whole_finding
 from eval_gate.gate.evidence.bars import of_size
 from eval_gate.gate.evidence.settle import SUITE_SHARE
-from eval_gate.gate.evidence.whole import Pair, whole_finding
 from eval_gate.gate.power.cases import Cases, Kind
 from eval_gate.gate.power.tree import Tree
 from eval_gate.model.grounds import Counts

@@ -20,16 +20,16 @@ from eval_gate.github.artifacts.listed import (
     of_newest_runs,
     trusted,
 )
-from eval_gate.github.beside import begin
 from eval_gate.github.client import Client
 from eval_gate.github.commits import Distance, RunFacts, distance, workflow_run
 from eval_gate.github.failure import GitHubError, Kind, if_there
+from eval_gate.github.side_by_side import begin
 from eval_gate.model.comparison import Unmeasured
 from eval_gate.model.result import GitFacts, RunResult
 from eval_gate.results.archive import entry_of, extract
 from eval_gate.results.baseline import Baseline, NoBaseline, measured, unmeasured
-from eval_gate.results.beside import ending_with
 from eval_gate.results.ledger import EMPTY, LEDGER_NAME, MAX_LEDGER_BYTES, Ledger, read_ledger
+from eval_gate.results.ledger_of_run import ending_with
 from eval_gate.results.read import read_archive
 from eval_gate.struct import FrozenStruct, replace
 

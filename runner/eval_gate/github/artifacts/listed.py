@@ -18,9 +18,9 @@ from urllib.parse import quote
 
 from pydantic import AwareDatetime
 
-from eval_gate.github.beside import begin
 from eval_gate.github.client import Client, Facts
 from eval_gate.github.commits import ACTIONS, RunFacts, ancestors, workflow_run
+from eval_gate.github.side_by_side import begin
 from eval_gate.model.result import Shard
 from eval_gate.struct import FrozenStruct, Struct, field
 

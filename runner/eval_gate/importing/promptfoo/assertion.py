@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.templates import as_text, rendered
 from eval_gate.model.base import JsonValue
 from eval_gate.struct import FrozenStruct

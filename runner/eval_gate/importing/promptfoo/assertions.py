@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeGuard
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo import patterns
 from eval_gate.importing.promptfoo.assertion import Assertion
 from eval_gate.importing.promptfoo.templates import DATE

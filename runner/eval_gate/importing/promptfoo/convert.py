@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from eval_gate.errors import GateError
-from eval_gate.importing.made import CannotCarryError, Imported, Left, Place
+from eval_gate.importing.imported import CannotCarryError, Imported, Left, Place
 from eval_gate.importing.promptfoo.assertions import Checks, checks_of
 from eval_gate.importing.promptfoo.prompts import Asked, Prompt, asked, prompts_of
 from eval_gate.importing.promptfoo.providers import Provider, providers_of

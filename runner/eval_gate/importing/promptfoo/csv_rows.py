@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from eval_gate.importing.made import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, Place
 from eval_gate.importing.promptfoo.assertion import comma_separated
 from eval_gate.importing.promptfoo.assertions import BASE_TYPES
 from eval_gate.importing.promptfoo.sources import Written, text_of

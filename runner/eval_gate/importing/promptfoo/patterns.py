@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 
 ANYTHING: Final = r"[\s\S]*"
 _SPECIAL: Final = re.compile(r"[\\^$.*+?()\[\]{}|/]")

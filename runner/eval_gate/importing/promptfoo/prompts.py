@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from eval_gate.importing.made import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, Place
 from eval_gate.importing.promptfoo.sources import YAML_SUFFIXES, Document, Folder, document_of, lines_of, text_of
 from eval_gate.importing.promptfoo.templates import DATE, rendered, rendered_within
 from eval_gate.model.base import JsonValue

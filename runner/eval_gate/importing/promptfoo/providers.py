@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from eval_gate.importing.made import CannotCarryError, Left, Place
+from eval_gate.importing.imported import CannotCarryError, Left, Place
 from eval_gate.importing.promptfoo.sources import Document
 from eval_gate.importing.promptfoo.templates import alone, is_template
 from eval_gate.model.base import JsonValue

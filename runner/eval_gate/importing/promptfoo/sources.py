@@ -19,7 +19,7 @@ from eval_gate.files.place import real_place
 from eval_gate.files.reading import read_up_to
 from eval_gate.formats.base import Positions, WrittenScalars
 from eval_gate.formats.documents import JSON, parse_document, parse_yaml, read_bytes
-from eval_gate.importing.made import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, Place
 from eval_gate.importing.promptfoo.templates import DATE
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT, EVAL_FILE_BYTES, FINDINGS

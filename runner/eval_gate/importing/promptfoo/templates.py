@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.model.base import JsonValue
 from eval_gate.model.limits import BROUGHT_TEXT
 from eval_gate.text.javascript.strings import js_string

@@ -14,7 +14,7 @@ from typing import Final
 
 from eval_gate.errors import GateError
 from eval_gate.formats.documents import JSON, parse_document
-from eval_gate.importing.made import CannotCarryError, Place
+from eval_gate.importing.imported import CannotCarryError, Place
 from eval_gate.importing.promptfoo.csv_rows import rows_of_table
 from eval_gate.importing.promptfoo.sources import (
     YAML_SUFFIXES,

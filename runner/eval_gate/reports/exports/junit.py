@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 from xml.etree import ElementTree as ET
 
-from eval_gate.config.written import JunitFailures
+from eval_gate.config.outputs import JunitFailures
 from eval_gate.model.comparison import CaseClass, Outcome
 from eval_gate.model.execution import Status
 from eval_gate.model.result import CaseResult, RunResult, SuiteResult

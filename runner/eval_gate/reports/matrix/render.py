@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from eval_gate.config.written import ReportRequest
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.errors import GateError
 from eval_gate.model.execution import Status
 from eval_gate.reports.console.style import FOLD_ABOVE, MAX_ID, ConsoleStyle

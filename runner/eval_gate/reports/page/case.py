@@ -12,7 +12,7 @@ from eval_gate.model.conversation import Message
 from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status, Trial
 from eval_gate.model.result import CaseResult
 from eval_gate.reports.page.cuts import Cut
-from eval_gate.reports.page.shown import shown
+from eval_gate.reports.page.foreign_text import shown
 from eval_gate.reports.rerun import rerun_of
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View

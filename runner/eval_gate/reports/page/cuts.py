@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from eval_gate.reports.page.shown import island
+from eval_gate.reports.page.foreign_text import island
 from eval_gate.struct import FrozenStruct
 
 Found = TypeVar("Found")

@@ -10,7 +10,7 @@ from eval_gate.model.execution import Status
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.case import LETTERS, case_data
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, Kept, fitted
-from eval_gate.reports.page.shown import island, shown
+from eval_gate.reports.page.foreign_text import island, shown
 from eval_gate.reports.view.groups import group_causes
 from eval_gate.reports.view.rows import CaseRow
 from eval_gate.reports.view.view import View

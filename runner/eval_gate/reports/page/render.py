@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from eval_gate.reports import phrases
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.data import Page
-from eval_gate.reports.page.shown import island, without_lone
+from eval_gate.reports.page.foreign_text import island, without_lone
 from eval_gate.reports.page.strip import strip_of
 from eval_gate.reports.templating import environment
 from eval_gate.reports.view.view import View

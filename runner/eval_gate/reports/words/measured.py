@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from eval_gate.model.comparison import Comparison
-from eval_gate.model.measuring import Difference, Measure, Touched
+from eval_gate.model.yardstick import Difference, Measure, Touched
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.words.numbers import count, ticked
 from eval_gate.struct import FrozenStruct

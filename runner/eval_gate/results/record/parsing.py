@@ -19,7 +19,7 @@ from eval_gate.errors import GateError, Problem
 from eval_gate.model import limits
 from eval_gate.model.base import JsonValue, lean
 from eval_gate.model.result import SCHEMA_VERSION, CaseResult, RunResult, SuiteResult
-from eval_gate.results.record.agreeing import contradictions, counted_anew
+from eval_gate.results.record.consistency import contradictions, counted_anew
 from eval_gate.results.record.foreign import CONTRACT, run_of_suite
 from eval_gate.text.foreign.json import ForeignJsonError, may_be_no_json, refuse_too_much
 from eval_gate.text.sources.json import JsonPositions, parse_json

@@ -16,7 +16,7 @@ from eval_gate.struct import FrozenStruct
 from eval_gate.targets.base import TargetError, TargetFault
 from eval_gate.targets.http.address import Address, proxied, proxies
 from eval_gate.targets.http.incoming import Head, NoHttpError
-from eval_gate.targets.http.straight import BrokenError, NotConnectedError, Pool
+from eval_gate.targets.http.plain_pool import BrokenError, NotConnectedError, Pool
 from eval_gate.text.foreign.quote import quote
 from eval_gate.text.foreign.unpacking import PackingError, Unpacker
 from eval_gate.text.redact import Redactor

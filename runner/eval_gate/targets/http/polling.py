@@ -8,11 +8,11 @@ from typing import Final
 
 from eval_gate.model.base import JsonValue
 from eval_gate.targets.base import TargetError, TargetFault
-from eval_gate.targets.http.asking import Asking
 from eval_gate.targets.http.connection import ACCEPTED, Connection, LostError, Sent, retry_after
 from eval_gate.targets.http.incoming import Head
 from eval_gate.targets.http.paths import Missing, Path
 from eval_gate.targets.http.placeholders import Values, filled, in_address
+from eval_gate.targets.http.requests import Asking
 from eval_gate.targets.http.rules import Rule, failure_in
 from eval_gate.targets.http.settings import HttpSettings, Method, Polling
 from eval_gate.targets.retry import RetryPolicy

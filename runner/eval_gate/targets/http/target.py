@@ -15,7 +15,6 @@ from eval_gate.targets.base import DescribedTarget, Request, TargetError, Target
 from eval_gate.targets.build import Surroundings
 from eval_gate.targets.container import System, connection_hint, is_here, reachable_host
 from eval_gate.targets.http.address import Address, address_of, proxied
-from eval_gate.targets.http.asking import Asking
 from eval_gate.targets.http.connection import (
     ACCEPTED,
     Bounds,
@@ -26,6 +25,7 @@ from eval_gate.targets.http.connection import (
 )
 from eval_gate.targets.http.incoming import Head
 from eval_gate.targets.http.reading import Reader, other_format
+from eval_gate.targets.http.requests import Asking
 from eval_gate.targets.http.settings import HttpHealthCheck, HttpSettings, ResponseFormat
 from eval_gate.targets.retry import retry_policy, with_retries
 from eval_gate.targets.waiting import until_there

@@ -13,7 +13,7 @@ from eval_gate.files.place import why_not_read
 from eval_gate.files.reading import read_up_to
 from eval_gate.model.limits import PROMPT_BYTES
 from eval_gate.targets.build import Surroundings
-from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.model.chat import Chat
 from eval_gate.targets.model.file_agent import FileAgentTarget
 from eval_gate.targets.model.pace import Pace

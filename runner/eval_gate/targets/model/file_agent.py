@@ -20,7 +20,7 @@ from eval_gate.sandbox.tools import run_tool, spec_of
 from eval_gate.struct import FrozenStruct, Struct, field
 from eval_gate.targets.base import Request, TargetError, TargetFault
 from eval_gate.targets.deadline import measured, not_counted
-from eval_gate.targets.model.asking import Asker
+from eval_gate.targets.model.asker import Asker
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.targets.model.target import ModelTarget, Talk
 

@@ -12,7 +12,7 @@ from eval_gate.model.usage import Usage, total
 from eval_gate.struct import Struct, field
 from eval_gate.targets.base import DescribedTarget, Request
 from eval_gate.targets.deadline import measured
-from eval_gate.targets.model.asking import Asked, Asker
+from eval_gate.targets.model.asker import Asked, Asker
 from eval_gate.targets.model.chat import more_headers
 from eval_gate.targets.model.settings import ModelSettings
 from eval_gate.text.javascript.strings import compact_json

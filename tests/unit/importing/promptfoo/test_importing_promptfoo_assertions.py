@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.assertion import comma_separated
 from eval_gate.importing.promptfoo.assertions import BASE_TYPES, Checks, checks_of
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eval_gate.errors import GateError
 from eval_gate.formats.base import Reading
 from eval_gate.formats.discovery import EvalFile, load_suites
-from eval_gate.importing.made import Imported
+from eval_gate.importing.imported import Imported
 from eval_gate.importing.promptfoo.convert import import_promptfoo
 from tests.support.sizes import size
 

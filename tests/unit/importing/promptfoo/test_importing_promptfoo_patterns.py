@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from regress import Regex
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo import patterns
 
 texts = st.text(st.sampled_from("aAkKiIsS.*\n\r ^$()[]{}|/\\ßẞéÉ\u212a\u0130👍ǆǅ"), max_size=6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.csv_rows import assertion_of, rows_of_table
 from eval_gate.importing.promptfoo.sources import Folder, read_document
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eval_gate.importing.made import CannotCarryError
+from eval_gate.importing.imported import CannotCarryError
 from eval_gate.importing.promptfoo.templates import alone, rendered, rendered_within
 
 VARIABLES = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, PackageLoader
 
+from eval_gate.config.outputs import ReportRequest
 from eval_gate.config.policy import Policy
-from eval_gate.config.written import ReportRequest
 from eval_gate.errors import GateError
 from eval_gate.model.result import RunResult, TargetIdentity
 from eval_gate.reports.console.style import ConsoleStyle

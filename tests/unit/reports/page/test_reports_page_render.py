@@ -16,8 +16,8 @@ from eval_gate.model.case import CaseKey
 from eval_gate.reports.context import ReportContext
 from eval_gate.reports.links import anchor_of
 from eval_gate.reports.page.cuts import LADDER, MANY_CASES, MOST_BYTES, fitted
+from eval_gate.reports.page.foreign_text import island, shown
 from eval_gate.reports.page.render import asset
-from eval_gate.reports.page.shown import island, shown
 from eval_gate.reports.render import render
 from eval_gate.results.baseline import NOT_ASKED_FOR
 from eval_gate.text.inert import markup

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eval_gate.config.outputs import JunitFailures
 from eval_gate.config.policy import FailOn, Policy
-from eval_gate.config.written import JunitFailures
 from eval_gate.gate.causes import cause_of
 from eval_gate.model.comparison import Outcome
 from eval_gate.model.result import RunResult, TargetIdentity

@@ -1,0 +1,210 @@
+"""What this step judges, and by what: the run it makes, or the result that an earlier step or another run made."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from eval_gate.action.baseline import Origin
+from eval_gate.action.inputs import PREFIX
+from eval_gate.action.log import Log
+from eval_gate.action.lookups import ON_ITS_WAY, Asked, Coming
+from eval_gate.action.plan import Mode
+from eval_gate.action.relay import relayed_result
+from eval_gate.action.step import Step
+from eval_gate.action.trust.control import with_believed_control
+from eval_gate.action.trust.judges import comparisons_of
+from eval_gate.action.trust.variables import doorkeeper_for
+from eval_gate.config.settings import ResultsFormat, RunConfig
+from eval_gate.engine.journal import JOURNAL_NAME
+from eval_gate.engine.preparing.context import Around
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.judge import Question
+from eval_gate.gate.must_pass import with_idle_patterns
+from eval_gate.github.checkout import checked_out
+from eval_gate.model.result import GitFacts, RunResult
+from eval_gate.reports.words.progress import CalmProgress
+from eval_gate.results.names import LATEST
+from eval_gate.results.parts import read_whole, whole_of
+from eval_gate.results.read import is_run
+from eval_gate.results.write import run_folder
+from eval_gate.session.foreign_results import brought_run, read_brought
+from eval_gate.session.run import Made, ask_base_later, make_run
+from eval_gate.session.session import Session
+from eval_gate.struct import replace
+
+FROM_FILE = "rerunCommand of the configuration file is not run by the action: a pull request may have written it"
+RERUN_HINT = {
+    True: "give it as the input rerun-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest`; or use the action in host/",
+}
+"""What to do instead, on the machine of the job and in our container."""
+BASE_FROM_FILE = "controlCommand is not run by the action but without Docker and as its input: it clears what it fails"
+BASE_HINT = {
+    True: "give it as the input control-command",
+    False: "have `eval-gate judge` run it in a step before, and give `results: latest` and the input control-command",
+}
+_PRIVATE = (PREFIX, "ACTIONS_", "GITHUB_TOKEN")
+"""Variables that are the step's own: eval files and their commands have no business with them."""
+
+
+def session_of(step: Step, config: RunConfig, asked: Asked, variables: Mapping[str, str], log: Log) -> Session:
+    """The session, with what people have accepted: in the file, and, where it could matter, in comments.
+
+    Raises GateError, as for variables that would be given to a target that must not have them.
+    """
+    selection = step.settings.selection
+    beside = asked.beside_cases
+    origin = Origin(ON_ITS_WAY) if beside else asked.origin()
+    pushes = None if beside else asked.pushes()
+    question = Question(
+        origin.baseline,
+        config.policy,
+        everything_selected=selection.everything,
+        waivers=asked.waivers.result(),
+        more_waivers=asked.with_comments,
+        keeping=config.keeping,
+        pushes=pushes,
+        comparisons=comparisons_of(step),
+    )
+    environment = step.environment
+    around = Around(
+        environment.workspace,
+        {name: value for name, value in variables.items() if not name.startswith(_PRIVATE)},
+        GitFacts(sha=_evaluated(step), ref=environment.ref or None, repository=environment.repository),
+        secrets=tuple(token for token in (step.settings.token, environment.runtime_token) if token),
+        doorkeeper=doorkeeper_for(step, config, variables, log)
+        if _runs(step) or _runs_again(step) or config.control.named
+        else None,
+        recorded_by_baseline=origin.recorded,
+    )
+    later = Coming(asked, question) if beside else None
+    return Session(config, selection, around, question, config.files, later)
+
+
+def get_result(step: Step, session: Session, log: Log) -> Made:
+    """The run, not judged yet. Raises GateError."""
+    run_id = _asks_later(step, session)
+    if run_id is not None:
+        log.did(f"went on with run {run_id}, to ask the base branch's agent")
+        session = replace(session, around=replace(session.around, resume=run_id))
+    if _runs(step) or run_id is not None:
+        with log.commands.group("Evals"):
+            made = asyncio.run(make_run(session, CalmProgress(log.commands.say)))
+    else:
+        result = with_believed_control(_stored(step, session, log), session.config.control)
+        made = Made(result if step.plan.mode is Mode.RELAY else _asked_later(session, result, log))
+    return replace(made, result=made.result.model_copy(update={"made_by": step.made_by}))
+
+
+def load_engine(step: Step) -> None:
+    """What a run is prepared with, where there will be one: 100 ms while GitHub is waited for, and not after that."""
+    if _runs(step):
+        import_module("eval_gate.engine.preparing.prepare")
+
+
+def _runs(step: Step) -> bool:
+    return step.plan.mode is not Mode.RELAY and not step.settings.results
+
+
+def makes_whole(step: Step) -> bool:
+    """Whether this step makes the run that is judged, or joins it of shards, and does not go on with a step before."""
+    reference = (step.settings.results or "").strip()
+    return not reference or ("\n" not in reference and reference != LATEST and is_run(reference))
+
+
+def _asks_later(step: Step, session: Session) -> str | None:
+    """Id of the stored run that the base branch's agent is asked about now: one that was made here, by our engine."""
+    reference = (step.settings.results or "").strip()
+    if not reference or step.plan.mode is Mode.RELAY or session.config.control.named is None:
+        return None
+    if "\n" in reference or session.config.results.format is not ResultsFormat.AUTO or not is_run(reference):
+        return None
+    run = _judged([reference], session)
+    return run.run_id if (run_folder(session.folder, run.run_id) / JOURNAL_NAME).is_file() else None
+
+
+def _asked_later(session: Session, result: RunResult, log: Log) -> RunResult:
+    """The result with what the base branch's agent says of it, where it is named and may turn what is red."""
+    told = asyncio.run(ask_base_later(session, result))
+    if told is not result:
+        log.did(f"asked the base branch's agent about run {result.run_id}")
+    return told
+
+
+def _runs_again(step: Step) -> bool:
+    """Whether another tool may be asked again: by the word of the workflow, where that tool is."""
+    return step.settings.on_host and "rerunCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
+
+
+def _asks_by_command(step: Step) -> bool:
+    """The same of the command for the base branch's agent, which may clear what it fails."""
+    return step.settings.on_host and "controlCommand" in step.settings.flags and step.plan.mode is not Mode.RELAY
+
+
+def _stored(step: Step, session: Session, log: Log) -> RunResult:
+    config, reference = session.config, step.settings.results
+    if reference is None or step.plan.mode is Mode.RELAY:
+        # one shard of a fork's run says nothing about the others, unless this step is about that one
+        relayed = whole_of([relayed_result(step, log)], step.settings.selection.shard)
+        return with_idle_patterns(relayed, config.policy.must_pass)
+    paths = [line.strip() for line in reference.splitlines() if line.strip()]
+    if config.results.format is not ResultsFormat.AUTO or not is_run(paths[0]):
+        return with_idle_patterns(_brought(step, session, paths, log), config.policy.must_pass, strict=config.strict)
+    result = _without_its_past(_judged(paths, session))
+    if not result.suites:
+        raise GateError("no-result", f"results: {', '.join(paths)} holds no case", "name a finished run")
+    log.did(f"read the result of run {result.run_id} from {', '.join(paths)}")
+    return with_idle_patterns(result, config.policy.must_pass, strict=config.strict)
+
+
+def _judged(paths: Sequence[str], session: Session) -> RunResult:
+    """The run that these lead to, of shards all. Raises GateError; without a `latest` a step before did not finish."""
+    try:
+        return read_whole(paths, session.folder, session.selection.shard)
+    except GateError as error:
+        if paths != [LATEST] or error.code != "baseline-not-found":
+            raise
+        raise GateError(
+            "results-incomplete",
+            "no step before this one has stored a result, which `results: latest` is about",
+            "the log of the step with `eval-gate judge` or `eval-gate run` says what went wrong",
+            exit_code=ExitCode.INCOMPLETE,
+        ) from error
+
+
+def _without_its_past(result: RunResult) -> RunResult:
+    """The run without what it says of earlier ones: a step of the pull request wrote that, and GitHub knows better."""
+    if result.comparison is None:
+        return result
+    changes = tuple(one.model_copy(update={"earlier": ()}) if one.earlier else one for one in result.comparison.changes)
+    told = result.comparison.model_copy(update={"evidence": None, "changes": changes})
+    return result.model_copy(update={"comparison": told})
+
+
+def _brought(step: Step, session: Session, paths: Sequence[str], log: Log) -> RunResult:
+    """What another tool found. It is asked again only by a command of the workflow, and only where the tool is.
+
+    In the container it is not; and a command of the configuration file is the pull request's own.
+    """
+    choice = session.config.results
+    if session.config.control.command is not None and not _asks_by_command(step):
+        log.commands.warning(f"{BASE_FROM_FILE}; {BASE_HINT[step.settings.on_host]}")
+        nobody = replace(session.config.control, command=None)
+        session = replace(session, config=replace(session.config, control=nobody))
+    if choice.rerun_command is not None and not _runs_again(step):
+        log.commands.warning(f"{FROM_FILE}; {RERUN_HINT[step.settings.on_host]}")
+        results = replace(choice, rerun_command=None)
+        session = replace(session, config=replace(session.config, results=results))
+    brought = asyncio.run(brought_run(session, read_brought(session.config, paths, session.around)))
+    for words in brought.words:
+        log.did(words)
+    return brought.run
+
+
+def _evaluated(step: Step) -> str | None:
+    """The commit in the workspace; of a pull request its head, although its test merge is what is checked out."""
+    if step.plan.pull_number is None and (found := checked_out(step.environment.workspace)):
+        return found
+    return step.plan.head_sha or None

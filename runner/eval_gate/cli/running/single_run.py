@@ -1,0 +1,106 @@
+"""What happens when evals are run from a command line, from the configuration to the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from eval_gate.cli.terminal.console import Verbosity, say
+from eval_gate.cli.terminal.output import print_result, say_written
+from eval_gate.cli.terminal.progress import progress_for
+from eval_gate.config.load import find_config, load_config
+from eval_gate.config.selection import Selection
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.context import Around
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.reports.context import ReportContext
+from eval_gate.reports.rerun import rerun_command
+from eval_gate.reports.words.waiving import accept_line
+from eval_gate.session.failing import failing_cases
+from eval_gate.session.git import git_facts
+from eval_gate.session.keep import Kept, context_of, evaluate, report
+from eval_gate.session.session import Session, open_session
+from eval_gate.struct import FrozenStruct, replace
+
+
+class Asked(FrozenStruct):
+    """One call of `run`: what was given on the command line."""
+
+    flags: dict[str, JsonValue]
+    config_file: Path | None
+    selection: Selection
+    resume: str | None
+    as_json: bool
+    verbosity: Verbosity
+    failing: bool = False
+    """Only the cases that failed when they were last run."""
+
+
+def run_and_judge(asked: Asked) -> ExitCode:
+    """Run, write, compare, print; the exit code. Raises GateError for what is wrong before anything was asked."""
+    session, kept = make(asked, configuration(asked))
+    show_made(asked, session, kept)
+    if kept.interrupted is not None:
+        say(f"to go on: eval-gate run --resume {kept.run.run_id} with the same options")
+    return kept.exit_code
+
+
+def make(asked: Asked, config: RunConfig, files: frozenset[str] | None = None) -> tuple[Session, Kept]:
+    """Run, judge and keep what was asked for; of these eval files only, if any are given. Raises GateError."""
+    keys = failing_cases(Path(config.output_dir), config.target.name) if asked.failing else None
+    session = open_session(config, replace(asked.selection, files=files, keys=keys), around(asked.resume))
+    return session, asyncio.run(evaluate(session, progress_for(asked.verbosity)))
+
+
+def show_made(asked: Asked, session: Session, kept: Kept) -> None:
+    """The summary of a run, how to run its cases again or to accept them, and its reports."""
+    rerun = rerun_command(_once(sys.argv[1:]), kept.run, session.question.baseline)
+    context = replace(
+        context_of(session, kept),
+        rerun_command=rerun.command if rerun else None,
+        rerun_left_out=rerun.left_out if rerun else 0,
+        accept_line=accept_line(kept.run, session.config.policy.accepted),
+    )
+    show(session, kept, context, asked.verbosity, as_json=asked.as_json)
+
+
+def _once(arguments: Sequence[str]) -> list[str]:
+    """The arguments of a call that runs cases by their names, once; behind `--` all are paths."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    return [*(one for one in arguments[:end] if one not in {"--watch", "--failing"}), *arguments[end:]]
+
+
+def refuse_together(asked: Asked, *, watch: bool, targets: int) -> None:
+    """Raises GateError `options-conflict` for options that contradict each other."""
+    option = "--watch" if watch else "--failing" if asked.failing else None
+    others = [("--resume", asked.resume is not None), ("--target given several times", targets > 1)]
+    others += [("--json", asked.as_json)] if watch else []
+    for other, given in others:
+        if option and given:
+            raise GateError("options-conflict", f"{option} and {other} do not go together", "leave one of them out")
+
+
+def configuration(asked: Asked) -> RunConfig:
+    """Flags, variables and file as one. Raises GateError with every problem of all of them."""
+    file = asked.config_file or find_config(Path.cwd())
+    config = load_config(asked.flags, os.environ, file)
+    if file is not None and asked.config_file is None and asked.verbosity is Verbosity.VERBOSE:
+        say(f"configuration: {file}")
+    return config
+
+
+def around(resume: str | None = None) -> Around:
+    """What a run finds around it that somebody starts on a command line."""
+    root = Path.cwd()
+    return Around(root, os.environ, git_facts(os.environ, root), resume)
+
+
+def show(session: Session, kept: Kept, context: ReportContext, verbosity: Verbosity, *, as_json: bool = False) -> None:
+    """Print the summary, then write the reports: one that cannot be written does not take it away."""
+    print_result(kept.run, context, verbosity, as_json=as_json)
+    say_written(report(session, kept, context), verbosity)

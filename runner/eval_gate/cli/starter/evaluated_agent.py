@@ -1,0 +1,142 @@
+"""Who is evaluated: what was said on the command line or in a configuration, else what the folder suggests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from eval_gate.cli.starter.agents import USUAL, FoundAgent
+from eval_gate.cli.starter.folder import Evals
+from eval_gate.config.settings import RunConfig
+from eval_gate.errors import GateError
+from eval_gate.struct import FrozenStruct, replace
+from eval_gate.targets.build import described_by_flags
+from eval_gate.targets.container import HOST_NAME, LOCAL_NAMES
+from eval_gate.targets.http.presets import PresetName
+from eval_gate.targets.listing import find_targets
+from eval_gate.targets.model.providers.table import PROVIDERS, ModelProvider
+from eval_gate.targets.model.settings import ModelSettings
+from eval_gate.text.escape import variable_word
+from eval_gate.text.urls import public_url
+
+DEFAULT_ENDPOINT: Final = "http://localhost:8080/chat"
+AGENT_EVALS: Final = "agent-evals"
+_PLAIN_URL: Final = re.compile(r"[A-Za-z0-9._~:/%+=,@\[\]-]+")
+"""What needs no quoting in YAML or a shell, and is no expression of a workflow."""
+
+
+class Kind(StrEnum):
+    """Where who is evaluated runs, as far as a workflow has to know."""
+
+    AGENT_HERE = "agent-here"
+    """An agent on the same machine: the workflow has to start it."""
+    AGENT_ELSEWHERE = "agent-elsewhere"
+    MODEL = "model"
+    SUITES = "suites"
+    """The agents that Agent Evals suites bring with them."""
+    DESCRIBED = "described"
+    """Targets of a list."""
+
+
+class Asked(FrozenStruct):
+    """Who is evaluated. `secrets` and `variables` are names in the environment; `targets` is the list's path."""
+
+    kind: Kind
+    endpoint: str | None = None
+    provider: str | None = None
+    model: str | None = None
+    secrets: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    targets: str | None = None
+    preset: str | None = None
+    """How the agent at the endpoint speaks, where that is not our own way."""
+    found: FoundAgent | None = None
+    """The agent of the repository, where it is the one at the endpoint."""
+
+    @property
+    def address(self) -> SplitResult:
+        """The endpoint in parts."""
+        return urlsplit(self.endpoint or "")
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """How the command line says it."""
+        said = {
+            "--agent-endpoint": self.endpoint,
+            "--agent-preset": self.preset,
+            "--provider": self.provider,
+            "--model": self.model,
+        }
+        return tuple(word for flag, value in said.items() if value for word in (flag, value))
+
+
+def who_is_asked(
+    config: RunConfig,
+    evals: Evals,
+    example: str,
+    folder: Path,
+    repository: Path | None,
+    agent: FoundAgent | None = None,
+) -> Asked:
+    """Who is evaluated by this configuration and these evals; `example` is the format of an eval still to be written.
+
+    `agent` is what the folder holds. Raises GateError for what contradicts itself, for an address or preset that is
+    none, and for what describes no model.
+    """
+    said = config.target
+    if said.preset is not None and said.endpoint is None:
+        said = replace(said, endpoint=_usual(said.preset, agent))
+    chosen = described_by_flags(said)
+    if chosen is not None and isinstance(chosen.settings, ModelSettings):
+        provider, row = chosen.settings.route[0], chosen.settings.row
+        # of several names that a key may have, the one that says whose it is
+        mine = [name for name in row.key_variables if variable_word(provider) in name] or row.key_variables
+        variables = (row.address_variable,) if row.needs_address and row.address_variable else ()
+        return Asked(Kind.MODEL, None, said.provider, said.model, tuple(mine[:1]), variables)
+    if said.endpoint is not None:
+        return _agent(said.endpoint, said.preset, agent)
+    if said.name is not None or said.targets is not None:
+        return Asked(Kind.DESCRIBED, targets=said.targets if isinstance(said.targets, str) else None)
+    if (evals.formats or {example}) == {AGENT_EVALS}:
+        return Asked(Kind.SUITES, secrets=PROVIDERS[ModelProvider.OPENAI].key_variables)
+    listed = _list_beside(evals.files, folder, repository or folder)
+    if listed:
+        return Asked(Kind.DESCRIBED, targets=listed)
+    return _agent(agent.url, agent.preset, agent) if agent else _agent(DEFAULT_ENDPOINT, None, None)
+
+
+def _usual(preset: str, agent: FoundAgent | None) -> str:
+    """Where an agent that speaks so is, as far as nobody says it."""
+    if agent is not None and agent.preset == preset:
+        return agent.url
+    return USUAL.get(PresetName(preset), DEFAULT_ENDPOINT) if preset in set(PresetName) else DEFAULT_ENDPOINT
+
+
+def _agent(endpoint: str, preset: str | None, found: FoundAgent | None) -> Asked:
+    try:
+        plain = public_url(endpoint) == endpoint and _PLAIN_URL.fullmatch(endpoint) is not None
+    except GateError as error:
+        raise GateError(error.code, error.message, f"such as {DEFAULT_ENDPOINT}") from error
+    if not plain:
+        raise GateError(
+            "invalid-url",
+            "the agent's URL has credentials, a query, a fragment or unusual characters: it is written into files",
+            "describe the agent in a targets.yaml, with ${{ NAME }} for what is secret (docs/targets.md)",
+        )
+    here = urlsplit(endpoint).hostname in {*LOCAL_NAMES, HOST_NAME}
+    same = found if here and found and urlsplit(found.url).port == urlsplit(endpoint).port else None
+    kind = Kind.AGENT_HERE if here else Kind.AGENT_ELSEWHERE
+    return Asked(kind, endpoint, preset=None if preset is None else str(preset), found=same)
+
+
+def _list_beside(files: Sequence[str], folder: Path, repository: Path) -> str | None:
+    """The list of targets that counts for these evals, or for the folder where there are none yet."""
+    for place in dict.fromkeys((folder / file).parent for file in files) or (folder,):
+        found = find_targets(place, repository, folder)
+        if found is not None:
+            return found.relative_to(folder).as_posix() if found.is_relative_to(folder) else found.as_posix()
+    return None

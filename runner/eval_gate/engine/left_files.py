@@ -1,0 +1,107 @@
+"""Keeps what a failing case of an Agent Evals suite left in its folder: one Markdown file of each, beside the record.
+
+One file, because paths that an agent chose are text in it and lead nowhere; Markdown, because people read it and it is
+no result that anybody could take for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.files.writing import write_atomically
+from eval_gate.model.conversation import FileEntry
+from eval_gate.model.limits import LEFT_CASE, LEFT_FILE, LEFT_RUN
+from eval_gate.results.masking import MARGIN
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.redact import MASK
+
+_NAME: Final = 40
+"""Characters of a case's id, and of its file's name, in the name of what is kept."""
+
+
+class Leavings:
+    """What failing cases of one run left. `folder` is the run's; `patterns` find what nobody may see."""
+
+    def __init__(self, folder: Path, patterns: Sequence[str]) -> None:
+        self._folder = folder
+        self._patterns = patterns
+        self._room = LEFT_RUN
+
+    async def keep(self, record: TrialRecord, files: Iterable[FileEntry], matcher: PatternMatcher) -> str | None:
+        """Write it, and say where in one sentence; None when it left nothing that was not there before.
+
+        `files` are without secrets. Raises GateError where nothing can be written.
+        """
+        entries = [entry for entry in files if entry.kind != "folder"]
+        changed = [entry for entry in entries if not entry.unchanged]
+        if not changed:
+            return None
+        count = f"{len(changed):,} file{'' if len(changed) == 1 else 's'}"
+        try:
+            shown = await self._shown(changed, matcher)
+        except (PatternError, PatternWorkerError) as error:
+            return f"what it left in tmp/ ({count}) is not kept, because it could not be looked through: {error}"
+        text = _page(record, shown, len(entries) - len(changed))
+        if len(text) > self._room:
+            return f"what it left in tmp/ ({count}) is not kept: other cases of this run left {LEFT_RUN:,} characters"
+        self._room -= len(text)
+        name = _name(record)
+        write_atomically(self._folder / name, text)
+        return f"what it left in tmp/ is kept beside the record: {name} ({count})"
+
+    async def _shown(self, entries: Sequence[FileEntry], matcher: PatternMatcher) -> list[tuple[str, str]]:
+        """Path and text of each file, as far as there is room; why there is none where that is so."""
+        texts, room = [], LEFT_CASE
+        for entry in entries:
+            text = entry.text or ""
+            limit = max(0, min(LEFT_FILE, room))
+            texts.append((entry.path, text[: limit + MARGIN], limit, len(text), entry.problem))
+            room -= min(len(text), limit)
+        masked = [part for path, text, *_ in texts for part in (path, text)]
+        if self._patterns:
+            masked = await matcher.replaced(self._patterns, masked, MASK)
+        pairs = zip(masked[::2], masked[1::2], strict=True)
+        return [
+            (path, _file(text, limit, whole, problem))
+            for (path, text), (_, _, limit, whole, problem) in zip(pairs, texts, strict=True)
+        ]
+
+
+def _file(text: str, limit: int, whole: int, problem: str | None) -> str:
+    if problem is not None:
+        return f"Not kept: {problem}\n"
+    kept = text[:limit]
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", kept)), default=0))
+    end = "" if kept.endswith("\n") or not kept else "\n"
+    cut = f"\nCut: it has {whole:,} characters.\n" if whole > limit else ""
+    return f"{fence}\n{kept}{end}{fence}\n{cut}"
+
+
+def _page(record: TrialRecord, files: Sequence[tuple[str, str]], unchanged: int) -> str:
+    said = f"What the case left in its folder, trial {record.trial + 1}: {len(files):,} files.\n"
+    if unchanged:
+        more = "1 more file is" if unchanged == 1 else f"{unchanged:,} more files are"
+        said += f"{more} as {'it was' if unchanged == 1 else 'they were'} before the run.\n"
+    parts = [f"# {_inline(record.case_id)} of {_inline(record.eval_file)}\n", said]
+    parts += [f"## {_inline(path)}\n\n{text}" for path, text in files]
+    return "\n".join(parts)
+
+
+def _inline(text: str) -> str:
+    """A path or id as code within a line."""
+    plain = re.sub(r"[\x00-\x1f\x7f`]", "?", text)
+    return f"`{plain}`"
+
+
+def _name(record: TrialRecord) -> str:
+    """The same for the same execution, also of a run that is resumed; of names only letters, digits, `.` and `-`."""
+    whole = f"{record.eval_file}\0{record.case_id}\0{record.trial}".encode("utf-8", "surrogatepass")
+    digest = hashlib.sha256(whole).hexdigest()[:8]
+    parts = (Path(record.eval_file).stem, record.case_id)
+    plain = [re.sub(r"[^A-Za-z0-9.]+", "-", part).strip(".-")[:_NAME] for part in parts]
+    return "-".join(["left", *filter(None, plain), digest]) + ".md"

@@ -1,0 +1,217 @@
+"""How much of one execution the record keeps: answer, calls, exchange and judges' words, each within its bound.
+
+What was too much is counted (`CaseDetails.left_out`) or named (`KeptCall.cut`), so that nobody takes a part for the
+whole. The execution that decides its case keeps more than the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
+
+from eval_gate.config.settings import Store
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.model.base import JsonValue, made
+from eval_gate.model.conversation import Message, Response, ToolCall
+from eval_gate.model.execution import CaseDetails, EvaluatorResult, KeptCall, Status
+from eval_gate.model.limits import (
+    KEPT_ANSWER,
+    KEPT_CALL,
+    KEPT_CALLS,
+    KEPT_CONVERSATION,
+    KEPT_MESSAGES,
+    KEPT_MODEL,
+    KEPT_PROMPT,
+)
+from eval_gate.model.result import CaseResult
+from eval_gate.results.lessening import (
+    PROMPT_CUT,
+    PROMPTS,
+    beginning,
+    cut_parts,
+    error_unquoted,
+    unquoted,
+    within,
+    without_answer,
+    without_prompts,
+)
+from eval_gate.results.masking import Change, Masked, details_with, results_with
+from eval_gate.text.escape import one_line
+from eval_gate.text.javascript.regex import PatternError, PatternMatcher, PatternWorkerError
+from eval_gate.text.javascript.strings import compact_json
+from eval_gate.text.redact import MASK
+
+_NOTHING: Final[dict[str, int]] = {}
+"""One object for all of which nothing is left out; never changed."""
+
+
+def stored(record: TrialRecord, store: Store) -> TrialRecord:
+    """A finished trial as the journal may hold it: where nothing is to be kept, without a word of the answer."""
+    if store is not Store.NONE:
+        return record  # whether a case simply passes is known when all of its trials are
+    error, results = record.error, record.evaluator_results
+    return record.model_copy(
+        update={
+            "details": without_answer(record.details),
+            "evaluator_results": unquoted(results),
+            "error": error and error_unquoted(error, record.status, record.blame, results),
+        }
+    )
+
+
+def settled(case: CaseResult, store: Store) -> CaseResult:
+    """A case as the record holds it: where only failing ones are to be looked at, one that passes says no more."""
+    if store is not Store.FAILING:
+        return case
+    if not (case.passed and all(trial.status is Status.PASSED for trial in case.trials)):
+        return case
+    nothing = {"details": None, "evaluator_results": ()}
+    return case.model_copy(
+        update={
+            "details": without_answer(case.details),
+            "evaluator_results": without_prompts(case.evaluator_results),
+            "trials": tuple(one if one.details is None else one.model_copy(update=nothing) for one in case.trials),
+        }
+    )
+
+
+async def redacted(record: TrialRecord, patterns: Sequence[str], matcher: PatternMatcher) -> TrialRecord:
+    """The trial with `***` for whatever the patterns find in it, cut to its bounds only then.
+
+    Where they take too long nothing of it is kept: a text that nobody could look through may hold anything.
+    """
+    masked = Masked()
+    _redacted(record, masked.find)
+    warnings = record.warnings
+    try:
+        masked.learn(await matcher.replaced(patterns, masked.texts, MASK))
+    except (PatternError, PatternWorkerError) as error:
+        masked.learn(None)
+        warnings = (f"redact: what was said is not kept, because it could not be looked through: {error}",)
+    made = _redacted(record, masked.put)
+    return made.model_copy(update={"details": within(made.details), "warnings": warnings})
+
+
+def _redacted(record: TrialRecord, change: Change) -> TrialRecord:
+    return record.model_copy(
+        update={
+            "error": record.error and change(record.error),
+            "details": details_with(record.details, change),
+            "evaluator_results": results_with(record.evaluator_results, change),
+        }
+    )
+
+
+def details_of(response: Response, margin: int = 0) -> CaseDetails:
+    """What the target gave back. Where patterns are to look at it, each text is cut `margin` characters too late."""
+    conversation = _conversation(response.conversation, margin) if response.conversation else ()
+    too_many = len(response.text) - KEPT_ANSWER
+    left_out = {
+        "toolCalls": len(response.tool_calls) - KEPT_CALLS,
+        "messages": len(response.conversation) - len(conversation),
+        "characters": too_many,
+    }
+    return made(
+        CaseDetails,
+        tools_called=tuple([call.name for call in response.tool_calls]),
+        response_length=len(response.text),
+        response=response.text[: KEPT_ANSWER + margin],
+        response_truncated=too_many > 0,
+        conversation=conversation,
+        max_turns_reached=response.max_turns_reached,
+        replayed=response.replayed,
+        model=one_line(response.model, KEPT_MODEL) or None if response.model else None,
+        first_token_ms=None if response.first_token_ms is None else round(response.first_token_ms, 3),
+        tool_calls=_calls(response, margin),
+        left_out={what: count for what, count in left_out.items() if count > 0} or _NOTHING,
+    )
+
+
+def answer_of(text: str, margin: int = 0) -> CaseDetails:
+    """The same of an answer that is nothing but a text."""
+    too_many = len(text) - KEPT_ANSWER
+    return made(
+        CaseDetails,
+        response_length=len(text),
+        response=text[: KEPT_ANSWER + margin],
+        response_truncated=too_many > 0,
+        left_out={"characters": too_many} if too_many > 0 else {},
+    )
+
+
+def _calls(response: Response, margin: int) -> tuple[KeptCall, ...]:
+    """The calls as the target reported them: arguments that are no mapping stand in its messages only."""
+    reported = [call for message in response.messages or () for call in message.tool_calls]
+    told = len(reported) == len(response.tool_calls)
+    return tuple(
+        _call(call, reported[at].input if told else call.params or None, KEPT_CALL + margin)
+        for at, call in enumerate(islice(response.tool_calls, KEPT_CALLS))
+    )
+
+
+def _call(call: ToolCall, given: JsonValue, limit: int) -> KeptCall:
+    arguments, result = beginning(given, limit), beginning(call.result, limit)
+    return made(
+        KeptCall,
+        name=call.name,
+        arguments=arguments,
+        result=result,
+        success=call.success,
+        duration_ms=call.duration_ms,
+        cut=cut_parts(given is not arguments, call.result is not result),
+    )
+
+
+def _conversation(messages: Sequence[Message], margin: int) -> tuple[Message, ...]:
+    """The first messages of an exchange, as many as there is room for; each text cut as answers are."""
+    kept: list[Message] = []
+    room = KEPT_CONVERSATION
+    for message in islice(messages, KEPT_MESSAGES):
+        shown = _message(message, margin)
+        room -= len(shown.content if isinstance(shown.content, str) else compact_json(shown.content))
+        room -= sum(len(compact_json(call.params)) for call in shown.tool_calls)
+        if room < 0:
+            break
+        kept.append(shown)
+    return tuple(kept)
+
+
+def _message(message: Message, margin: int) -> Message:
+    content = message.content
+    content = content[: KEPT_ANSWER + margin] if isinstance(content, str) else beginning(content, KEPT_ANSWER + margin)
+    calls = tuple(_within_message(call, KEPT_CALL + margin) for call in message.tool_calls[:KEPT_CALLS])
+    if content is message.content and calls == message.tool_calls:
+        return message
+    return message.model_copy(update={"content": content, "tool_calls": calls})
+
+
+def _within_message(call: ToolCall, limit: int) -> ToolCall:
+    """A call as a message has it: its result is the next message's; arguments that are too long are one text."""
+    params = beginning(call.params, limit)
+    if isinstance(params, dict) and call.result is None:
+        return call
+    return call.model_copy(update={"params": params if isinstance(params, dict) else {"…": params}, "result": None})
+
+
+def results_of(results: Sequence[EvaluatorResult]) -> tuple[EvaluatorResult, ...]:
+    """What the evaluators said, with what judges were told cut to a bound."""
+    return tuple(_result(result) for result in results)
+
+
+def _result(result: EvaluatorResult) -> EvaluatorResult:
+    if result.evaluator_provider_request is None and not result.evaluator_results:
+        return result  # as with most assertions of most cases
+    return result.model_copy(
+        update={
+            "evaluator_provider_request": _facts(result.evaluator_provider_request),
+            "evaluator_results": results_of(result.evaluator_results),
+        }
+    )
+
+
+def _facts(facts: dict[str, Any] | None) -> dict[str, Any] | None:
+    long = [name for name in PROMPTS if facts and len(facts.get(name) or "") > KEPT_PROMPT]
+    if facts is None or not long:
+        return facts
+    return facts | {name: facts[name][:KEPT_PROMPT] for name in long} | {PROMPT_CUT: long}

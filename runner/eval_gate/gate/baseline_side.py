@@ -1,0 +1,118 @@
+"""The other side of a comparison, copied into it: what the baseline has of each case that is not as it was.
+
+So one file is enough to look at both sides, long after the baseline is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from eval_gate.config.settings import Keeping, Store
+from eval_gate.gate.evidence.history import letters_of, past_runs
+from eval_gate.gate.moved_cases import renamed
+from eval_gate.model.case import CaseKey
+from eval_gate.model.comparison import CaseChange, CaseClass, Comparison, PastRun
+from eval_gate.model.execution import Before
+from eval_gate.model.result import CaseResult, RunResult
+from eval_gate.results.ledger import Ledger
+from eval_gate.results.lessening import error_unquoted, unquoted, without_answer, without_prompts
+from eval_gate.results.masking import Masked, before_with
+from eval_gate.text.javascript.regex import PatternError, replaced_at_once
+from eval_gate.text.redact import MASK
+
+_AS_IT_WAS: Final = frozenset({CaseClass.STILL_PASSING, CaseClass.ADDED, CaseClass.REMOVED, CaseClass.NOT_RUN})
+"""Of these only the baseline's side is worth a copy where a score fell."""
+
+
+def with_before(
+    comparison: Comparison,
+    run: RunResult,
+    baseline: RunResult,
+    ledger: Ledger,
+    pass_score: float,
+    keeping: Keeping,
+) -> Comparison:
+    """The comparison with the baseline's side of what has changed, and with the runs up to the baseline.
+
+    `baseline` is held to `pass_score`, and `ledger` ends with it.
+    """
+    there, earlier = baseline.by_key(), renamed(baseline, run)
+    sides = {
+        change.key: before
+        for change in comparison.changes
+        if change.change not in _AS_IT_WAS or change.score_drop
+        if (before := there.get(earlier.get(change.key, change.key))) is not None and before.status.judged
+    }
+    here = run.by_key()
+    history, past = _looking_back(run.comparison, baseline, ledger, pass_score)
+    if past is None:
+        letters = letters_of(ledger, {earlier.get(key, key): here[key] for key in sides}, pass_score)
+        past = {key: letters[earlier.get(key, key)] for key in sides}
+    known, kept = past, {key: before_of(case) for key, case in sides.items()}
+    if keeping.store is Store.NONE:
+        kept = {key: unquoted_before(side) for key, side in kept.items()}
+    if keeping.patterns:
+        kept = _redacted(kept, keeping.patterns)
+
+    def told(change: CaseChange) -> CaseChange:
+        side = kept.get(change.key)
+        return change if side is None else change.model_copy(update={"before": side, "past": known.get(change.key, "")})
+
+    return comparison.model_copy(update={"changes": tuple(map(told, comparison.changes)), "history": history})
+
+
+def before_of(case: CaseResult) -> Before:
+    """What the baseline keeps of a case, without what its judges were told."""
+    return Before(
+        status=case.status,
+        score=case.score,
+        duration_ms=case.duration_ms,
+        error=case.error,
+        details=case.details,
+        evaluator_results=without_prompts(case.evaluator_results),
+        executions=tuple(trial.status for trial in case.trials) if len(case.trials) > 1 else (),
+        input_tokens=case.usage.input_tokens if case.usage else None,
+        output_tokens=case.usage.output_tokens if case.usage else None,
+        cost_usd=case.cost_usd,
+    )
+
+
+def _redacted(sides: Mapping[CaseKey, Before], patterns: Sequence[str]) -> dict[CaseKey, Before]:
+    """Without what the patterns find; without any text where they cannot look through all of them."""
+    masked = Masked()
+    for side in sides.values():
+        before_with(side, masked.find)
+    try:
+        masked.learn(replaced_at_once(patterns, masked.texts, MASK))
+    except PatternError:
+        masked.learn(None)
+    return {key: before_with(side, masked.put) for key, side in sides.items()}
+
+
+def unquoted_before(side: Before) -> Before:
+    """The same without a word of the answer: the baseline may have been stored when answers were still kept."""
+    error, results = side.error, side.evaluator_results
+    return side.model_copy(
+        update={
+            "details": without_answer(side.details),
+            "evaluator_results": unquoted(results),
+            "error": error and error_unquoted(error, side.status, None, results),
+        }
+    )
+
+
+def _looking_back(
+    recorded: Comparison | None, baseline: RunResult, ledger: Ledger, pass_score: float
+) -> tuple[tuple[PastRun, ...], Mapping[CaseKey, str] | None]:
+    """The earlier runs, and where the run's own record knows more of them than the ledger at hand, what it says.
+
+    Whoever judges a stored run again may have its baseline and no ledger any more.
+    """
+    if (
+        recorded is not None
+        and recorded.baseline.run_id == baseline.run_id
+        and len(recorded.history) > len(ledger.runs)
+    ):
+        return recorded.history, {change.key: change.past for change in recorded.changes}
+    return past_runs(ledger, pass_score), None

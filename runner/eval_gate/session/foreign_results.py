@@ -1,0 +1,194 @@
+"""Results that another tool made, as a run of ours: the same record, evidence and verdict as for own evals."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import UTC, datetime
+from itertools import islice
+
+from eval_gate import __version__
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.preparing.context import Around
+from eval_gate.engine.retention import settled
+from eval_gate.engine.settling import known_anew
+from eval_gate.errors import ExitCode, GateError
+from eval_gate.gate.moved_cases import renamed
+from eval_gate.gate.yardstick import LEAST_OF_ANOTHER_TOOL
+from eval_gate.model.case import CaseKey
+from eval_gate.model.policy import Measuring
+from eval_gate.model.result import CaseResult, RerunEnd, RunResult, SuiteResult, TargetIdentity, ToolIdentity
+from eval_gate.model.totals import summarise
+from eval_gate.reports.words.numbers import count, percent
+from eval_gate.result_formats.load import Brought, load_results
+from eval_gate.results.baseline import Baseline
+from eval_gate.results.record.fitting import EVERY, MANY, Sparing
+from eval_gate.session.rows import case_of, rules_of
+from eval_gate.session.run import reruns_of
+from eval_gate.session.session import Session
+from eval_gate.session.storing_rules import storable
+from eval_gate.session.tool_command import redactor_of
+from eval_gate.session.tool_reruns import Again, BaseAgent, Spending
+from eval_gate.struct import FrozenStruct, replace
+
+
+class BroughtRun(FrozenStruct):
+    """The run, and what is to be said of how its cases were known again."""
+
+    run: RunResult
+    words: tuple[str, ...]
+
+
+def read_brought(config: RunConfig, paths: Sequence[str], around: Around) -> Brought:
+    """The results in these files, without the secrets that are set here. Raises GateError."""
+    rules = rules_of(config)
+    found = load_results(paths, config.results.format, rules, redactor_of(around))
+    unused = rules.unused()
+    notes = (f"no result has the score of {', '.join(unused)}",) if unused else ()
+    return replace(found, notes=(*found.notes, *notes))
+
+
+async def brought_run(session: Session, brought: Brought) -> BroughtRun:
+    """The run that these results are, with the cases in doubt run again where a command says how. Raises GateError.
+
+    The rows are taken out of `brought` where nothing is run again: those of many cases are as large as the run.
+    """
+    config = session.config
+    rules, confirm = config.results.scores, config.policy.confirm
+    named_by = ", ".join(dict.fromkeys(row.named_by for row in brought.rows))
+    brought = replace(brought, cases=await storable(config, brought.cases), notes=(*brought.notes, *_unasked(config)))
+    again_by, base_by = config.results.rerun_command, config.control.command
+    several = list(islice(brought.cases.values(), 0, None, EVERY)) if len(brought.cases) >= MANY else []
+    part = [case_of(rows, (), None, rules, confirm=confirm) for rows in several]
+    sparing = Sparing(part, len(brought.cases))
+    del several, part
+    rows_of = brought.cases.items() if again_by or base_by else brought.let_go()
+    cases = {key: case_of(rows, (), None, rules, confirm=confirm, sparing=sparing) for key, rows in rows_of}
+    run = sparing.told(_run(session, brought, cases))
+    reruns = reruns_of(session)
+    _refuse_a_rest(run, session)
+    wanted = confirm or (again_by and config.policy.runs_of_new_cases > 1)
+    doubtful = list(reruns.doubtful(run)) if wanted else []
+    spending = Spending(config)
+    again = Again(session, brought, reruns, doubtful, spending) if doubtful and again_by else None
+    base = BaseAgent(session, brought, spending) if base_by and wanted else None
+
+    async def now() -> RunResult:
+        """The run, with what the re-runs have brought so far."""
+        if again is None:
+            return _not_again(run, frozenset(doubtful) - reruns.fresh) if doubtful else run
+        said, ends = await storable(config, again.rows), again.ends
+        for key in doubtful:
+            case = case_of(brought.cases[key], said.get(key, ()), ends[key], rules, confirm=confirm)
+            cases[key] = known_anew(case) if key in reruns.fresh else case
+        return sparing.told(_run(session, replace(brought, notes=(*brought.notes, *again.notes)), cases))
+
+    if again is not None:
+        await again.go_on()
+    made = await now()
+    while base is not None and await base.ask(made, reruns) and again is not None:
+        await again.go_on()  # what was spared because of what is cleared now
+        made = await now()
+    return BroughtRun(base.ended(made) if base else made, tuple(_known_again(made, named_by, session)))
+
+
+def _unasked(config: RunConfig) -> tuple[str, ...]:
+    """What is worth a line where somebody named the base branch's agent in a way that these results cannot use."""
+    named = config.control.named
+    if named is None or config.control.command is not None:
+        return ()
+    return (
+        (
+            "the base branch's agent is not asked about results of another tool by controlEndpoint or controlTarget: "
+            "only that tool can run its cases, and controlCommand says how"
+        ),
+    )
+
+
+def _refuse_a_rest(run: RunResult, session: Session) -> None:
+    """Raise GateError `results-incomplete` for too few of as many cases as the baseline holds of this tool.
+
+    Most formats do not say how many cases there were to be, and a tool that dies leaves what it had done: all of that
+    may well pass.
+    """
+    baseline, said = session.question.baseline, session.config.policy.min_coverage
+    if not isinstance(baseline, Baseline):
+        return
+    least = LEAST_OF_ANOTHER_TOOL if said is None else said
+    before = baseline.result
+    then, now = before.summary.total_cases, run.summary.total_cases
+    if before.by_another_tool and before.target.provider == run.target.provider and now < then * least:
+        raise GateError(
+            "results-incomplete",
+            f"these results hold {count(now, 'case')}, and the baseline holds {then}: less than {percent(least)}",
+            "see whether the tool came to its end; where so few are meant, say `minCoverage: 0`",
+            exit_code=ExitCode.INCOMPLETE,
+        )
+
+
+def _not_again(run: RunResult, doubtful: Set[CaseKey]) -> RunResult:
+    """The run in which nobody could run the cases in doubt again."""
+    return run.model_copy(update={"suites": tuple(_suite_not_again(suite, doubtful) for suite in run.suites)})
+
+
+def _suite_not_again(suite: SuiteResult, doubtful: Set[CaseKey]) -> SuiteResult:
+    ids = {key.case_id for key in doubtful if key.suite == suite.eval_file}
+    cases = [
+        case.model_copy(update={"rerun_end": RerunEnd.IMPOSSIBLE}) if case.id in ids else case for case in suite.cases
+    ]
+    return suite.model_copy(update={"cases": tuple(cases)})
+
+
+def _run(session: Session, brought: Brought, cases_by_key: Mapping[CaseKey, CaseResult]) -> RunResult:
+    made = datetime.now(UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z")
+    run_id = str(uuid.uuid4())
+    by_suite: dict[str, list[CaseResult]] = {}
+    for key, case in cases_by_key.items():
+        by_suite.setdefault(key.suite, []).append(settled(case, session.config.limits.stored))
+    suites = tuple(
+        SuiteResult(
+            run_id=run_id,
+            timestamp=made,
+            tier=None,
+            tool_name=suite,
+            eval_file=suite,
+            format=brought.format.value,
+            cases=tuple(cases),
+            summary=summarise(cases),
+        )
+        for suite, cases in by_suite.items()
+    )
+    whole = suites[0].summary if len(suites) == 1 else summarise([case for one in suites for case in one.cases])
+    name = brought.format.value
+    return RunResult(
+        run_id=run_id,
+        timestamp=made,
+        complete=True,
+        tool=ToolIdentity(version=__version__),
+        target=TargetIdentity(name=name, provider=name, identity=brought.tool),
+        git=session.around.git,
+        suites=suites,
+        summary=whole,
+        warnings=brought.notes,
+        planned=whole.total_cases - whole.skipped,
+        confirm=session.config.policy.confirm,
+        measuring=Measuring(
+            confirm=session.config.policy.confirm,
+            scores=tuple(map(str, session.config.results.scores)),
+            control=session.config.control.named_command,
+        ),
+    )
+
+
+def _known_again(run: RunResult, named_by: str, session: Session) -> Iterator[str]:
+    """By what cases are known again, and how many of them were: `118 of 120 cases are in the baseline, by name`."""
+    baseline = session.question.baseline
+    total = run.summary.total_cases
+    if not isinstance(baseline, Baseline):
+        yield f"{count(total, 'case')}, named by {named_by}"
+        return
+    there, moved = baseline.result.by_key(), renamed(baseline.result, run)
+    same = sum(key in there for key, _ in run.cases())
+    again = f", {len(moved)} more under another name by what is asked" if moved else ""
+    verb = "is" if total == 1 else "are"
+    yield f"{same} of {count(total, 'case')} {verb} in the baseline by {named_by}{again}"

@@ -1,0 +1,214 @@
+"""Has another tool run cases once more: those in doubt, and with the base branch's agent what would fail the gate."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from eval_gate.config.rerun_budget import RerunBudget, parse_rerun_budget
+from eval_gate.config.settings import RunConfig
+from eval_gate.engine.journal import TrialRecord
+from eval_gate.engine.rerun_allowance import Allowance
+from eval_gate.engine.settling import trial_of, trials_of_control
+from eval_gate.gate.confirming import Reruns
+from eval_gate.gate.control.asking import Wanted
+from eval_gate.model.base import made
+from eval_gate.model.case import CaseKey
+from eval_gate.model.execution import Blame, Status, Trial
+from eval_gate.model.result import Control, RerunEnd, RunResult, SuiteResult, TargetIdentity
+from eval_gate.result_formats.load import Brought
+from eval_gate.result_formats.rows import Row
+from eval_gate.session.rows import execution_of
+from eval_gate.session.session import Session
+from eval_gate.session.storing_rules import storable
+from eval_gate.session.tool_command import ToolCommand
+from eval_gate.struct import Struct, field
+from eval_gate.text.escape import one_line
+
+USUAL_BUDGET_S: Final = 600.0
+USUAL_BUDGET: Final = RerunBudget(seconds=USUAL_BUDGET_S)
+"""The budget where nobody said one; and no budget of another kind lets a command hang for longer."""
+_SAID: Final = 300
+_SAID_NOTHING: Final = made(
+    TrialRecord, eval_file="", case_id="", trial=0, fingerprint="", status=Status.ERROR, attempts=1, blame=Blame.OURS
+)
+"""An execution that brought nothing for a case: it says nothing about the target, and is used up."""
+_NO_ANSWER: Final = trial_of(_SAID_NOTHING)
+
+
+class Spending:
+    """What all executions beyond the first ones may take, those of the base branch's agent too."""
+
+    def __init__(self, config: RunConfig) -> None:
+        said = config.limits.rerun_budget
+        budget = USUAL_BUDGET if said is None else parse_rerun_budget(said)
+        self.allowance = Allowance(budget)
+        self.until = time.monotonic() + (budget.seconds or USUAL_BUDGET_S)
+
+    def take(self, count: int) -> bool:
+        """Whether so many more may begin."""
+        return self.allowance.take(count) and time.monotonic() < self.until
+
+
+class _Doubtful(Struct):
+    """One case in doubt, and its re-runs so far."""
+
+    row: Row
+    rows: list[Row] = field(default_factory=list)
+    trials: list[Trial] = field(default_factory=list)
+
+
+class Again:
+    """Runs the command as often as one more result could decide. All cases in doubt are run together, or one by one.
+
+    Raises GateError where the command would have to be root in a workflow.
+    """
+
+    def __init__(
+        self, session: Session, brought: Brought, reruns: Reruns, doubtful: Sequence[CaseKey], spending: Spending
+    ) -> None:
+        command = session.config.results.rerun_command
+        assert command is not None
+        self._tool = ToolCommand(session, brought, command, "the command for re-runs", spending.until)
+        self._confirm = session.config.policy.confirm
+        self._reruns = reruns
+        self._doubtful = doubtful
+        self._spending = spending
+        self._notes: dict[str, None] = {}
+        self._spent = False
+        rows = {key: brought.cases[key][0] for key in doubtful}
+        self._cases = {key: _Doubtful(row) for key, row in rows.items() if self._can_name(row)}
+        self._waiting = list(self._cases)
+
+    @property
+    def rows(self) -> Mapping[CaseKey, Sequence[Row]]:
+        """What the re-runs brought, by case."""
+        return {key: one.rows for key, one in self._cases.items()}
+
+    @property
+    def ends(self) -> Mapping[CaseKey, RerunEnd]:
+        """Why each case was not run once more."""
+        told = {key: self._end(self._reruns.end(key, one.trials)) for key, one in self._cases.items()}
+        return dict.fromkeys(self._doubtful, RerunEnd.IMPOSSIBLE) | told
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What went wrong, in words."""
+        return tuple(dict.fromkeys((*self._tool.notes, *self._notes)))
+
+    async def go_on(self) -> None:
+        """Run again what is in doubt, for as long as it is and the budget lasts."""
+        while self._waiting and (turn := self._reruns.turn(self._waiting)):
+            if not await self._turn({key: self._cases[key] for key in turn}):
+                break
+            self._waiting = [key for key in self._waiting if key not in set(turn)]
+
+    def _end(self, end: RerunEnd) -> RerunEnd:
+        return RerunEnd.SPENT if end is RerunEnd.STOPPED and self._spent else end
+
+    async def _turn(self, cases: Mapping[CaseKey, _Doubtful]) -> bool:
+        """Run these again until each is decided; false where no more can be run."""
+        reruns, allowance = self._reruns, self._spending.allowance
+        while open_ := {key: one for key, one in cases.items() if reruns.again(key, one.trials)}:
+            if (left := allowance.left) is not None:  # one after the other to its end, where they are scarce
+                open_ = dict(list(open_.items())[: max(left // max(self._confirm, 1), 1)])
+            if not self._spending.take(len(open_)):
+                self._spent = True
+                new = all(key in reruns.fresh for key in open_)
+                short = "new case was run as often as asked" if new else "case in doubt was decided"
+                self._notes[f"the budget for re-runs was used up before every {short}"] = None
+                return False
+            await self._round(open_)
+            if self._tool.broke is not None:  # a command that brings nothing once is not asked another five times
+                return False
+        return True
+
+    def _can_name(self, row: Row) -> bool:
+        if self._tool.can_name(row):
+            return True
+        self._notes[f'"{one_line(row.id, 80)}" cannot be run again: its name is no word of a command'] = None
+        return False
+
+    async def _round(self, cases: Mapping[CaseKey, _Doubtful]) -> None:
+        """One more execution of each of these cases."""
+        brought = await self._tool.once({key: one.row for key, one in cases.items()})
+        for key, one in cases.items():
+            rows = brought[key]
+            one.rows += rows
+            self._spending.allowance.cost(sum(row.cost_usd or 0.0 for row in rows))
+            one.trials += [trial_of(execution_of(row, 0)) for row in rows] or [_NO_ANSWER]
+
+
+class BaseAgent:
+    """Has the tool run cases with the base branch's agent, by the command that does so, only where the gate is red."""
+
+    def __init__(self, session: Session, brought: Brought, spending: Spending) -> None:
+        choice = session.config.control
+        assert choice.command is not None
+        self._config = session.config
+        self._rows = {key: rows[0] for key, rows in brought.cases.items()}
+        self._tool = ToolCommand(session, brought, choice.command, "the command for the base branch", spending.until)
+        self._spending = spending
+        self._target = TargetIdentity(
+            name="base", provider=brought.format.value, identity=choice.named_command or "command"
+        )
+        self._told: dict[CaseKey, list[TrialRecord]] = defaultdict(list)
+        self._trouble: str | None = None
+        self._usd: float | None = None
+        self._asked = False
+
+    def told(self, run: RunResult) -> RunResult:
+        """The run with what the base branch's agent said."""
+        suites = tuple(self._suite(suite) for suite in run.suites) if self._told else run.suites
+        control = Control(target=self._target, trouble=self._trouble, cost_usd=self._usd)
+        return run.model_copy(update={"suites": suites, "control": control})
+
+    def ended(self, run: RunResult) -> RunResult:
+        """The same at the end: of an agent that nobody needed nothing is said."""
+        return self.told(run) if self._asked or self._trouble is not None else run
+
+    async def ask(self, run: RunResult, reruns: Reruns) -> bool:
+        """Ask as long as the gate is red and the answers may turn that. Whether anything is cleared by them."""
+        askable = frozenset(key for key, row in self._rows.items() if self._tool.can_name(row))
+        asked = False
+        while await self._more(reruns.of_control(self.told(run), askable)):
+            asked = True
+        return asked and reruns.cleared(self.told(run))
+
+    async def _more(self, wanted: Wanted) -> bool:
+        """Have each of these run once; whether it is worth asking what comes next."""
+        self._trouble = self._trouble or wanted.trouble
+        if not wanted.keys or self._trouble is not None or not self._may_begin(wanted):
+            return False
+        self._asked = True
+        brought = await self._tool.once({key: self._rows[key] for key in wanted.keys})
+        kept = await storable(self._config, brought)
+        costs = [row.cost_usd for rows in brought.values() for row in rows if row.cost_usd is not None]
+        if costs:
+            self._usd = (self._usd or 0.0) + sum(costs)
+            self._spending.allowance.cost(sum(costs))
+        for key in wanted.keys:
+            # one answer each, whatever it wrote: it is asked once more where another may turn something
+            told = self._told[key]
+            told.append(execution_of(rows[0], len(told)) if (rows := kept.get(key)) else _SAID_NOTHING)
+        if self._tool.broke is not None:
+            self._trouble = f"its command brought nothing: {self._tool.broke[:_SAID]}"
+        return self._trouble is None
+
+    def _may_begin(self, wanted: Wanted) -> bool:
+        needed, allowance = len(wanted.keys) * wanted.rounds, self._spending.allowance
+        if (allowance.left is not None and allowance.left < needed) or not self._spending.take(len(wanted.keys)):
+            more = "1 more answer" if needed == 1 else f"{needed} more answers"
+            self._trouble = f"the rerun-budget of {allowance.budget} does not reach for {more}"
+        return self._trouble is None
+
+    def _suite(self, suite: SuiteResult) -> SuiteResult:
+        cases = tuple(
+            case.model_copy(update={"control": trials_of_control(told)})
+            if (told := self._told.get(CaseKey(suite.eval_file, case.id)))
+            else case
+            for case in suite.cases
+        )
+        return suite.model_copy(update={"cases": cases})

@@ -1,0 +1,38 @@
+"""What is left of the budget for re-runs."""
+
+from __future__ import annotations
+
+import time
+
+from eval_gate.config.rerun_budget import RerunBudget
+from eval_gate.engine.rerun_allowance import Allowance
+
+
+def test_allowance__executions__are_counted_as_they_begin() -> None:
+    allowance = Allowance(RerunBudget(executions=5), begun=2)
+    assert (allowance.left, allowance.take(2), allowance.left) == (3, True, 1)
+    assert (allowance.take(2), allowance.refused) == (False, True)
+    assert (allowance.take(), allowance.take()) == (True, False)
+
+
+def test_allowance__money__is_what_re_runs_cost() -> None:
+    allowance = Allowance(RerunBudget(usd=1))
+    assert allowance.left is None
+    assert allowance.take()
+    allowance.cost(0.9)
+    assert allowance.take()
+    assert not allowance.refused
+    allowance.cost(0.1)
+    assert not allowance.take()
+
+
+def test_allowance__time__runs_from_the_first_re_run_on(monkeypatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    allowance = Allowance(RerunBudget(seconds=10))
+    now[0] = 1_000.0
+    assert allowance.take()
+    now[0] = 1_009.0
+    assert allowance.take()
+    now[0] = 1_010.0
+    assert not allowance.take()
